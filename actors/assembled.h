@@ -7,34 +7,34 @@
 
 namespace troupe::actors {
 
-/// Who brings players together, to the supervisor: they can play, from this step on. How long it
-/// waited for nodes, for them to prepare, and for them to connect and be given their state.
+/// Tells the supervisor that the players can play, starting after this step, and how long it took
+/// to wait for nodes, to prepare them, and to connect them and load their state.
 struct Assembled {
   int attempt = 0;
   std::int64_t step = 0;
-  bool from_memory = false;  // Of nodes; else as it was loaded.
+  bool from_memory = false;  // The state comes from nodes' memory, not from a checkpoint.
   int nodes_here = 0;
-  int copies = 0;  // That are to be kept of a step, of all states together.
+  int copies = 0;  // Copies to keep of each step, summed over all states.
   std::chrono::nanoseconds nodes{};
   std::chrono::nanoseconds prepare{};
   std::chrono::nanoseconds load{};
 };
 
-/// Likewise: something that a person should know.
+/// Tells the supervisor something that the user should know.
 struct Remark {
   int attempt = 0;
   std::string text;
 };
 
-/// Likewise: a node's process has ended.
+/// Tells the supervisor that a node's process has ended.
 struct ProcessEnded {
-  int attempt = 0;  // In which it had a part; 0: not in the newest one.
+  int attempt = 0;  // The attempt it took part in; 0: not the newest one.
   std::string node;
-  int signal = 0;  // That ended it.
+  int signal = 0;  // The signal that ended it, if any.
   std::string how;
 };
 
-/// Likewise: no attempt of the run will ever begin.
+/// Tells the supervisor that no further attempt of the run will begin.
 struct GivenUp {
   int attempt = 0;
   std::string why;

@@ -12,16 +12,16 @@
 
 namespace troupe::actors {
 
-/// A drill: a person to a head, and the head to the node that is meant, which does it to itself.
+/// Injects a fault. A person sends it to a head, and the head to a node, which applies it.
 struct Chaos {
   static constexpr std::string_view type = "chaos";
 
   enum class What : std::uint8_t {
-    kill,       // As kill -9.
-    stop,       // Stands still, and goes on after a while as if no time had passed.
-    slow,       // All that it computes takes so many times as long.
-    partition,  // Closes its connections, and makes no new ones for a while.
-    disk_full,  // Of a run: nothing can be saved.
+    kill,       // Like kill -9.
+    stop,       // Stops, and continues after a while as if no time had passed.
+    slow,       // Computes slower by a factor.
+    partition,  // Closes its connections and makes no new ones for a while.
+    disk_full,  // Nothing of a run can be saved.
   };
 
   What what = What::kill;

@@ -30,7 +30,7 @@ Result<std::vector<NamedTensor>> load_all(const std::vector<storage::TensorView>
 
 constexpr std::string_view loss_scale_key = "loss_scale";
 
-/// Whose moment it is: "h.0.ln_1.weight" of "h.0.ln_1.weight.m".
+/// Returns the parameter of a moment: "h.0.ln_1.weight" for "h.0.ln_1.weight.m".
 std::string_view parameter_of(std::string_view moment) {
   return moment.substr(0, moment.rfind('.'));
 }
@@ -43,7 +43,7 @@ std::map<std::string, Shape, std::less<>> shapes_of(const models::Model& model) 
   return shapes;
 }
 
-/// That of a run whose loss is not scaled is not there.
+/// A run without loss scaling stores no loss scale.
 Result<models::LossScale> loss_scale_in(const Value& state) {
   const Value* told = state.find(loss_scale_key);
   if (!told) return models::LossScale();
@@ -52,7 +52,7 @@ Result<models::LossScale> loss_scale_in(const Value& state) {
   return wire->scale();
 }
 
-/// Of tensors by name, where pieces of one follow each other. Whole ones stay where they are.
+/// Joins consecutive pieces of the same name. Whole tensors stay where they are.
 template <class ParameterOf>
 std::vector<NamedTensor> put_together(std::vector<NamedTensor> pieces,
                                       const std::map<std::string, Shape, std::less<>>& shapes,
@@ -141,7 +141,7 @@ StartPoint part_of(const StartPoint& start, const RunSpec& spec, int optimizer) 
     const auto found = pieces.find(parameter);
     if (found == pieces.end()) return;
     const auto& [slot, first, count] = found->second;
-    // One of another shape is none of ours: the optimizer will say so.
+    // A tensor of another shape is passed on: the optimizer will report it.
     const bool fits = tensor.tensor.shape() == passes.parameters()[slot].shape;
     to.push_back(
         {tensor.name, fits ? models::piece_of(tensor.tensor, found->second) : tensor.tensor});
@@ -193,7 +193,7 @@ Status check(const Snapshot& part, const RunSpec& spec) {
     const auto found = parameters.find(parameter_of(moment.name));
     if (found == parameters.end() || !moments.insert(moment.name).second)
       return wrong("found the moment " + has(moment) + " once too often");
-    // A rule may keep less of a parameter that is whole.
+    // An update rule may keep less than a whole parameter.
     const auto [count, is_whole] = found->second;
     if (!lies_here(moment) || (moment.tensor.count() != count && !is_whole))
       return wrong("found the moment " + has(moment) + ", wanted " + std::to_string(count));
@@ -216,7 +216,7 @@ storage::CheckpointContent checkpoint_content(const RunSpec& spec, std::int64_t 
     std::ranges::move(part.weights, std::back_inserter(content.weights));
     std::ranges::move(part.moments, std::back_inserter(content.optimizer));
   }
-  // Pieces of one name stay in their order.
+  // The stable sort keeps pieces of one name in order.
   std::ranges::stable_sort(content.weights, {}, &NamedTensor::name);
   std::ranges::stable_sort(content.optimizer, {}, &NamedTensor::name);
   const auto shapes = shapes_of(*spec.model);

@@ -11,15 +11,15 @@
 namespace troupe::actors {
 namespace {
 
-// A short job is over before a nap would be; who waits for a long one leaves the core to others.
+// Short jobs end within `look_for`; for longer ones the thread naps and leaves the core to others.
 constexpr auto look_for = std::chrono::microseconds(20);
 constexpr auto nap = std::chrono::microseconds(20);
-// The system lets a thread sleep on for 50 us more, where the thread does not say otherwise.
+// The system extends a sleep by up to 50 us unless the thread asks for less.
 constexpr unsigned long nap_slack = 1'000;  // Nanoseconds.
-// Time for which nobody has looked says little about the device: the process may have been stopped.
+// A long gap between looks says little about the device: the process may have been stopped.
 constexpr auto longest_gap = std::chrono::milliseconds(100);
 
-/// Until the process ends.
+/// Leaks a failed device until the process ends.
 void leave_behind(std::unique_ptr<Device> device, std::unique_ptr<MemoryPool> memory) {
   static std::mutex mutex;
   static auto& left =
@@ -82,7 +82,7 @@ void DeviceThread::give(std::unique_ptr<Job> job, Stream& stream, DeviceWork& wo
   Given given{std::move(job), {}, 0, 0, 0, Clock::now()};
   std::optional<std::string> trouble;
   {
-    Withheld withheld;
+    DeferredSends deferred_sends;
     work.begin_job();
     given.job->work(stream);
     try {
@@ -91,9 +91,10 @@ void DeviceThread::give(std::unique_ptr<Job> job, Stream& stream, DeviceWork& wo
       trouble = exception.what();
     }
     given.moment = work.end_job();
-    given.begins = withheld.begins();
-    given.said = withheld.take();
-    if (!trouble) withheld.hand_over({device_.get(), given.mark, work.number(), given.moment});
+    given.begins = deferred_sends.begins();
+    given.said = deferred_sends.take();
+    if (!trouble)
+      deferred_sends.hand_over({device_.get(), given.mark, work.number(), given.moment});
   }
   if (given_.empty()) waited_ = {};
   given_.push_back(std::move(given));
@@ -101,7 +102,7 @@ void DeviceThread::give(std::unique_ptr<Job> job, Stream& stream, DeviceWork& wo
   if (trouble) fail(*trouble);
 }
 
-/// Finishes what the device has done.
+/// Finishes the jobs that the device has done.
 void DeviceThread::look(DeviceWork& work) {
   if (given_.empty()) return;
   const auto passed = device_->passed();
@@ -109,7 +110,7 @@ void DeviceThread::look(DeviceWork& work) {
   while (!given_.empty()) {
     if (given_.front().begins != 0 && given_.front().begins <= *passed) begin_first();
     if (given_.front().mark > *passed) break;
-    // First the memory: who is told that it is done may need some.
+    // Free the memory first: receivers of the job's messages may need some.
     work.done(given_.front().moment);
     finish_first();
   }
@@ -124,7 +125,7 @@ void DeviceThread::look(DeviceWork& work) {
        std::to_string(std::chrono::ceil<std::chrono::seconds>(patience).count()) + " s");
 }
 
-/// It has begun since the thread looked last: when, is not known better.
+/// Notes that the device has begun the first job since the last look; the exact time is unknown.
 void DeviceThread::begin_first() {
   auto& given = given_.front();
   given.begins = 0;
@@ -137,7 +138,7 @@ void DeviceThread::finish_first() {
   given_.pop_front();
   moved_ = Clock::now();
   waited_ = {};
-  // It begins a job when it has done the one before.
+  // A device begins a job when it has done the job before.
   const WorkTime worked{std::max(given.begun, done_), moved_};
   done_ = moved_;
   for (const auto& say : given.said) say();

@@ -10,33 +10,34 @@
 #include <thread>
 #include <vector>
 
+#include "actors/deferred_sends.h"
 #include "actors/executor.h"
-#include "actors/withheld.h"
 #include "core/memory/device_progress.h"
 
 namespace troupe::actors {
 
-/// How far a device's thread trusts it.
+/// The limits of a device's thread.
 struct DeviceLimits {
-  /// Jobs that the device may have and not have done: one that it does, and one to go on with. More
-  /// would only let the host decide earlier what comes next.
+  /// Jobs in the device's queue: one that runs and one that follows. More would only force the host
+  /// to decide earlier what comes next.
   std::size_t ahead = 2;
-  /// A device that does nothing for so long of what it was given has failed. One that follows
-  /// another is given the time of all that the other may have ahead.
+  /// A device that finishes nothing for this long has failed. A job that follows another device's
+  /// work gets the time of all jobs in that device's queue in addition.
   std::chrono::nanoseconds patience = std::chrono::seconds(12);
 };
 
-/// A thread that gives its jobs to a device and goes on: a job is done, and what it said is said,
-/// when the device has passed the mark behind it. The thread itself looks for that between jobs,
-/// and while there are none.
+/// An executor that enqueues its jobs on a device and continues. A job is done, and its messages
+/// are sent, when the device has passed the mark behind the job. The thread polls for that between
+/// jobs and while there are none.
 class DeviceThread final : public Executor {
  public:
-  /// `devices` are all that work on one another's memory. `pace` may be null, and else outlives it.
+  /// `devices` tracks all devices that use each other's memory. `pace` may be null or must outlive
+  /// it.
   DeviceThread(std::unique_ptr<Device> device, std::unique_ptr<MemorySource> memory,
                std::shared_ptr<DeviceProgress> devices, DeviceLimits limits,
                const Pace* pace = nullptr);
-  /// Finishes what was posted. What a device that has failed had is left to the end of the process:
-  /// nothing can be asked of it any more, not even to take its memory back.
+  /// Finishes all posted jobs. A failed device and its memory are leaked until the process ends,
+  /// since nothing can be asked of the device, not even to free memory.
   ~DeviceThread() override;
 
   using Executor::post;
@@ -49,14 +50,14 @@ class DeviceThread final : public Executor {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// A job that the device has.
+  /// A job in the device's queue.
   struct Given {
     std::unique_ptr<Job> job;
-    std::vector<Withheld::Saying> said;
-    Device::Mark begins = 0;  // Once this is passed; 0: at once.
+    std::vector<DeferredSends::Saying> said;
+    Device::Mark begins = 0;  // The job begins when this mark is passed; 0: at once.
     Device::Mark mark = 0;
     DeviceProgress::Moment moment = 0;
-    Clock::time_point begun;  // To be given, or by the device.
+    Clock::time_point begun;  // When it was enqueued, or when the device began it.
   };
 
   void run();
@@ -71,14 +72,13 @@ class DeviceThread final : public Executor {
   std::shared_ptr<DeviceProgress> devices_;
   DeviceLimits limits_;
   const Pace* pace_;
-  std::unique_ptr<MemoryPool> memory_;  // Outlives the jobs, which hold tensors.
+  std::unique_ptr<MemoryPool> memory_;  // Must outlive the jobs, which hold tensors.
   JobQueue jobs_;
   std::deque<Given> given_;
-  Clock::time_point
-      moved_;               // When it was last given something, or was seen to have done something.
-  Clock::time_point done_;  // The latter alone.
+  Clock::time_point moved_;  // The last time a job was enqueued or seen to finish.
+  Clock::time_point done_;   // The last time a job was seen to finish.
   Clock::time_point looked_;
-  Clock::duration waited_{};  // Since then, for what it was given first.
+  Clock::duration waited_{};  // The time that the first job has taken since then.
   mutable std::mutex mutex_;
   std::optional<std::string> fault_;
   std::thread thread_;

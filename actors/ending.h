@@ -3,13 +3,13 @@
 #include <functional>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/messages.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 
-/// Tells how a run has ended, exactly once. Its supervisor does; where that has died, whoever of
-/// the run goes last. All of the run hold it.
+/// Reports the end of a run exactly once. The supervisor does it, or, if it died, the last actor of
+/// the run. All actors of the run share it.
 class Ending {
  public:
   explicit Ending(std::function<void(Outcome)> ended) : ended_(std::move(ended)) {}
@@ -21,11 +21,11 @@ class Ending {
 
   void tell(Outcome outcome) { std::exchange(ended_, nullptr)(std::move(outcome)); }
 
-  // From the supervisor's thread, or once it is gone.
+  // Called on the supervisor's thread, or after it has ended.
   void saved(std::int64_t step) { if_supervisor_dies_.step = step; }
   void supervisor_died(const caf::error& why) {
     if_supervisor_dies_.how = Outcome::How::failed;
-    if_supervisor_dies_.why = "supervisor: " + rt::to_text(why);
+    if_supervisor_dies_.why = "supervisor: " + caf_shim::to_text(why);
   }
 
  private:

@@ -17,7 +17,7 @@ const std::vector<models::Section>& sections_of(const RunSpec& spec, int stage) 
   return spec.sections[static_cast<std::size_t>(stage)];
 }
 
-/// Of what the owner's sections have, as another stage that uses some of it sees them.
+/// Returns the parts of the owner's sections that another stage uses, in that stage's slots.
 std::vector<Giving> lent(const RunSpec& spec, int owner, int user) {
   std::vector<Giving> givings;
   const auto owned = parameters_of(spec, owner), used = parameters_of(spec, user);

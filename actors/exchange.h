@@ -7,19 +7,19 @@
 #include "models/train/section.h"
 #include "schedules/exchange.h"
 
-/// How the gradients of all who hold a stage become the next weights of all of them
-/// (docs/explanation/exchange.md). A stage is cut into sections, and each section has an optimizer:
-/// every holder sends it that part of its gradients, and it sends that part of the next weights to
-/// every holder. With a section for each holder this is an exchange of all with all, and each keeps
-/// the moments of its section alone; with one section it is a server.
+/// How the holders of a stage turn their gradients into the stage's next weights
+/// (docs/explanation/exchange.md). A stage is cut into sections, each with an optimizer. Every
+/// holder sends each optimizer its section of the gradients, and each optimizer sends its section
+/// of the weights to every holder. With one section per holder this is a reduce-scatter and an
+/// all-gather, and the moments are sharded; with one section it is a parameter server.
 namespace troupe::actors {
 
 using schedules::Exchange;
 
-/// Cuts the stages of a run that has everything else already.
+/// Fills in the sections of a run's stages. All other fields of `spec` must be set.
 void cut_stages(RunSpec& spec, Exchange exchange);
 
-/// Which optimizer it is. A cast has them by stage, then section; every stage has as many.
+/// An optimizer's place. They are numbered by stage, then section; all stages have equally many.
 struct OptimizerPlace {
   int stage = 0;
   int section = 0;
@@ -28,18 +28,18 @@ int optimizers_of(const RunSpec& spec);
 OptimizerPlace place_of(const RunSpec& spec, int optimizer);
 int optimizer_of(const RunSpec& spec, OptimizerPlace place);
 
-/// The holder on whose device it computes.
+/// Returns the holder on whose device the optimizer computes.
 Holder home_of(const RunSpec& spec, int optimizer);
 
-/// What of a stage's gradients goes to an optimizer, in the slots of that stage: of its own stage
-/// the section, of others what they borrow of it.
+/// The part of a stage's gradients that goes to an optimizer, in the slots of that stage: the
+/// optimizer's section for its own stage, and the borrowed parameters for other stages.
 struct Giving {
   int stage = 0;
   int optimizer = 0;
   models::Section section;
 };
 std::vector<Giving> given_by(const RunSpec& spec, int stage);
-/// That of its own stage comes first, then by stage.
+/// Returns the part of its own stage first, then the others by stage.
 std::vector<Giving> given_to(const RunSpec& spec, int optimizer);
 
 }  // namespace troupe::actors

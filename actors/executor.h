@@ -16,15 +16,15 @@
 
 namespace troupe::actors {
 
-/// Where all computing of one device is done, one job after another in the order in which they were
-/// posted. Actors post jobs and hear of their end by message: they never compute and never wait.
+/// Runs all jobs of one device, in the order in which they were posted. Actors post jobs and learn
+/// of their end by message; actors never compute and never block.
 class Executor {
  public:
   virtual ~Executor() = default;
 
-  /// Any thread; returns at once.
+  /// Returns at once. Callable from any thread.
   virtual void post(std::unique_ptr<Job> job) = 0;
-  /// A job that is nothing but its work.
+  /// Posts a function as a job.
   template <std::invocable<Stream&> Work>
   void post(Work work) {
     class Plain final : public Job {
@@ -38,23 +38,23 @@ class Executor {
     post(std::unique_ptr<Job>(std::make_unique<Plain>(std::move(work))));
   }
 
-  /// What it computes with. Outlives all jobs.
+  /// The memory that jobs compute with. It outlives all jobs.
   virtual MemoryPool& memory() = 0;
-  /// Likewise: what the host gives to it and gets from it. Where the cores compute, the same.
+  /// The host memory for transfers to and from the device. It outlives all jobs.
   virtual MemoryPool& host_memory() { return memory(); }
-  /// Whether it gives its jobs to a device, which can follow others of the process.
+  /// Returns whether jobs run on a device, which can follow other devices of the process.
   virtual bool has_device() const { return false; }
 
-  /// What its device has failed of; then it does no job any more. Any thread.
+  /// Returns the failure of its device, after which no job runs any more. Callable from any thread.
   virtual std::optional<std::string> fault() const { return {}; }
 };
 
-/// A thread of its own that computes on its share of the cores.
+/// An executor with its own thread, which computes on its share of the CPU cores.
 class ComputingThread final : public Executor {
  public:
-  /// `pace` may be null, and else outlives it.
+  /// `pace` may be null; otherwise it must outlive the thread.
   explicit ComputingThread(int threads, const Pace* pace = nullptr, const char* name = "computing");
-  /// Finishes what was posted.
+  /// Finishes all posted jobs.
   ~ComputingThread() override;
 
   using Executor::post;
@@ -65,13 +65,13 @@ class ComputingThread final : public Executor {
   void run(Stream& stream);
 
   const Pace* pace_;
-  MemoryPool memory_;  // Outlives the jobs, which hold tensors.
+  MemoryPool memory_;  // Must outlive the jobs, which hold tensors.
   JobQueue jobs_;
   std::thread thread_;
 };
 
-/// Waits until all have done what was posted to them, and hold nothing of it any more; false where
-/// that is not so in time. Jobs of one hold memory of others: this comes before any of them goes.
+/// Waits until all executors have finished and freed their jobs; returns false if `end` passes
+/// first. Jobs use memory of other executors, so call this before any executor is destroyed.
 bool finish(const std::vector<Executor*>& executors,
             std::optional<std::chrono::steady_clock::time_point> end = {});
 

@@ -5,8 +5,8 @@
 namespace troupe::actors {
 namespace {
 
-// A thread that has gone to sleep takes some 25 us and more to wake; between the passes of a
-// pipeline the next job is mostly there sooner.
+// Waking a sleeping thread takes 25 us or more; between the passes of a pipeline the next job
+// usually comes sooner.
 constexpr auto spin = std::chrono::microseconds(50);
 
 }  // namespace
@@ -17,7 +17,7 @@ void JobQueue::put(std::unique_ptr<Job> job) {
     jobs_.push_back(std::move(job));
   }
   posted_.fetch_add(1);
-  if (asleep_.load()) posted_.notify_one();  // A system call, so only where it is needed.
+  if (asleep_.load()) posted_.notify_one();  // A system call, so only if needed.
 }
 
 void JobQueue::wait() {

@@ -12,37 +12,36 @@
 
 namespace troupe::actors {
 
-/// From when until when an executor was busy with something.
+/// The time during which an executor worked on a job.
 struct WorkTime {
   std::chrono::steady_clock::time_point start;
   std::chrono::steady_clock::time_point end;
 };
 
-/// What an executor does, on its thread. None of this throws.
+/// A unit of work of an executor, called on its thread. No member may throw.
 class Job {
  public:
   virtual ~Job() = default;
   virtual void work(Stream& stream) = 0;
-  /// Once the work is done, by a device too, and what it said is said.
+  /// Called when the work is done, by the device too, and after its messages were sent.
   virtual void done(const WorkTime& /*worked*/) {}
-  /// In place of that, and perhaps of the work: the device has failed.
+  /// Called instead of done(), and perhaps of work(), if the device has failed.
   virtual void lost(const std::string& /*why*/) {}
 };
 
-/// Jobs on their way to the thread that does them. It has no bound of its own: each actor knows how
-/// many of its jobs there are, and posts no more.
+/// The queue of jobs for one executor thread. It is unbounded: each actor limits the number of its
+/// jobs.
 class JobQueue {
  public:
-  /// Any thread. Null tells the other end that nothing comes any more.
+  /// Appends a job, from any thread. Null ends the queue.
   void put(std::unique_ptr<Job> job);
 
-  // By the thread that does them alone.
+  // The functions below are for the executor's thread only.
 
-  /// Whether there is one.
   bool has_one() const { return posted_.load(std::memory_order_acquire) != taken_; }
-  /// Returns when there is one.
+  /// Blocks until there is a job.
   void wait();
-  /// Only where there is one.
+  /// Removes the first job; there must be one.
   std::unique_ptr<Job> take();
 
  private:

@@ -8,7 +8,7 @@
 
 namespace troupe::actors {
 
-/// A loss scale as messages and the manifests of checkpoints have it.
+/// A loss scale in the form of messages and checkpoint manifests.
 struct LossScaleWire {
   int power = 0;
   std::int64_t steady_steps = 0;

@@ -11,11 +11,11 @@
 #include <tuple>
 #include <vector>
 
+#include "actors/deferred_sends.h"
 #include "actors/executor.h"
 #include "actors/player_id.h"
 #include "actors/run_spec.h"
 #include "actors/wait.h"
-#include "actors/withheld.h"
 #include "core/digest.h"
 #include "core/memory/tensor.h"
 #include "core/result.h"
@@ -26,9 +26,9 @@
 #include "storage/checkpoint/ledger.h"
 #include "transport/wire/fields.h"
 
-/// Every message there is between the actors of a run. In a process they carry handles: a tensor is
-/// not written to after it was sent. Those that have a `type` may leave it, by way of an envoy:
-/// fields() and tensors() are what goes over, or dispatch.cpp says how it is put.
+/// All messages between the actors of a run. Within a process they carry handles: a sent tensor
+/// must not be written any more. Messages with a `type` may go to another process by way of a
+/// proxy, which encodes fields() and tensors(), or as dispatch.cpp says.
 namespace troupe::transport {
 class Adder;
 }  // namespace troupe::transport
@@ -41,31 +41,31 @@ constexpr std::array<std::string_view, 2> enum_names(Round::Purpose) {
   return {"training", "evaluation"};
 }
 
-/// Who plays with whom in one attempt; envoys stand for those of other processes. An attempt that
-/// fails ends with all of them; the next one has a cast of its own, so that nothing of the old one
-/// reaches it. What the cast tells the supervisor, which outlives it, carries the attempt's number:
-/// it may come late.
-struct Cast {
+/// The players of one attempt; proxies stand for players in other processes. A failed attempt ends
+/// with all its players, and the next one has new players, so no message of the old one reaches
+/// them. Messages to the supervisor, which outlives attempts, carry the attempt's number, because
+/// they may be late.
+struct Players {
   int attempt = 0;
-  std::vector<caf::actor> stages;                // By replica, then device.
-  std::vector<caf::actor> optimizers;            // By stage, then section.
-  std::vector<caf::actor> inputs;                // By replica.
-  std::vector<caf::actor> targets;               // Likewise.
-  std::vector<std::vector<caf::actor>> keepers;  // By optimizer: who keeps copies of its state.
-  /// By stage: what adds up its gradients on their way, where this process has a holder of it whose
-  /// links can; else they are exchanged.
+  std::vector<caf::actor> stages;                // Indexed by replica, then device.
+  std::vector<caf::actor> optimizers;            // Indexed by stage, then section.
+  std::vector<caf::actor> inputs;                // Indexed by replica.
+  std::vector<caf::actor> targets;               // Indexed by replica.
+  std::vector<std::vector<caf::actor>> keepers;  // Keepers of states, by optimizer.
+  /// By stage: sums the gradients by links, if this process holds the stage and its links can sum.
+  /// Otherwise null: gradients are exchanged by messages.
   std::vector<std::shared_ptr<transport::Adder>> adders;
   caf::actor supervisor;
-  std::shared_ptr<Ending> ending;  // Where the supervisor dies, the last of them tells of it.
+  std::shared_ptr<Ending> ending;  // If the supervisor dies, the last player reports the end.
 };
-using CastPtr = std::shared_ptr<const Cast>;
+using PlayersPtr = std::shared_ptr<const Players>;
 
-/// Supervisor to all of a cast: these are the others.
+/// From the supervisor to all players: here are your peers.
 struct Meet {
-  CastPtr cast;
+  PlayersPtr players;
 };
 
-/// Supervisor to stage actors and loaders: play this round next, from this step on.
+/// From the supervisor to stage actors and loaders: play this round next, from this step on.
 struct Play {
   static constexpr std::string_view type = "play";
 
@@ -73,13 +73,13 @@ struct Play {
   std::int64_t first_step = 0;
 };
 
-/// Which micro-batch it is, and that its sender and its receiver mean the same one.
+/// Identifies a micro-batch, and lets sender and receiver check that they mean the same one.
 struct Header {
-  std::int64_t first_step = 0;  // Of the round.
-  int m = 0;                    // In the lanes of the round.
-  Digest samples;               // Which were read, and the bytes that they had.
+  std::int64_t first_step = 0;  // The first step of the round.
+  int m = 0;                    // The number in the round's lanes.
+  Digest samples;               // The ids of the samples, and their bytes.
   Digest content;
-  double gap_factor = 1;  // How stale those were whom its gradient has passed.
+  double gap_factor = 1;  // The staleness factor of the stages that its gradient has passed.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("first_step", &Header::first_step).at_least(0),
@@ -90,14 +90,14 @@ struct Header {
   }
 };
 
-/// Loader or stage actor to the stage actor that has `stage`: its input.
+/// From a loader or stage actor to the stage actor of `stage`: its input.
 struct Activation {
   static constexpr std::string_view type = "activation";
 
   Header header;
   int stage = 0;
   Tensor value;
-  After after = {};
+  DeviceMark after = {};
 
   static constexpr auto fields() {
     return std::tuple(transport::required("header", &Activation::header),
@@ -106,7 +106,7 @@ struct Activation {
   static constexpr auto tensors() { return std::tuple(&Activation::value); }
 };
 
-/// Target loader to the stage actor that has the last stage.
+/// From the target loader to the stage actor of the last stage.
 struct Targets {
   static constexpr std::string_view type = "targets";
 
@@ -119,14 +119,14 @@ struct Targets {
   static constexpr auto tensors() { return std::tuple(&Targets::value); }
 };
 
-/// Stage actor to the one that has `stage`: the gradient of its output.
+/// From a stage actor to the stage actor of `stage`: the gradient of its output.
 struct Gradient {
   static constexpr std::string_view type = "gradient";
 
   Header header;
   int stage = 0;
   Tensor value;
-  After after = {};
+  DeviceMark after = {};
 
   static constexpr auto fields() {
     return std::tuple(transport::required("header", &Gradient::header),
@@ -135,52 +135,52 @@ struct Gradient {
   static constexpr auto tensors() { return std::tuple(&Gradient::value); }
 };
 
-/// Stage actor to another one that shares a parameter of its: what micro-batch m's pass saw.
+/// From a stage actor to one that shares a parameter: the weights that micro-batch m's pass saw.
 struct LoanFor {
   static constexpr std::string_view type = "loan_for";
 
   Header header;
-  int stage = 0;  // The borrower.
+  int stage = 0;  // The borrowing stage.
   models::Loan loan;
-  After after = {};
+  DeviceMark after = {};
 };
 
-/// Stage actor to the loader whose micro-batch it has taken: send another one.
+/// From a stage actor to a loader: it took a micro-batch, so send another one.
 struct Taken {
   static constexpr std::string_view type = "taken";
 
-  int device = 0;  // Of the replica.
+  int device = 0;  // Within the replica.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("device", &Taken::device));
   }
 };
 
-/// A device's executor to its stage actor: what was posted is done.
+/// From a device's executor to its stage actor: the posted action is done.
 struct ActionDone {
   schedules::Action action;
   WorkTime worked;
 };
 
-/// A job to whoever posted it: it has thrown, or its device has failed.
+/// From a job to the actor that posted it: the job threw, or its device failed.
 struct JobFailed {
   std::string text;
 };
 
-/// Stage actor to an optimizer actor: what of its gradients goes there, given away.
+/// From a stage actor to an optimizer actor: its share of the gradients. Ownership moves along.
 struct StepGradients {
   static constexpr std::string_view type = "step_gradients";
 
   std::int64_t step = 0;
-  int stage = 0;  // Whose passes they come from: another one's than the optimizer's, if tied.
+  int stage = 0;  // The stage that computed them; differs from the optimizer's if tied.
   int holder = 0;
   std::shared_ptr<models::GradientShare> gradients;
 };
 
-/// The optimizer's own jobs to the optimizer actor: so much of the first weights is there, the sums
-/// of a step are, or its weights.
+/// From the optimizer's jobs to the optimizer actor: initial weights are partly drawn; the sums of
+/// squares of a step, or its weights, are computed.
 struct Begun {
-  std::int64_t done = 0, all = 0;  // Numbers to draw and numbers to pack.
+  std::int64_t done = 0, all = 0;  // Numbers to draw and to pack.
 };
 struct Normed {
   std::int64_t step = 0;
@@ -193,8 +193,8 @@ struct Stepped {
   WorkTime worked;
 };
 
-/// Optimizer actor to all of them, itself too: its part of the norm of all gradients. Where each
-/// stage clips by its own norm: to those of its stage.
+/// From an optimizer actor to all optimizers, itself included: its part of the gradient norm. If
+/// each stage clips by its own norm, it goes only to the optimizers of that stage.
 struct Norms {
   static constexpr std::string_view type = "norms";
 
@@ -203,8 +203,8 @@ struct Norms {
   std::vector<models::SquaredNorm> squares;
 };
 
-/// Optimizer actor to supervisor: the gradient of a parameter is not finite any more, and no loss
-/// scale is to blame. Nobody takes this step.
+/// From an optimizer actor to the supervisor: a parameter's gradient is not finite, and loss
+/// scaling is not the cause. No optimizer takes this step.
 struct Divergence {
   static constexpr std::string_view type = "divergence";
 
@@ -221,7 +221,7 @@ struct Divergence {
   }
 };
 
-/// Optimizer actor to the stage actors that hold its stage: its section of a version.
+/// From an optimizer actor to the stage actors that hold its stage: its section of a version.
 struct NewWeights {
   static constexpr std::string_view type = "new_weights";
 
@@ -231,18 +231,18 @@ struct NewWeights {
   WorkTime worked;  // On the optimizer's device.
 };
 
-/// Optimizer actor to supervisor: its part of the version is published.
+/// From an optimizer actor to the supervisor: its section of the version is published.
 struct StepDone {
   static constexpr std::string_view type = "step_done";
 
   int attempt = 0;
   int optimizer = 0;
   std::int64_t step = 0;
-  double norm = 0;  // By which the gradients were clipped: of all stages, or of its own one.
-  bool is_skipped = false;  // They overflowed; then there is no norm, and the weights stayed.
-  double loss_scale = 1;    // That the gradients had.
-  std::int64_t skipped_steps = 0;  // Of the run so far.
-  /// The norm of the gradients of this optimizer alone after penalties; empty if none divides them.
+  double norm = 0;          // The norm used for clipping: of all stages, or of its own.
+  bool is_skipped = false;  // The gradients overflowed: there is no norm, and the weights stayed.
+  double loss_scale = 1;    // The loss scale of the gradients.
+  std::int64_t skipped_steps = 0;  // In the run so far.
+  /// The norm of only this optimizer's gradients after penalties; empty if there are no penalties.
   std::optional<double> penalised_norm = std::nullopt;
 
   static constexpr auto fields() {
@@ -257,7 +257,7 @@ struct StepDone {
   }
 };
 
-/// Stage actor to supervisor: how late the gradients of a step were.
+/// From a stage actor to the supervisor: how stale the gradients of a step were.
 struct LateGradients {
   static constexpr std::string_view type = "late_gradients";
 
@@ -267,63 +267,63 @@ struct LateGradients {
   models::StalenessMetrics metrics;
 };
 
-/// Last stage actor to supervisor.
+/// From the last stage actor to the supervisor: the loss of a micro-batch.
 struct MicroBatchLoss {
   static constexpr std::string_view type = "micro_batch_loss";
 
   int attempt = 0;
   int replica = 0;
-  int device = 0;         // Of the replica.
-  std::int64_t step = 0;  // Of the run; in an evaluation the step that was done before.
+  int device = 0;         // Within the replica.
+  std::int64_t step = 0;  // The run's step; for an evaluation, the last step done.
   int index = 0;          // In the step, over all replicas.
   Round::Purpose purpose = Round::Purpose::training;
   double mean = 0;
-  Digest samples;  // That were read for it,
+  Digest samples;  // Its samples,
   Digest content;  // and their bytes.
 };
 
-/// What a device did in a round.
+/// An action of a device, and its time.
 struct DeviceSpan {
   schedules::Action action;
   WorkTime time;
 };
 
-/// Stage actor to supervisor, and on to the recorder: the round is through.
+/// From a stage actor to the supervisor, and on to the recorder: the round is finished.
 struct RoundPlayed {
   static constexpr std::string_view type = "round_played";
 
   int attempt = 0;
   int replica = 0;
-  int device = 0;  // Of the replica.
+  int device = 0;  // Within the replica.
   std::int64_t first_step = 0;
   Round::Purpose purpose = Round::Purpose::training;
   std::shared_ptr<const std::vector<DeviceSpan>> spans;
-  std::size_t most_parcels = 0;  // That have ever lain there at once.
+  std::size_t most_parcels = 0;  // The most that were ever in its inbox at once.
 };
 
-/// Player to supervisor, each patience: it lives, and this is what it waits for.
+/// From a player to the supervisor, at regular intervals: it lives, and this is what it waits for.
 struct Pulse {
   static constexpr std::string_view type = "player_pulse";
 
   int attempt = 0;
   PlayerId who;
   Wait wait;
-  int patiences = 0;  // For how long it was just this already.
+  int patiences = 0;  // The number of intervals for which it has waited for just this.
 };
 
-/// To itself: look what you wait for.
+/// A timer that makes an actor check what it waits for.
 struct Look {};
 
-/// The loader's own jobs to the loader, in the order of its reads.
+/// From the loader's jobs to the loader, in the order of its reads.
 struct ReadDone {};
 
-/// Supervisor to optimizer actors, while nothing is in flight.
+/// From the supervisor to optimizer actors, while nothing is in flight.
 struct TakeSnapshot {
   static constexpr std::string_view type = "take_snapshot";
 
   static constexpr auto fields() { return std::tuple<>(); }
 };
-/// Its tensors lie with the host.
+/// An optimizer's state, in host memory.
 struct Snapshot {
   static constexpr std::string_view type = "snapshot";
 
@@ -335,13 +335,13 @@ struct Snapshot {
   models::LossScale loss_scale;
 };
 
-/// Supervisor to optimizer actors: what there is once so many steps are done is to be kept in the
-/// memory of nodes. Comes before they are done, or too late.
+/// From the supervisor to optimizer actors: keep the state after this step in nodes' memory. It
+/// must arrive before the step is done, or it is too late.
 struct KeepStep {
   static constexpr std::string_view type = "keep_step";
 
   std::int64_t step = 0;
-  std::int64_t line = 0;  // That is kept already; what is neither need not be kept any more.
+  std::int64_t line = 0;  // The current recovery point; all other copies may be dropped.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("step", &KeepStep::step).at_least(0),
@@ -349,24 +349,24 @@ struct KeepStep {
   }
 };
 
-/// Optimizer actor to those who keep copies of its state.
+/// From an optimizer actor to the keepers of its state.
 struct StateCopy {
   static constexpr std::string_view type = "state_copy";
 
   Snapshot state;
-  std::int64_t line = 0;  // As KeepStep has it.
+  std::int64_t line = 0;  // The recovery point, as in KeepStep.
 };
 
-/// Keeper to supervisor: it has a copy. Or it, or the optimizer: there will be none.
+/// From a keeper to the supervisor: it has a copy. From a keeper or optimizer: it will not.
 struct Kept {
   static constexpr std::string_view type = "kept";
 
   int attempt = 0;
   int optimizer = 0;
   std::int64_t step = 0;
-  std::chrono::nanoseconds took{};  // To copy it.
-  bool is_late = false;             // The optimizer was further already.
-  std::string why_not;              // Any other reason why there is none.
+  std::chrono::nanoseconds took{};  // The time that the copy took.
+  bool is_late = false;             // The optimizer had already passed the step.
+  std::string why_not;              // Any other reason why there is no copy.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("attempt", &Kept::attempt),
@@ -378,35 +378,35 @@ struct Kept {
   }
 };
 
-/// Checkpoint store to supervisor.
+/// From the checkpoint store to the supervisor.
 struct Saved {
   std::int64_t step = 0;
   Status outcome = Done{};
 };
 
-/// Anybody to supervisor.
+/// Orders to the supervisor.
 struct Drain {};    // Finish what is in flight, save, end.
-struct StopNow {};  // End.
+struct StopNow {};  // End at once.
 struct Pause {};    // Finish what is in flight and wait.
 struct Resume {};
 
-/// Head to supervisor, in one process: finish what is in flight, save it, and go on.
-struct Interlude {
-  /// Gives what is to be known from now on, after so many steps: all players are cast anew. Where
-  /// it is empty they go on as they are.
+/// From the head to the supervisor in its process: finish what is in flight, save, and continue.
+struct BoundaryChange {
+  /// Returns the run's new spec, given the number of steps done; then all players are replaced. If
+  /// empty, the players continue unchanged.
   std::function<Result<RunSpecPtr>(std::int64_t step)> change;
-  /// Told once, on any thread: the steps that are saved, or why nothing came of it.
+  /// Called once, on any thread: with the steps that are saved, or with the reason of failure.
   std::function<void(Result<std::int64_t>)> done;
 };
 
-/// Supervisor to recorder, which answers each.
+/// From the supervisor to the recorder, which answers each with Recorded.
 struct Event {
   Value value;
 };
 struct Recorded {};
 
-/// Supervisor to recorder, which answers each, for the ledger: an attempt goes on after so many
-/// steps; a step is committed.
+/// From the supervisor to the recorder, for the ledger: an attempt continues after `after` steps; a
+/// step is committed. The recorder answers each with Recorded.
 struct AttemptBegun {
   std::int64_t after = 0;
 };
@@ -414,7 +414,7 @@ struct StepCommitted {
   storage::LedgerStep step;
 };
 
-/// Supervisor to recorder: another cast plays, perhaps another plan.
+/// From the supervisor to the recorder: other players play, perhaps by another plan.
 struct Recast {
   RunSpecPtr spec;
 };
@@ -424,13 +424,13 @@ struct Outcome {
   enum class How : std::uint8_t { done, stopped, failed };
 
   How how = How::done;
-  std::int64_t step = 0;           // Steps that were done and are saved.
-  std::int64_t skipped_steps = 0;  // Of all that were done: their gradients overflowed in fp16.
+  std::int64_t step = 0;           // Steps that were done and saved.
+  std::int64_t skipped_steps = 0;  // Steps of the whole run whose gradients overflowed in fp16.
   std::string why;
-  bool all_gone = true;                   // Else some actor is stuck, and so is its thread.
+  bool all_gone = true;                   // If false, some actor is stuck, and so is its thread.
   double recent_loss = 0;                 // The mean of the last steps.
-  std::vector<NamedTensor> weights;       // The last version, where the run was drained.
-  std::vector<std::size_t> most_parcels;  // By device: that ever lay there at once, to be used.
+  std::vector<NamedTensor> weights;       // The last version, if the run was drained.
+  std::vector<std::size_t> most_parcels;  // The most parcels in each inbox, by device.
 };
 
 }  // namespace troupe::actors
@@ -468,7 +468,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Drain)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StopNow)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Pause)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Resume)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Interlude)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::BoundaryChange)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Event)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Recorded)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::AttemptBegun)

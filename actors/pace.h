@@ -7,18 +7,18 @@
 
 namespace troupe::actors {
 
-/// How fast a process computes: a drill may make it slow for a while. Any thread.
+/// The speed at which a process computes. An injected fault may lower it. Thread-safe.
 class Pace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// From now on all that is computed takes so many times as long, until the time is over.
+  /// Stretches all computation by the factor `times` for this long.
   void slow_down(double times, std::chrono::nanoseconds time) {
     times_ = times;
     until_ = Clock::now() + time;
   }
 
-  /// Called by who has computed for so long.
+  /// Sleeps if the process is slowed down. Called after each computation, with its duration.
   void wait_after(Clock::duration worked) const {
     const auto left = until_.load() - Clock::now();
     if (left <= Clock::duration::zero()) return;

@@ -9,12 +9,12 @@
 
 namespace troupe::actors {
 
-/// Names a player of a run: the same in all of its processes.
+/// The id of a player of a run. All processes of the run use the same ids.
 struct PlayerId {
   enum class Kind : std::uint8_t { stage, optimizer, inputs, targets, supervisor, keeper };
 
   Kind kind = Kind::stage;
-  int index = 0;  // Where Cast has it; of a keeper: its process.
+  int index = 0;  // The index in Cast; for a keeper, its process.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("kind", &PlayerId::kind),

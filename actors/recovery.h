@@ -9,14 +9,14 @@
 
 namespace troupe::actors {
 
-/// Why an attempt to train ended before its time.
+/// The reason why an attempt ended early.
 struct Failure {
-  std::chrono::nanoseconds when{};  // On the actors' clock.
-  std::string why;                  // And where: "device 1: step 4, 1F2: ..."
-  std::string node = {};            // That the run does without for a while, therefore; or none.
+  std::chrono::nanoseconds when{};  // Time of the actors' clock.
+  std::string why;                  // With the place: "device 1: step 4, 1F2: ..."
+  std::string node = {};  // The node that the run avoids for a while because of it, or empty.
 };
 
-/// What a supervisor does about it, and why.
+/// The supervisor's reaction to a failure, and its reason.
 struct Verdict {
   enum class What : std::uint8_t { try_again, give_up };
   What what = What::give_up;
@@ -28,23 +28,23 @@ struct Strikes {
   std::chrono::nanoseconds window{};
 };
 
-/// Looks at all failures of a run, of which the last has just come. What fails twice in the same
-/// place in the same way would fail for ever, but where it is a node that is done without; what
-/// fails often is not worth another try.
+/// Decides how to react to the last of all failures of a run. It gives up if the same failure
+/// occurred before at the same place, unless that was on a node which is now avoided, or if
+/// failures are too frequent.
 Verdict judge(const std::vector<Failure>& failures, const Strikes& strikes);
 
-/// How an actor of a run is, as far as is known.
+/// The known state of an actor of a run.
 struct Standing {
   std::string who;
   Wait wait = {};
-  int patiences = 0;  // For how long it was this wait already.
-  int silent = 0;     // Patiences since anything was heard of the actor.
+  int patiences = 0;  // Intervals for which it has waited for this.
+  int silent = 0;     // Intervals since the actor was last heard of.
 };
 
-/// A run moves or stands still as a whole: for one that is slow the others wait, and that is no
-/// mistake. It stands still once nobody has moved for as long as is allowed.
+/// The diagnosis of a run that stands still. If one actor is slow, all others wait for it, and that
+/// is no failure. A run stands still once no actor has made progress for the allowed time.
 struct Standstill {
-  std::string who;  // At the root of it, as far as can be told: who computes before who waits.
+  std::string who;  // The likely cause: an actor that computes rather than one that waits.
   std::string what;
 };
 std::optional<Standstill> find_standstill(const std::vector<Standing>& all, const Allowed& allowed);

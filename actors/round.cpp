@@ -9,10 +9,10 @@ namespace {
 
 using schedules::Kind;
 
-/// How the micro-batches of one replica's step are dealt out over the routes.
+/// How the micro-batches of one replica's step are distributed over routes.
 struct Dealt {
-  int first = 0;   // Where this route's micro-batches begin.
-  int before = 0;  // How many of them come before the one asked for.
+  int first = 0;   // The first micro-batch of this route.
+  int before = 0;  // The number of them before the given one.
   int count = 0;
 };
 
@@ -20,8 +20,8 @@ std::uint16_t route_of(const schedules::Schedule& schedule, int m) {
   return schedule.route_of[static_cast<std::size_t>(m) % schedule.route_of.size()];
 }
 
-/// Of the step that `m` belongs to. Consecutive ones for each route, so that a holder has whole
-/// reduction groups.
+/// Distributes the micro-batches of m's step. Each route gets consecutive ones, so that a holder
+/// has whole reduction groups.
 Dealt deal(const Round& round, std::uint16_t route, int m) {
   const int begin = m / round.step_every * round.step_every;
   Dealt dealt;
@@ -125,7 +125,7 @@ RoundPtr evaluation_round(const Round& training, int micro_batches) {
   round->schedule.routes = {training.schedule.routes[0]};
   round->schedule.lanes.resize(training.schedule.lanes.size());
   round->step_every = micro_batches;
-  // By micro-batch and then by stage: each device meets them in an order that all agree on.
+  // All devices agree on this order: by micro-batch, then stage.
   for (int m = 0; m < micro_batches; ++m)
     for (int stage = 0; stage < round->schedule.stages; ++stage) {
       const auto device = round->schedule.routes[0][static_cast<std::size_t>(stage)];

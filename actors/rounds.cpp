@@ -23,7 +23,7 @@ bool updates_amid_passes(const Schedule& schedule) {
 
 std::string number(int n, const char* what) { return std::to_string(n) + " " + what; }
 
-/// A schedule from a file has the shape that it has.
+/// Checks that a schedule from a file fits the run: its shape is fixed.
 Status fits(const Schedule& written, const RoundShape& shape, int step_every) {
   if (written.stages != shape.stages)
     return Error{"the schedule has " + number(written.stages, "stages") + ", but the run has " +
@@ -76,7 +76,7 @@ Result<RoundPtr> Rounds::of(int steps) const {
   if (shape_.written && steps == steps_) {
     round->schedule = *shape_.written;
   } else if (shape_.written) {
-    // What is left at the end of a run: the same passes of fewer micro-batches.
+    // The end of a run: the same passes of fewer micro-batches.
     round->schedule = schedules::first_micro_batches(*shape_.written, steps * round->step_every);
   } else {
     auto made = schedules::generate(shape_.schedule, {.stages = shape_.stages,

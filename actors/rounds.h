@@ -11,35 +11,35 @@
 
 namespace troupe::actors {
 
-/// What rounds are made of.
+/// The parameters of a run's rounds.
 struct RoundShape {
-  std::string schedule = "1f1b";                    // A name.
-  std::optional<schedules::Schedule> written = {};  // One that the user wrote, in place of it.
+  std::string schedule = "1f1b";                    // The schedule's name.
+  std::optional<schedules::Schedule> written = {};  // The user's own schedule, if any.
   int stages = 1;
   int chunks = 1;
   int replicas = 1;
-  int micro_batches = 1;               // In a step, of all replicas together.
-  int groups = 1;                      // Reduction groups of a step.
-  std::vector<bool> recompute = {};    // By stage; empty: none.
-  int flush_steps = 64;                // Between the drains of an asynchronous schedule,
-  std::int64_t synchronous_steps = 0;  // but for its first steps, after each of which it drains.
+  int micro_batches = 1;               // Per step, over all replicas.
+  int groups = 1;                      // Reduction groups per step.
+  std::vector<bool> recompute = {};    // Indexed by stage; empty: none.
+  int flush_steps = 64;                // Steps between drains of an asynchronous schedule.
+  std::int64_t synchronous_steps = 0;  // First steps, each followed by a drain.
 };
 
 /// The rounds of a run, from its first step to its last.
 class Rounds {
  public:
-  /// Errors say which numbers do not go together.
+  /// The error names the numbers that do not fit together.
   static Result<Rounds> make(const RoundShape& shape);
 
-  /// What is played from a step on where so many are left. Asynchronous rounds end at multiples of
-  /// their length, wherever a run was begun again.
+  /// Returns the next round, at most `steps_left` steps long. Asynchronous rounds end at multiples
+  /// of their length, wherever the run was resumed.
   RoundPtr at(std::int64_t first_step, std::int64_t steps_left) const;
 
-  /// Of one step.
+  /// Returns a round of one step.
   const RoundPtr& of_one_step() const { return one_; }
   bool asynchronous() const { return asynchronous_; }
   std::vector<models::Keep> keep() const;
-  /// By stage: the most steps between the two passes of a micro-batch.
+  /// Returns, by stage, the most steps between the two passes of a micro-batch.
   std::vector<int> delays() const;
 
  private:
@@ -47,7 +47,7 @@ class Rounds {
 
   RoundShape shape_;
   bool asynchronous_ = false;
-  int steps_ = 1;  // Of a whole round.
+  int steps_ = 1;  // Steps of a full round.
   RoundPtr one_;
   RoundPtr whole_;
 };

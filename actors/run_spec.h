@@ -26,28 +26,28 @@
 
 namespace troupe::actors {
 
-/// Weights and moments to begin with; nothing in them: drawn by the seed.
+/// The state that a run starts from. Empty tensors: initial weights are drawn from the seed.
 struct StartPoint {
   std::int64_t step = 0;  // Steps that were done.
   std::vector<NamedTensor> weights;
   std::vector<NamedTensor> moments;
-  models::LossScale loss_scale;  // That they led to, where there were any.
+  models::LossScale loss_scale;  // The loss scale after those steps, if there is one.
 };
 
-class Casting;
+class PlayerHost;
 
-/// Where a run's states are kept. In a process the supervisor alone calls it.
+/// The store of a run's checkpoints. Within a process only the supervisor calls it.
 class CheckpointStore {
  public:
   virtual ~CheckpointStore() = default;
 
-  /// Returns at once; `done` hears how it ended, on any thread.
+  /// Returns at once; calls `done` with the outcome on any thread.
   virtual void save(storage::CheckpointContent content, std::function<void(Status)> done) = 0;
-  /// The newest good one; nothing where none was saved yet. Nothing is being saved.
+  /// Loads the newest good checkpoint, or nothing if there is none. No save may be under way.
   virtual Result<std::optional<StartPoint>> newest(MemoryPool& memory) = 0;
 };
 
-/// Where the loaders of a run read: both the same, or each for itself, as in two processes.
+/// The data of a run's loaders: one reader for both halves, or one for each, as with two processes.
 struct Source {
   const storage::MicroBatches* inputs = nullptr;
   const storage::MicroBatches* targets = nullptr;
@@ -59,81 +59,80 @@ struct Source {
   explicit operator bool() const { return inputs != nullptr; }
 };
 
-/// How gradients are clipped: by a norm that all stages agree on, which makes them wait for one
-/// another, or each stage by its own.
+/// Whether gradients are clipped by a norm over all stages, for which the stages wait for one
+/// another, or by each stage's own norm.
 enum class ClipScope : std::uint8_t { all_stages, each_stage };
 
-/// What no change of plan may change: every bit, or which samples make a step.
+/// The guarantee across changes of plan: equal bits, or only equal samples in each step.
 enum class Exactness : std::uint8_t { bits, samples };
 
-/// All that the actors of a run need to know. It never changes while they play.
+/// Everything that the actors of a run need to know. It is constant while they play.
 struct RunSpec {
   std::string name;
   const models::Model* model = nullptr;
   std::vector<models::UnitRange> stages;
-  std::vector<double> work;        // By device of a replica: its part of a step; empty: all alike.
-  std::vector<models::Keep> keep;  // By stage.
-  std::vector<std::vector<models::Section>> sections;  // Likewise: what each optimizer steps.
+  std::vector<double> work;        // Each device's fraction of a replica's step; empty: equal.
+  std::vector<models::Keep> keep;  // Indexed by stage.
+  std::vector<std::vector<models::Section>> sections;  // Optimizers' sections, by stage.
   models::OptimizerConfig optimizer;
   models::StalenessOptions staleness;
-  std::vector<int> delays;  // By stage: steps between the passes once the pipeline is full.
+  std::vector<int> delays;  // Steps between the passes in a full pipeline, by stage.
   ClipScope clip = ClipScope::all_stages;
   Exactness exactness = Exactness::bits;
   kernels::Precision precision = kernels::Precision::fp32;
-  models::LossScaling loss_scaling;  // On for fp16. It wants one norm of all stages.
+  models::LossScaling loss_scaling;  // On for fp16. It requires one norm over all stages.
   std::uint64_t seed = 0;
-  std::int64_t short_rows = models::StageOptions().short_rows;  // Changes no number.
+  std::int64_t short_rows = models::StageOptions().short_rows;  // Affects no result.
 
   Source batches;
-  Source validation;       // May be nothing.
-  std::int64_t micro = 1;  // Samples in a micro-batch.
+  Source validation;       // Optional.
+  std::int64_t micro = 1;  // Samples per micro-batch.
   std::int64_t samples_in_step = 1;
   std::int64_t targets_in_step = 1;
-  std::int64_t tokens_in_sample = 0;  // 0 where samples are not made of tokens.
+  std::int64_t tokens_in_sample = 0;  // 0 if samples do not consist of tokens.
 
-  /// What is played from a step on, up to `steps` steps: rounds are as long as the schedule wants
-  /// them, or shorter.
+  /// Returns the round that starts after `first_step` steps. It has at most `steps` steps.
   std::function<RoundPtr(std::int64_t first_step, std::int64_t steps)> round;
-  RoundPtr evaluation;  // The first replica alone plays it.
+  RoundPtr evaluation;  // Only the first replica plays it.
   std::int64_t steps = 0;
   std::optional<std::int64_t> eval_every;
-  std::int64_t save_every_steps = 0;  // 0: by time.
+  std::int64_t save_every_steps = 0;  // 0: save by time.
   std::chrono::nanoseconds save_every_time{};
-  Value recipe;  // For checkpoints.
-  /// What its samples are read from: the same on all nodes.
+  Value recipe;  // Stored in checkpoints.
+  /// The files that samples are read from. They must be equal on all nodes.
   std::vector<storage::DataFile> data;
-  Value model_description;  // Likewise.
+  Value model_description;  // Stored in checkpoints.
 
-  /// One for each device of each replica, replica after replica; null for those of other processes.
-  /// They outlive the actors.
+  /// One for each device, by replica, then device; null for devices of other processes. They must
+  /// outlive the actors.
   std::vector<Executor*> executors;
-  Executor* reader = nullptr;  // Where loaders read.
+  Executor* reader = nullptr;  // Runs the loaders' reads.
   CheckpointStore* checkpoints = nullptr;
-  storage::Ledger* ledger = nullptr;         // Null: no account is kept. From the recorder alone.
-  Casting* casting = nullptr;                // Null: all players are in this process.
-  std::function<void(const Value&)> record;  // An event; from the recorder alone.
+  storage::Ledger* ledger = nullptr;         // Used only by the recorder. Null: no ledger is kept.
+  PlayerHost* player_host = nullptr;         // Null: all players are in this process.
+  std::function<void(const Value&)> record;  // Records an event; called only by the recorder.
 
-  int copies = 1;  // Of each state in the memory of nodes, its own process' too; 1: none is kept.
-  /// A sign of life of the supervisor, each patience and before whatever may take long: what it
-  /// does. May be empty.
+  int copies = 1;  // Copies of each state in memory, its own process's too; 1: none is kept.
+  /// The supervisor's sign of life, called at regular intervals and before anything slow, with what
+  /// it does. May be empty.
   std::function<void(const std::string& doing)> alive;
 
-  int rounds_ahead = 2;  // That are given out before the first of them is through.
-  /// Where it is set, as many more as last so long: a supervisor that is late holds nobody up.
+  int rounds_ahead = 2;  // Rounds given out before the first of them is finished.
+  /// If set, more rounds are given out, to last this long: then a late supervisor delays nobody.
   std::chrono::nanoseconds lead{};
   int loader_credit = 2;  // Micro-batches that a loader may send before they are taken.
-  int strikes = 3;        // Restarts within `strike_window`, after which a run has failed.
+  int strikes = 3;        // Failures within `strike_window` after which a run gives up.
   std::chrono::nanoseconds strike_window = std::chrono::minutes(10);
-  std::chrono::nanoseconds stall_patience = std::chrono::seconds(10);  // Then a wait is told.
-  /// Numbers that one job draws or packs at least: some 0.1 to 1 s of work.
+  std::chrono::nanoseconds stall_patience = std::chrono::seconds(10);  // For reports.
+  /// The least numbers that one job draws or packs: 0.1 to 1 s of work.
   std::int64_t first_weights_at_once = std::int64_t{1} << 24;
-  Allowed stalls;                   // In which nobody moves; then the attempt has failed.
-  int most_unrecorded = 256;        // Events that wait for the recorder; then the run waits too.
+  Allowed stalls;                   // The time without progress after which an attempt fails.
+  int most_unrecorded = 256;        // Events not yet recorded; beyond that the run waits.
   bool measures_staleness = false;  // For the events of steps.
-  int trace_rounds = 20;            // The newest ones, whose every action is remembered.
-  std::function<void(const schedules::Timeline&)> keep_timeline;  // At the end; may be empty.
+  int trace_rounds = 20;            // The newest rounds, whose actions are all kept.
+  std::function<void(const schedules::Timeline&)> keep_timeline;  // May be empty.
 
-  /// Where what goes to a device is made.
+  /// Returns the memory in which data for a device is prepared.
   MemoryPool& memory(int replica, int device, int devices_in_replica) const {
     auto* there = executors[static_cast<std::size_t>(replica * devices_in_replica + device)];
     return (there ? there : reader)->host_memory();

@@ -8,13 +8,13 @@
 
 namespace troupe::actors {
 
-/// What an actor cannot go on without.
+/// The reason why an actor cannot continue.
 struct Wait {
   enum class On : std::uint8_t { nothing, message, executor, disk };
 
   On on = On::nothing;
-  /// So exact, with the step, that the same text means the same wait:
-  /// "step 2, 1B3 waits for the gradient of micro-batch 3 from stage 2".
+  /// Names the step and the object, so that an equal text means the same wait: "step 2, 1B3 waits
+  /// for the gradient of micro-batch 3 from stage 2".
   std::string what;
 
   explicit operator bool() const { return on != On::nothing; }
@@ -31,7 +31,7 @@ inline Wait computes(std::string what) {
 }
 inline Wait waits_for_disk(std::string what) { return {Wait::On::disk, std::move(what)}; }
 
-/// How many patiences a wait may take.
+/// How many intervals a wait may last.
 struct Allowed {
   int usual = 6;
   int disk = 30;
@@ -39,10 +39,10 @@ struct Allowed {
   int of(const Wait& wait) const { return wait.on == Wait::On::disk ? disk : usual; }
 };
 
-/// Counts for how long a wait has been the same, in looks.
+/// Counts for how many looks a wait has stayed the same.
 class Patience {
  public:
-  /// How many looks ago it was first seen; 0 where it is new, or nothing.
+  /// Returns how many looks ago the wait was first seen; 0 if it is new or empty.
   int look(const Wait& wait) {
     looks_ = wait && wait == last_ ? looks_ + 1 : 0;
     last_ = wait;

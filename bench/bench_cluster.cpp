@@ -1,7 +1,7 @@
-// What it costs to have a pipeline in node processes instead of one: the same run, on the same two
-// cores, in one process, over shared memory and over TCP. Runs are interleaved; a rate is the
-// median over all steps but the first of each run, a ratio the median of those within each round,
-// with the least and the greatest.
+// Measures what a pipeline costs in two node processes instead of one: the same run on the same two
+// cores in one process, over shared memory and over TCP. Runs are interleaved. A rate is the median
+// over all steps but the first of each run. A ratio is the median of the ratios within each round,
+// with minimum and maximum.
 //
 //     ./dev bench cluster [ROUNDS] ["gpt-small, 2 stages"]
 
@@ -28,14 +28,14 @@ struct Place {
   const char* name;
   std::vector<std::string> words;
   std::vector<double> seconds = {};
-  std::vector<double> rates = {};  // To one process, by round: the machine may drift meanwhile.
+  std::vector<double> rates = {};  // Relative to one process, by round, since machines drift.
 };
 
 struct Setting {
   const char* name;
   const char* config;
   int steps;
-  double tokens;  // In a step.
+  double tokens;  // Tokens in a step.
 };
 
 ChildOrder order_for(const Setting& setting, const Place& place,
@@ -56,7 +56,7 @@ ChildOrder order_for(const Setting& setting, const Place& place,
   return order;
 }
 
-/// Not every step has copies made: the middle one would say nothing of them.
+/// Returns the mean. Only some steps make copies, so a median would not show their cost.
 double mean(const std::vector<double>& numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
 }
@@ -99,7 +99,7 @@ int run(int rounds, const std::string& only) {
               rounds, goal);
   const std::vector<std::string> stages = {"pipeline.stages=2", "pipeline.schedule=zb-h1"};
   const std::vector<std::string> replicas = {"pipeline.stages=1", "pipeline.replicas=2"};
-  // Long enough that the first copies, which lie in new memory, are few of all steps.
+  // Enough steps that the first copies, which allocate memory, hardly count.
   const Setting gpt_small{"gpt-small", "gpt-small.toml", 8, 8192};
   const Setting gpt_tiny{"gpt-tiny", "gpt-tiny.toml", 30, 2048};
   bool good = true;

@@ -1,5 +1,5 @@
-// How much of its time a run spends on steps that count while its hosts go and come: four nodes, of
-// which one is taken away every so often, for half as long; and what `troupe sim` says of the same.
+// Measures a run's goodput while hosts come and go: one of four nodes fails at regular intervals
+// and returns after half of one. Compares it with the prediction of `troupe sim`.
 //
 //     ./dev bench goodput [SECONDS_BETWEEN_LOSSES [SECONDS]]
 
@@ -47,7 +47,7 @@ steps = 1000000
 eval_every = 1000000
 )";
 
-/// Bytes that one thread copies in a second, of blocks that no cache holds.
+/// Returns the bytes per second that one thread copies, in blocks that exceed all caches.
 double copying_rate() {
   const std::vector<char> from(std::size_t{64} << 20, 1);
   std::vector<char> to(from.size());
@@ -60,7 +60,7 @@ double copying_rate() {
   return static_cast<double>(to.size()) / median(seconds);
 }
 
-/// What `troupe sim` says of such nodes, each so fast.
+/// Returns the prediction of `troupe sim` for such nodes of the given speed.
 std::optional<Value> simulate(double fail_every, double window, double speed) {
   const auto folder = storage::TemporaryFolder::make();
   if (!folder) return {};
@@ -85,7 +85,7 @@ double first_rate(const Value& simulated) {
   return plans.empty() ? 1 : number_in(plans.front(), "steps_per_second");
 }
 
-/// The steps that a run has done, each by so many nodes.
+/// The steps that a run has done, with the number of nodes that did each.
 class Steps {
  public:
   void learn(const Value& event, std::size_t players) {
@@ -95,7 +95,7 @@ class Steps {
     by_step_[static_cast<std::int64_t>(number_in(event, "step"))] = players;
   }
   std::size_t done() const { return by_step_.size(); }
-  /// What they take where nothing fails and nothing is kept, each once.
+  /// Returns the seconds that these steps take without failures and copies, each step once.
   double useful() const {
     double sum = 0;
     for (const auto& [step, players] : by_step_) sum += median(took_.at(players));
@@ -104,11 +104,11 @@ class Steps {
   double usual() const { return median(took_.rbegin()->second); }
 
  private:
-  std::map<std::size_t, std::vector<double>> took_;  // By nodes.
+  std::map<std::size_t, std::vector<double>> took_;  // Keyed by number of nodes.
   std::map<std::int64_t, std::size_t> by_step_;
 };
 
-/// Until then, whatever it says.
+/// Reads all events until the time `until`.
 void watch(Story& story, Steps& steps, double until) {
   const auto is_over = [&](const Value& event) {
     steps.learn(event, story.players().size());

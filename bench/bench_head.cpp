@@ -1,5 +1,5 @@
-// What a head takes for its nodes: how long until so many have joined it, how long `troupe status`
-// takes then, and how much memory each of them costs it.
+// Measures what nodes cost a head: the time until all have joined, the time of `troupe status`, and
+// the head's memory for each node.
 //
 //     ./dev bench head [ROUNDS]
 
@@ -32,7 +32,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// A head of its own, until the end of this object.
+/// A head process, terminated by the destructor.
 class Head {
  public:
   Head(const std::string& program, const std::string& folder)
@@ -53,7 +53,7 @@ class Head {
   Head(const Head&) = delete;
   Head& operator=(const Head&) = delete;
 
-  /// Empty where it does not come.
+  /// Waits for the head's address. Returns nothing if the head does not start.
   std::string endpoint() const {
     const auto begin = Clock::now();
     while (seconds_since(begin) < 20 && waitpid(id_, nullptr, WNOHANG) == 0) {

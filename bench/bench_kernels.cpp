@@ -4,7 +4,7 @@
 #include "bench/kernel_bench.h"
 #include "bench/peers/other_product.h"
 
-/// bench_kernels [THREADS [ROUNDS]]: a table of what the kernels reach on this machine.
+/// Prints a table of kernel speeds on this machine: bench_kernels [THREADS [ROUNDS]]
 int main(int count, char** arguments) {
   const int threads = count > 1 ? std::atoi(arguments[1]) : 1;
   const int rounds = count > 2 ? std::atoi(arguments[2]) : 9;

@@ -1,5 +1,5 @@
-// Who does what of a run when some of its nodes go: what it takes to find that beforehand, to look
-// it up, and to find it where nobody foresaw it.
+// Measures how to share out a run's work after a loss of nodes: the time to plan all losses ahead,
+// to look one up, and to search for one that was not planned.
 
 #include <algorithm>
 #include <chrono>
@@ -7,14 +7,14 @@
 #include <functional>
 #include <vector>
 
-#include "actors/nodes/foresight.h"
+#include "actors/nodes/loss_plans.h"
 #include "bench/figures.h"
 
 using namespace troupe;
 
 namespace {
 
-/// Milliseconds, the middle of so many.
+/// Returns the median milliseconds of `times` calls.
 double time_of(int times, const std::function<void()>& what) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> all;
@@ -26,7 +26,7 @@ double time_of(int times, const std::function<void()>& what) {
   return bench::median(std::move(all));
 }
 
-/// As many devices as nodes, with unequal work; nodes of so many kinds.
+/// Returns a run with as many devices as nodes, unequal work, and nodes of `kinds` kinds.
 actors::Sharing sharing_of(int nodes, int kinds) {
   actors::Sharing sharing;
   sharing.most = nodes;
@@ -42,15 +42,15 @@ void measure(int nodes, int kinds) {
   const auto now = sharing_of(nodes, kinds);
   const auto neighbours = actors::neighbours_of(now);
   const auto& lost = neighbours.back();
-  actors::Foresight foresight;
+  actors::LossPlans loss_plans;
   const double all = time_of(1, [&] {
-    foresight.look_ahead(now);
-    (void)foresight.foresaw(lost);
+    loss_plans.look_ahead(now);
+    (void)loss_plans.foresaw(lost);
   });
   double promptly = 0, thoroughly = 0;
   const double prompt =
       time_of(5, [&] { promptly = actors::share_out(lost, actors::Search::prompt).busiest; });
-  const double lookup = time_of(100, [&] { thoroughly = foresight.shares(lost).busiest; });
+  const double lookup = time_of(100, [&] { thoroughly = loss_plans.shares(lost).busiest; });
   std::printf("| %d | %d | %zu | %.2f s | %.2f us | %.1f ms | %.1f %% |\n", nodes, kinds,
               neighbours.size(), all / 1e3, 1e3 * lookup, prompt,
               100 * (promptly / thoroughly - 1));

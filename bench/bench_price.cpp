@@ -1,8 +1,7 @@
-// What it costs a run to be ready for losses: copies of its state in the memory of nodes, a ledger
-// on the disk, heartbeats, and sums in an order that no plan changes. Two nodes with a core each
-// train gpt-small; every part is a share of what their cores can compute meanwhile, by the time
-// that threads have computed. (How long steps take moves by more than all this from one minute to
-// the next.)
+// Measures what a run pays to be ready for losses: copies of its state in nodes' memory, a ledger
+// on disk, heartbeats, and sums in an order that no plan changes. Two nodes with one core each
+// train gpt-small. Each part is a share of what their cores can compute meanwhile, taken from the
+// CPU time of threads, because step times drift by more than all of this.
 //
 //     ./dev bench price [STEPS]
 
@@ -27,7 +26,7 @@ namespace troupe::bench {
 namespace {
 
 constexpr int nodes = 2;
-constexpr int first_steps = 6;  // The first copies lie in new memory.
+constexpr int first_steps = 6;  // The first copies allocate memory.
 constexpr double goal = 3;      // Percent.
 constexpr const char* base = TROUPE_ROOT "/config/gpt-small.toml";
 
@@ -49,11 +48,11 @@ copies = )" +
 
 using Times = std::map<std::string, double>;
 
-/// What was computed while so many steps were done, as shares of what two cores can.
+/// CPU time during some steps, as shares of what two cores can compute.
 struct Shares {
-  Times nodes;  // By the names of threads.
+  Times nodes;  // Keyed by thread name.
   double head = 0;
-  double step = 0;  // Seconds.
+  double step = 0;  // Seconds per step.
 
   double of(const std::string& thread) const {
     const auto found = nodes.find(thread);
@@ -98,7 +97,7 @@ std::optional<Shares> measure(int copies, int steps) {
   return shares;
 }
 
-/// Seconds that the sums of a step's groups take to be added up.
+/// Returns the seconds that adding up the gradient sums of a step's groups takes.
 std::optional<double> time_of_sums() {
   const auto loaded = config::load({base});
   if (!loaded) return std::fprintf(stderr, "%s", loaded.error().text.c_str()), std::nullopt;
@@ -133,8 +132,8 @@ int main_of(int steps) {
   for (const auto& [name, share] : ready->nodes)
     if (share > 0) print(("threads: " + name).c_str(), share);
   const double kept = ready->of("keeping");
-  // The owner of a state keeps weights and two moments, the other node the same; the moments are
-  // copied once more as they are given.
+  // Both nodes copy weights and two moments, which is `kept`. Handing over copies the two moments
+  // once more: a third of `kept`.
   const double given = kept / 3;
   const double carried = std::max(0.0, ready->of("channels") - plain->of("channels"));
   const double heartbeats = ready->of("heart") + ready->of("control");

@@ -1,8 +1,10 @@
-// How long a run stands still when something is lost: a head, three nodes and a run that trains,
-// and somebody who kills. Every time is of the run's own events, which carry the clock of this
-// machine.
+// Measures how long a run stops when something is lost: a head, three nodes and a run that trains,
+// with processes killed at random moments. All times come from the run's events, which carry this
+// machine's clock.
 //
-//     ./dev bench recovery [TIMES]
+//     ./dev bench recovery [TIMES] [DATA]
+//
+// DATA is what `data.train` may be; its tokens must be below 32. By default data are made.
 
 #include <signal.h>
 #include <unistd.h>
@@ -41,17 +43,18 @@ steps = 10000000
 eval_every = 10000000
 [limits]
 strikes = 1000000
-)";
+[data]
+train = ")";
 
-/// Seconds from the deed.
+/// Seconds since the fault.
 struct Measured {
-  double noticed = 0;  // Until the run knows.
-  double goes_on = 0;  // Until a step more is done than before,
-  double paused = 0;   // and the same without the time that the steps since the save point take.
+  double noticed = 0;  // Until the run notices it.
+  double goes_on = 0;  // Until a step beyond the last one is done.
+  double paused = 0;   // goes_on without the time of the repeated steps and the new one.
   std::int64_t redone = 0;
 };
 
-/// From the deed until the run is a step further than before it.
+/// Follows the run from the fault until it is a step further than before.
 std::optional<Measured> follow(Story& story, double deed, std::int64_t before) {
   Measured measured;
   const auto noticed = story.find([](const Value& event) {
@@ -98,7 +101,7 @@ void print(const std::string& what, const std::vector<Measured>& all) {
   std::fflush(stdout);
 }
 
-/// Does it so many times, each time to a run that has settled.
+/// Applies a fault `times` times, each time to a run that has settled.
 bool measure(
     LiveCluster& cluster, const std::string& what, int times, std::mt19937& random,
     const std::function<void()>& deed, const std::function<void()>& afterwards = [] {}) {
@@ -123,14 +126,14 @@ bool measure(
   return true;
 }
 
-/// To one process; to none where there is none.
+/// Sends a signal to a process, or to none if its id is not positive.
 void send(pid_t process, int signal) {
   if (process > 0) kill(process, signal);
 }
 
-int main_of(int times) {
+int main_of(int times, const std::string& data) {
   std::mt19937 random(1);
-  LiveCluster cluster(nodes, config);
+  LiveCluster cluster(nodes, config + data + "\"\n");
   if (!cluster.submit()) return 1;
   std::string who;
   const auto some = [&] { return cluster.process_of(who = cluster.some_player(random)); };
@@ -142,7 +145,8 @@ int main_of(int times) {
           cluster, "silence", fewer, random, [&] { send(frozen = some(), SIGSTOP); },
           [&] { send(frozen, SIGCONT); }) &&
       measure(cluster, "head", fewer, random, [&] { send(cluster.process_of_head(), SIGKILL); }) &&
-      measure(cluster, "drain", fewer, random, [&] { send(some(), SIGTERM); });
+      measure(cluster, "drain", fewer, random,
+              [&] { cluster.replace(cluster.some_player(random)); });
   std::printf("a step takes %.3f s; a save point every 10 steps\n", cluster.story().usual());
   return all ? 0 : 1;
 }
@@ -151,5 +155,6 @@ int main_of(int times) {
 }  // namespace troupe::bench
 
 int main(int count, char** words) {
-  return troupe::bench::main_of(count > 1 ? std::max(1, std::atoi(words[1])) : 30);
+  return troupe::bench::main_of(count > 1 ? std::max(1, std::atoi(words[1])) : 30,
+                                count > 2 ? words[2] : "made:markov?states=32");
 }

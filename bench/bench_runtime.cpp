@@ -1,6 +1,6 @@
-// What the actors cost: a hop of a message; one stage played by actors against the same stage in a
-// plain loop; and two stages on two cores against what the simulator predicts from the times that
-// the actions took.
+// Measures what the actors cost: the hop of a message; one stage run by actors, compared with a
+// plain loop over it; and two stages on two cores, compared with the simulator's prediction from
+// the measured times of actions.
 //
 //     ./dev bench runtime [STEPS]
 
@@ -17,10 +17,10 @@
 #include <thread>
 #include <vector>
 
+#include "actors/caf_shim.h"
 #include "actors/exchange.h"
 #include "actors/lead/supervisor.h"
 #include "actors/rounds.h"
-#include "actors/rt.h"
 #include "bench/figures.h"
 #include "models/kinds/option.h"
 #include "models/kinds/registry.h"
@@ -47,12 +47,12 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// A hop.
+// Message hops.
 
 template <caf::spawn_options Kind>
 double hop_of() {
   constexpr int bounces = 5000;
-  actors::rt::Config config(2);
+  actors::caf_shim::Config config(2);
   caf::actor_system system(config);
   std::promise<double> done;
   {
@@ -117,7 +117,7 @@ class Bench {
     optimizer_.clip_norm = 1;
   }
 
-  /// Seconds of each step of a loop over the whole model.
+  /// Returns the seconds of each step of a plain loop over the whole model.
   std::vector<double> plainly(int steps) const {
     MemoryPool memory;
     Stream stream(memory);
@@ -145,12 +145,12 @@ class Bench {
   }
 
   struct Played {
-    std::vector<double> seconds;  // Of each step.
+    std::vector<double> seconds;  // For each step.
     schedules::Timeline timeline;
     actors::RoundPtr round;
   };
 
-  /// The same by actors, each device with one thread.
+  /// Trains the same model by actors, each device with one thread.
   Played by_actors(const actors::RoundShape& given, int cut, int steps) const {
     auto shape = given;
     shape.micro_batches = shape.groups = setting_.micro_batches;
@@ -199,7 +199,7 @@ class Bench {
         played.seconds.push_back(event.find("seconds")->number());
     };
     spec->keep_timeline = [&](const schedules::Timeline& timeline) { played.timeline = timeline; };
-    actors::rt::Config config(2);
+    actors::caf_shim::Config config(2);
     std::promise<void> ended;
     {
       caf::actor_system system(config);
@@ -217,7 +217,7 @@ class Bench {
   double tokens() const { return 1.0 * setting_.micro * setting_.micro_batches * setting_.context; }
 
  private:
-  /// Keeps nothing: what is measured is a step.
+  /// A store that saves nothing, so that only steps are measured.
   class Nowhere final : public actors::CheckpointStore {
     void save(storage::CheckpointContent, std::function<void(Status)> done) override {
       done(Done{});
@@ -242,7 +242,7 @@ class Bench {
     return *storage::open_dataset("made:markov?states=64", {setting.context, setting.vocabulary},
                                   *files_);
   }
-  /// The first step takes memory and fills caches.
+  /// Drops the first step, which allocates memory and fills caches.
   static std::vector<double> warm(std::vector<double> seconds) {
     seconds.erase(seconds.begin(),
                   seconds.begin() + std::min<std::ptrdiff_t>(1, std::ssize(seconds)));
@@ -259,7 +259,7 @@ class Bench {
       models::OptimizerConfig::of(models::OptimizerConfig::Kind::adamw);
 };
 
-/// The median time of every kind of action on every stage.
+/// Returns the median time of every kind of action on every stage.
 schedules::Costs costs_of(const Bench::Played& played) {
   using schedules::Kind;
   std::map<std::pair<int, Kind>, std::vector<double>> times;
@@ -280,7 +280,7 @@ schedules::Costs costs_of(const Bench::Played& played) {
   return costs;
 }
 
-/// Seconds from the first action of a single lane to its last, and how many of them it was idle.
+/// Returns a single lane's seconds from first to last action, and how many of them it idled.
 std::pair<double, double> idle_of(const schedules::Timeline& timeline) {
   double start = timeline.spans.front().start, end = start, busy = 0;
   for (const auto& span : timeline.spans) {
@@ -291,7 +291,7 @@ std::pair<double, double> idle_of(const schedules::Timeline& timeline) {
   return {end - start, end - start - busy};
 }
 
-/// One core for all threads that are started from now on: cores of a virtual machine may differ.
+/// One core for all threads started from now on, because cores of a virtual machine may differ.
 class OneCore {
  public:
   OneCore() {
@@ -314,7 +314,7 @@ void compare_with_loop(const Setting& setting, int steps) {
   const Bench bench(setting);
   std::vector<double> plain, played;
   double time = 0, idle = 0;
-  // Interleaved, so that what disturbs one disturbs the other.
+  // Interleaved, so that a disturbance affects both alike.
   for (int round = 0; round < 5; ++round) {
     std::ranges::copy(bench.plainly(steps), std::back_inserter(plain));
     const auto actors = bench.by_actors({.schedule = "1f1b"}, 0, steps);

@@ -1,4 +1,4 @@
-// How many actions a second the simulator plays on one core: prints one line for each schedule.
+// Measures how many actions per second the simulator plays on one core. Prints a line per schedule.
 
 #include <cstdio>
 #include <ctime>
@@ -33,7 +33,7 @@ int measure(const Shape& shape) {
   double actions = 0;
   for (const auto& lane : schedule->lanes) actions += static_cast<double>(lane.size());
 
-  // The time of the processor, not of the clock: who else uses the machine must not count.
+  // Processor time, so that other programs on the machine do not count.
   const auto begin = std::clock();
   auto now = begin;
   double played = 0, makespan = 0;

@@ -1,6 +1,6 @@
-//     ./dev bench train [ROUNDS]
+// Runs the measurement of `troupe bench train`:
 //
-// What `troupe bench train` measures.
+//     ./dev bench train [ROUNDS]
 
 #include <algorithm>
 #include <cstdio>

@@ -1,6 +1,6 @@
-//     ./dev bench transport [ROUNDS]
+// Runs the measurement of `troupe bench transport` without the rest of the program:
 //
-// What `troupe bench transport` measures, without the rest of the program.
+//     ./dev bench transport [ROUNDS]
 
 #include <algorithm>
 #include <cstdio>

@@ -14,9 +14,9 @@ namespace {
 
 using namespace transport;
 
-// On a busy machine the word that a parcel has arrived comes long after the answer to it.
+// Large, because on a busy machine a parcel is acknowledged long after its answer has come.
 constexpr Bound bound{600 * mib, 8192};
-constexpr auto patience = std::chrono::seconds(60);  // Of one measurement.
+constexpr auto patience = std::chrono::seconds(60);  // For one measurement.
 constexpr std::size_t address_bytes = 128;
 
 Result<std::string> exchange_text(int control, const std::string& own) {
@@ -31,7 +31,7 @@ Result<std::string> exchange_text(int control, const std::string& own) {
 
 }  // namespace
 
-/// The link that a way goes by.
+/// Returns the index of the link that a way uses.
 std::size_t link_of(Way way) {
   switch (way) {
     case Way::in_place:
@@ -47,8 +47,8 @@ std::size_t link_of(Way way) {
   return 0;
 }
 
-/// Both sides make a pair and show its public half to the other one: they measure, and protect
-/// nothing.
+/// Makes a key pair and exchanges public keys over the control socket. The keys protect nothing:
+/// this only measures.
 Result<std::shared_ptr<const ChannelKeys>> exchange_keys(int control) {
   auto own = make_key_pair();
   if (!own) return own.error();
@@ -96,8 +96,8 @@ Result<std::unique_ptr<ChannelSide>> ChannelSide::meet(const Meeting& meeting,
     if (!sender) return within("the channel to " + (i == 0 ? *shm : *tcp), sender.error());
     side->links_[i].sender = std::move(*sender);
   }
-  // Nothing is sent before both sides are complete: a listener that waited for its own side would
-  // keep the thread from completing it.
+  // Sends nothing before both sides are complete. Otherwise a listener could block the thread that
+  // completes its own side.
   if (const auto ready = exchange_text(meeting.control, "ready"); !ready) return ready.error();
   return side;
 }
@@ -114,7 +114,7 @@ Status ChannelSide::send(Way way, std::size_t bytes) {
   Tensor tensor;
   if (way == Way::in_place) {
     tensor = sender->lend(shape, DType::u8);
-    *tensor.data<std::uint8_t>() = 1;  // What a kernel would write is the same by any carrier.
+    *tensor.data<std::uint8_t>() = 1;  // A kernel writes alike for every carrier.
   } else {
     auto& made = made_[bytes];
     if (made.empty()) {
@@ -127,7 +127,7 @@ Status ChannelSide::send(Way way, std::size_t bytes) {
 }
 
 Status echo_channels(const Meeting& meeting) {
-  // The first parcel may come before meet() returns.
+  // The first parcel may arrive before meet() returns.
   std::promise<ChannelSide*> made;
   const auto side_made = made.get_future().share();
   auto side = ChannelSide::meet(
@@ -135,7 +135,7 @@ Status echo_channels(const Meeting& meeting) {
       [side_made, control = meeting.control](const Parcel& parcel) {
         ChannelSide* answering = side_made.get();
         if (!answering) return;
-        // Who cannot answer hangs up, and so tells the other side.
+        // Tell the other side by hanging up.
         if (!answering->send(static_cast<Way>(parcel.head[0]), parcel.tensors[0].bytes()))
           shutdown(control, SHUT_RDWR);
       },
@@ -165,7 +165,7 @@ Result<double> ChannelEcho::measure(Way way, const Size& size) {
     const std::lock_guard lock(mutex_);
     way_ = way;
     bytes_ = size.bytes;
-    // In place a turn takes microseconds whatever the size: a few of them would show the clock.
+    // An in-place turn takes microseconds at any size, so a few turns would measure the clock.
     turns_ = way == Way::in_place ? 2000 : size.turns;
     turn_ = -1;
     done = done_.emplace().get_future();
@@ -177,7 +177,7 @@ Result<double> ChannelEcho::measure(Way way, const Size& size) {
   return done.get();
 }
 
-/// On the channel's thread: the next turn begins where the last one ends.
+/// Ends a turn and begins the next. Runs on the channel's thread.
 void ChannelEcho::came_back() {
   {
     const std::lock_guard lock(mutex_);

@@ -25,17 +25,17 @@ namespace troupe::bench {
 /// How a tensor travels.
 enum class Way : std::uint8_t { in_place, one_copy, tcp, tcp_without_checksums, tcp_sealed };
 
-/// What the two sides agree on before they meet.
+/// The parameters on which the two sides agree before they connect.
 struct Meeting {
-  int control = -1;                     // A socket between them, on which addresses are exchanged.
-  std::string interface = "127.0.0.1";  // Where this side's channels end.
-  std::uint64_t secret = 0;             // Of both.
+  int control = -1;                     // Carries addresses between the sides.
+  std::string interface = "127.0.0.1";  // The address of this side's channels.
+  std::uint64_t secret = 0;             // Shared by both sides.
   enum class Seat : std::uint8_t { asks, answers } seat = Seat::asks;
   enum class Place : std::uint8_t { one_machine, two_machines } place = Place::one_machine;
 };
 
-/// One of two processes with channels to and fro: by shared memory, where they are on one machine,
-/// and by TCP.
+/// One of two processes with channels in both directions: TCP, and shared memory if both are on one
+/// machine.
 class ChannelSide {
  public:
   using Listener = std::function<void(const transport::Parcel&)>;
@@ -45,7 +45,7 @@ class ChannelSide {
   ChannelSide(const ChannelSide&) = delete;
   ChannelSide& operator=(const ChannelSide&) = delete;
 
-  /// Sends a tensor of so many bytes, the way that its parcel's head says.
+  /// Sends a tensor of `bytes` bytes. The parcel's head names the way.
   Status send(Way way, std::size_t bytes);
 
  private:
@@ -64,10 +64,10 @@ class ChannelSide {
   std::array<Link, 4> links_;  // Shared memory, TCP, TCP without checksums, encrypted TCP.
 };
 
-/// The side that answers: sends each tensor back the way it came, until the other one hangs up.
+/// Runs the answering side: sends each tensor back the way it came, until the other side hangs up.
 Status echo_channels(const Meeting& meeting);
 
-/// The side that asks.
+/// The asking side, which measures.
 class ChannelEcho {
  public:
   static Result<std::unique_ptr<ChannelEcho>> meet(const Meeting& meeting);
@@ -83,9 +83,9 @@ class ChannelEcho {
   int turns_ = 0;
   int turn_ = 0;
   std::chrono::steady_clock::time_point start_;
-  std::mutex mutex_;  // Of what comes, and of an end that nobody waited for.
+  std::mutex mutex_;  // Guards done_, and members that a new measurement sets.
   std::optional<std::promise<Result<double>>> done_;
-  std::unique_ptr<ChannelSide> side_;  // Last: its thread uses the others.
+  std::unique_ptr<ChannelSide> side_;  // Last, because its thread uses the other members.
 };
 
 }  // namespace troupe::bench

@@ -9,21 +9,21 @@
 
 namespace troupe::bench {
 
-/// What a program printed, and what it took.
+/// The output and the resources of a finished program.
 struct ChildResult {
-  std::vector<std::string> lines;  // Of the standard output.
-  double peak_mib = 0;             // The most memory that it had.
+  std::vector<std::string> lines;  // Lines of standard output.
+  double peak_mib = 0;             // Its peak resident memory.
   int exit_status = 0;
 };
 
 struct ChildOrder {
   std::vector<std::string> command;
-  std::vector<std::pair<std::string, std::string>> environment;  // Beside our own.
-  int cores = 1;                                                 // Runs on cores [0, cores).
-  std::string folder = ".";                                      // Where it runs.
+  std::vector<std::pair<std::string, std::string>> environment;  // Added to ours.
+  int cores = 1;                                                 // It runs on cores [0, cores).
+  std::string folder = ".";                                      // Its working directory.
 };
 
-/// A program that runs beside us, and is killed with this object. It writes to our streams.
+/// A program that runs in the background and shares our standard streams. The destructor kills it.
 class Background {
  public:
   explicit Background(const ChildOrder& order);
@@ -32,17 +32,17 @@ class Background {
   Background& operator=(const Background&) = delete;
 
   pid_t id() const { return id_; }
-  /// Asks it to end, and waits until it has.
+  /// Terminates the program (SIGTERM) and waits for its end.
   void end();
 
  private:
   pid_t id_ = -1;
 };
 
-/// Those that a process has started and that live.
+/// Returns the living children of a process.
 std::vector<pid_t> children_of(pid_t process);
 
-/// Runs a program to its end. Nothing where it could not be started.
+/// Runs a program to its end. Returns nothing if it could not be started.
 std::optional<ChildResult> run_child(const ChildOrder& order);
 
 }  // namespace troupe::bench

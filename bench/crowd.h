@@ -11,11 +11,11 @@
 
 namespace troupe::bench {
 
-/// Many nodes in this process that dial a head, with all that a node says and hears, but without
-/// devices: who gives one of them a part in a run is told that it cannot.
+/// Many nodes in this process that dial a head and speak the nodes' whole protocol, but have no
+/// devices: they refuse every part in a run.
 class Crowd {
  public:
-  /// An error where they are not all welcome within the patience; it says how many are.
+  /// Returns an error with the number of accepted nodes if not all are accepted in time.
   static Result<std::unique_ptr<Crowd>> gather(const std::string& endpoint, int count,
                                                std::chrono::seconds patience);
 

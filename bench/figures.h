@@ -5,13 +5,13 @@
 
 namespace troupe::bench {
 
-/// The middle one; 0 where there is none.
+/// Returns the median, or 0 if there are no numbers.
 double median(std::vector<double> numbers);
 
-/// Adds a line, or a part of one, to a text.
+/// Appends formatted text, at most 511 bytes.
 [[gnu::format(printf, 2, 3)]] void print(std::string& to, const char* format, ...);
 
-/// Of each step but the first, which warms up: from what `troupe train --output json` printed.
+/// Returns each step's seconds but the first's, from lines of `troupe train --output json`.
 std::vector<double> step_seconds(const std::vector<std::string>& lines);
 
 }  // namespace troupe::bench

@@ -28,7 +28,7 @@ using kernels::WeightLayout;
 
 constexpr float norm_epsilon = 1e-5f;
 
-/// What a kernel does at least.
+/// The least work that a kernel can do.
 struct Least {
   double operations = 0;
   double bytes = 0;
@@ -62,7 +62,7 @@ class Bench {
   }
 
  private:
-  // Numbers. All rows of a product being the same would spare a GPU power, and so make it faster.
+  // Numbers. They are random, because a product of equal rows would draw less power and run faster.
 
   Tensor random(const Shape& shape) {
     constexpr std::int64_t kinds = 64;
@@ -97,9 +97,9 @@ class Bench {
 
   // Times.
 
-  /// Of one. Several are given at once, so that the host is not waited for in between.
+  /// Returns the seconds of one run. Launches several, so that the host does not wait in between.
   double seconds_of(const std::function<void()>& run) {
-    run();  // Asks libraries what they have for it, and takes memory.
+    run();  // Warm up: libraries choose kernels, and memory is allocated.
     stream_.wait();
     const double once = timed(run, 1);
     constexpr double enough = 5e-3;
@@ -136,7 +136,7 @@ class Bench {
     figures_.peaks.bytes = 2 * static_cast<double>(effort_.copied) / copy;
   }
 
-  // What GPT-2 has.
+  // The kernels of GPT-2.
 
   void embeddings() {
     const auto rows = size_.rows(), width = size_.width, context = size_.context;
@@ -190,7 +190,7 @@ class Bench {
     return {.operations = 2 * r * i * o, .bytes = 2 * (r * i + i * o + r * o) + more_bytes};
   }
 
-  /// Sums go to floats, which are read, too.
+  /// The gradient accumulates in fp32, which is read and written.
   void weight_gradient(const std::string& name, std::int64_t times, const LinearShape& shape,
                        const Tensor& x, const Tensor& dy) {
     const double weights = static_cast<double>(shape.inputs * shape.outputs);
@@ -247,7 +247,7 @@ class Bench {
     const Tensor dout = rounded({micro, context, width});
     Tensor dqkv = stream_.make(qkv.shape(), narrow_), out = stream_.make(dout.shape(), narrow_);
     Tensor logsumexp = stream_.make({micro, heads, context});
-    // Each place sees half of the others.
+    // A position attends to half of the positions on average.
     const double product = static_cast<double>(size_.rows() * context * width);
     const double values = 2 * static_cast<double>(size_.rows() * width);
     add("attention", layers, {2 * product, 4 * values}, [&] {
@@ -269,7 +269,7 @@ class Bench {
     });
   }
 
-  /// As if all parameters were one.
+  /// Updates all parameters as one tensor.
   void update() {
     const auto count = size_.parameters();
     const double all = static_cast<double>(count);
@@ -302,7 +302,7 @@ class Bench {
   const DType narrow_;
   const GpuEffort effort_;
   GpuFigures figures_;
-  std::vector<GpuKernelFigure>* list_ = nullptr;  // What is being measured belongs there.
+  std::vector<GpuKernelFigure>* list_ = nullptr;  // The list that add() appends to.
 };
 
 void print_part(std::string& table, const char* what, const std::vector<GpuKernelFigure>& kernels) {

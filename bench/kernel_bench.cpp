@@ -91,7 +91,7 @@ void add_attention(std::vector<Subject>& subjects, Stream& stream,
   heads->dout = numbers(stream, {shape.batch, shape.length, width});
   heads->logsumexp = stream.make({shape.batch, shape.heads, shape.length});
 
-  // Two products forward and five backward, of which a causal mask needs half.
+  // Two products forward and five backward. A causal mask needs half of each.
   const double product = 2.0 *
                          static_cast<double>(shape.batch * shape.length * shape.length * width) *
                          (shape.mask == kernels::Mask::causal ? 0.5 : 1.0);
@@ -147,7 +147,7 @@ void add_conv2d(std::vector<Subject>& subjects, Stream& stream, const kernels::C
                       }});
 }
 
-/// What this processor does at its best rate, and what any other can be asked for too.
+/// Returns the precisions to measure: two that every processor has, and this one's fastest.
 std::vector<Precision> products() {
   std::vector<Precision> all = {Precision::fp32, Precision::bf16_pairs};
   if (kernels::fastest_bf16() == Precision::bf16_blocks) all.push_back(Precision::bf16_blocks);
@@ -184,7 +184,7 @@ std::vector<Subject> make_subjects(Stream& stream, const OtherProduct& other) {
 }
 
 double seconds_of(const Subject& subject) {
-  // Short kernels are repeated until the clock is fine enough.
+  // Repeat short kernels until the clock is fine enough.
   constexpr double enough_operations = 2e8;
   const int times = std::max(1, static_cast<int>(enough_operations / subject.operations));
   const auto begin = std::chrono::steady_clock::now();

@@ -21,12 +21,12 @@ namespace {
 
 using namespace transport;
 
-/// "10.0.0.1" for "10.0.0.1:4711"; with brackets for IPv6.
+/// Returns "10.0.0.1" for "10.0.0.1:4711". IPv6 addresses keep their brackets.
 std::string without_port(const std::string& address) {
   return address.substr(0, address.rfind(':'));
 }
 
-/// The sockets of transport do not block, and a meeting's do; but none for ever.
+/// Makes a socket of transport blocking, as a Meeting needs it, but with a timeout.
 void let_block(const Descriptor& socket, std::chrono::milliseconds patience) {
   const int flags = fcntl(socket.number(), F_GETFL);
   fcntl(socket.number(), F_SETFL, flags & ~O_NONBLOCK);

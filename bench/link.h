@@ -9,23 +9,23 @@
 
 namespace troupe::bench {
 
-/// What TCP channels between two machines reach, one way.
+/// The measured performance of TCP channels between two machines, one way.
 struct LinkFigures {
-  double latency = 0;    // Seconds, of 64 bytes.
-  double bandwidth = 0;  // Bytes in a second, of tensors of 16 MiB in the clear,
-  double encrypted = 0;  // and encrypted. The median of rounds in turn.
+  double latency = 0;    // Seconds for 64 bytes.
+  double bandwidth = 0;  // Bytes per second for unencrypted tensors of 16 MiB.
+  double encrypted = 0;  // Bytes per second, encrypted. Medians of alternating rounds.
 };
 
-/// The machine that answers: waits at one address for one who knows the secret, and sends back what
-/// comes until that one hangs up.
+/// The answering machine: waits at one address for a peer that knows the secret, and sends back
+/// what it receives until the peer hangs up.
 class LinkAnswer {
  public:
   /// `interface` is an address of this machine.
   static Result<LinkAnswer> listen(const std::string& interface);
 
-  /// What the other machine needs to know: "10.0.0.1:40112/SECRET".
+  /// Returns what the other machine needs to know: "10.0.0.1:40112/SECRET".
   std::string address() const;
-  /// An error where nobody has come within the patience.
+  /// Serves one peer. Returns an error if none has come within `patience`.
   Status serve(std::chrono::milliseconds patience);
 
  private:
@@ -34,7 +34,7 @@ class LinkAnswer {
   std::uint64_t secret_ = 0;
 };
 
-/// The machine that asks, by the address that the other one gave.
+/// Measures as the asking machine, given the address that the answering one printed.
 Result<LinkFigures> ask_link(const std::string& address, std::chrono::milliseconds patience);
 
 }  // namespace troupe::bench

@@ -55,7 +55,7 @@ std::optional<Value> Story::next() {
   file_.clear();
   for (std::string more; std::getline(file_, more);) {
     line_ += more;
-    if (file_.eof()) return {};  // Its end comes later.
+    if (file_.eof()) return {};  // The rest of the line is not written yet.
     auto event = parse_json(line_);
     line_.clear();
     if (event) return std::move(*event);
@@ -83,16 +83,14 @@ LiveCluster::LiveCluster(int nodes, const std::string& config) {
   const auto end = std::chrono::steady_clock::now() + head_patience;
   while (head().empty() && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(story_every);
-  for (int node = 0; node < nodes; ++node) {
-    nodes_.push_back({"n" + std::to_string(node), nullptr});
-    bring_back(nodes_.back().name);
-  }
+  for (int node = 0; node < nodes; ++node) start_node();
   story_ = std::make_unique<Story>(folder_ / "runs/bench/events.jsonl");
 }
 
 LiveCluster::~LiveCluster() {
   for (auto& node : nodes_)
     if (node.daemon) node.daemon->end();
+  for (auto& daemon : leaving_) daemon->end();
   if (head_) head_->end();
 }
 
@@ -120,7 +118,7 @@ pid_t LiveCluster::process_of_head() const {
   return children.empty() ? -1 : children.front();
 }
 
-/// It falls silent: nobody hears of its end, as of a process that was killed.
+/// Freezes the processes, so that the head notices only silence, unlike the end of a process.
 void LiveCluster::take_away(const std::string& node) {
   kill(named(node).daemon->id(), SIGSTOP);
   if (const pid_t process = process_of(node); process > 0) kill(process, SIGSTOP);
@@ -131,6 +129,20 @@ void LiveCluster::bring_back(const std::string& node) {
   named(node).daemon = start({"node", "--name", node, "--cores", "1", "--head", head()});
 }
 
+void LiveCluster::start_node() {
+  nodes_.push_back({"n" + std::to_string(started_++), nullptr});
+  bring_back(nodes_.back().name);
+}
+
+void LiveCluster::replace(const std::string& node) {
+  start_node();
+  const auto found = std::ranges::find(nodes_, node, &Node::name);
+  assert(found != nodes_.end());
+  if (const pid_t process = process_of(node); process > 0) kill(process, SIGTERM);
+  leaving_.push_back(std::move(found->daemon));
+  nodes_.erase(found);
+}
+
 bool LiveCluster::settle(std::mt19937& random) {
   story_->catch_up();
   const auto all = [&](const Value&) { return story_->players().size() == nodes_.size(); };
@@ -138,7 +150,7 @@ bool LiveCluster::settle(std::mt19937& random) {
   const auto until = story_->step() + 5 + static_cast<std::int64_t>(random() % 10);
   const bool is_there =
       story_->find([&](const Value&) { return story_->step() >= until; }).has_value();
-  // Anywhere within a step.
+  // Wait for a random part of a step.
   const double part = static_cast<double>(random() % 1000) / 1000;
   std::this_thread::sleep_for(Seconds(part * story_->usual()));
   story_->catch_up();

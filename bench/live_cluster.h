@@ -19,28 +19,28 @@
 
 namespace troupe::bench {
 
-/// Since the epoch, as events have their time.
+/// Returns seconds since 1970, the clock of event times.
 double now();
 bool is_type(const Value& event, const char* type);
 
-/// What a run tells, as it tells it.
+/// The events of a run, read from its file while it grows.
 class Story {
  public:
   explicit Story(std::string path) : path_(std::move(path)) {}
 
-  /// The next event that is wanted; what comes before is passed over. Nothing where it does not
-  /// come in time.
+  /// Returns the next wanted event and skips earlier ones. Returns nothing if it does not come in
+  /// time.
   std::optional<Value> find(const std::function<bool(const Value&)>& wanted,
                             std::chrono::duration<double> within = std::chrono::seconds(60));
-  /// All that was told until now.
+  /// Reads all events written so far.
   void catch_up();
 
   std::int64_t step() const { return step_; }
-  /// Of the names in the plan.
+  /// Returns the names of the nodes in the plan.
   const std::vector<std::string>& players() const { return players_; }
-  /// What a step takes.
+  /// Returns the median seconds of the newest steps.
   double usual() const;
-  /// The share of its time that went into steps that count.
+  /// Returns the share of the run's time that went into useful steps.
   double goodput() const { return goodput_; }
 
  private:
@@ -56,7 +56,7 @@ class Story {
   std::deque<double> steps_;
 };
 
-/// A head, a daemon for each node, with a core each, and a run, in a folder of their own.
+/// A head, a daemon with one core for each node, and a run, all in a folder of their own.
 class LiveCluster {
  public:
   LiveCluster(int nodes, const std::string& config);
@@ -70,11 +70,14 @@ class LiveCluster {
 
   pid_t process_of(const std::string& node) const;
   pid_t process_of_head() const;
-  /// A host is gone, with all that is on it; and is there again, with nothing of that.
+  /// Freezes a host's processes as if the host had failed, or replaces them by a fresh daemon.
   void take_away(const std::string& node);
   void bring_back(const std::string& node);
+  /// Starts a node of another name, then asks `node` to end, as an operator does who must give a
+  /// machine back. `node` leaves the list of nodes; its daemon ends by itself.
+  void replace(const std::string& node);
 
-  /// All nodes play, as far as they come, and some steps are done.
+  /// Waits, within limits, until all nodes take part and some steps are done.
   bool settle(std::mt19937& random);
   std::string some_player(std::mt19937& random) const;
 
@@ -84,6 +87,7 @@ class LiveCluster {
     std::unique_ptr<Background> daemon;
   };
 
+  void start_node();
   Node& named(const std::string& node);
   std::string head() const;
   ChildOrder order(std::vector<std::string> words) const;
@@ -93,6 +97,8 @@ class LiveCluster {
   std::string program_;
   std::unique_ptr<Background> head_;
   std::vector<Node> nodes_;
+  std::vector<std::unique_ptr<Background>> leaving_;
+  int started_ = 0;  // Names are never used twice.
   std::unique_ptr<Story> story_;
 };
 

@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of what the kernel tells of a thread: its name in brackets, ten words, and then what it has
-/// computed for itself and in the system, in ticks.
+/// A thread's stat file has its name in brackets, eleven words, and then its user and system time
+/// in ticks.
 constexpr int words_before_times = 11;
 
 }  // namespace

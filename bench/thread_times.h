@@ -7,8 +7,8 @@
 
 namespace troupe::bench {
 
-/// Seconds that the threads of a process have computed so far, together by their names. Of those
-/// that have ended nothing is known.
+/// Returns the CPU seconds of a process's threads, summed by thread name. Threads that have ended
+/// do not count.
 std::map<std::string, double> thread_times(pid_t process);
 
 }  // namespace troupe::bench

@@ -28,12 +28,12 @@ constexpr const char* torch_source = TROUPE_ROOT "/bench/peers/peer_torch.py";
 struct Setting {
   std::string name;
   int layers, width, heads, context, vocabulary;
-  int steps = 6;  // The second one still meets new memory; it shall not be half of a median.
+  int steps = 6;  // The second still allocates memory. It must not be half of a median.
   int micro = 4, micro_batches = 8;
 
   double tokens() const { return 1.0 * micro * micro_batches * context; }
-  /// Multiplications and additions of a step: three products for each matrix, and attention over
-  /// the whole square, as model FLOP utilisation is usually counted.
+  /// Returns the floating-point operations of a step: three products for each matrix, and attention
+  /// over the whole square, as model FLOP utilisation is usually counted.
   double work() const {
     const double matrices = layers * 12.0 * width * width + 1.0 * vocabulary * width;
     return tokens() * (6 * matrices + 12.0 * layers * width * context);
@@ -43,7 +43,7 @@ struct Setting {
 const std::vector<Setting> settings = {{"gpt-small", 6, 384, 6, 256, 4096},
                                        {"gpt-tiny", 4, 128, 4, 64, 512, 30}};
 
-/// As config/ has it, but for what is said about the run.
+/// Returns the configuration of config/, with a short run.
 std::string config_of(const Setting& setting) {
   const auto line = [](const std::string& key, auto value) {
     return key + " = " + std::to_string(value) + "\n";
@@ -63,16 +63,16 @@ struct Contestant {
 
   std::string name;
   int cores = 1;
-  kernels::Precision precision = kernels::Precision::fp32;  // Whose peak it is held against.
+  kernels::Precision precision = kernels::Precision::fp32;  // The precision of the peak.
   Who who = Who::troupe;
-  std::vector<std::string> keys = {};  // Beside those that all have.
+  std::vector<std::string> keys = {};  // Added to the common keys.
 
   bool is_peer() const { return who != Who::troupe; }
 };
 
 struct Measured {
   std::vector<double> seconds;
-  std::vector<double> shares;  // Of the peak, by run.
+  std::vector<double> shares;  // Shares of the peak, by run.
   double peak_mib = 0;
 };
 
@@ -124,7 +124,7 @@ ChildOrder order_for(const Contestant& contestant, const Setting& setting,
   return order;
 }
 
-/// Seconds of each step but the first, which warms up.
+/// Returns the seconds of each step but the first, which warms up.
 std::vector<double> seconds_of(const Contestant& contestant, const ChildResult& result) {
   if (!contestant.is_peer()) return step_seconds(result.lines);
   std::vector<double> seconds;
@@ -156,7 +156,7 @@ std::vector<Contestant> all_contestants() {
   return all;
 }
 
-/// A folder for the runs, which goes with this object.
+/// A folder for the runs. The destructor removes it.
 class Workplace {
  public:
   explicit Workplace(const Setting& setting) {
@@ -195,7 +195,7 @@ std::string table(const Setting& setting, const std::vector<Contestant>& contest
     }
     const auto& entry = found->second;
     const double seconds = median(entry.seconds);
-    double peer = 0;  // The best one on as many cores.
+    double peer = 0;  // The fastest peer on as many cores.
     for (const auto& other : contestants)
       if (const auto its = measured.find(other.name);
           its != measured.end() && other.is_peer() && other.cores == contestant.cores) {

@@ -5,15 +5,15 @@
 
 namespace troupe::bench {
 
-/// The models that are trained, the larger one first.
+/// Returns the models that can be trained, the larger one first.
 std::vector<std::string> train_bench_models();
 
 enum class Beside { nobody, torch };
 
-/// Tokens per second of `program train`, as shares of this machine's own measured peak, beside
-/// PyTorch in the same run, if so wanted and where it is installed; as a table for people. Runs are
-/// interleaved, figures are medians over all steps but the first of each run. A run is held against
-/// the peak right before it and right after: how fast a machine is changes from minute to minute.
+/// Returns a table for people: tokens per second of `program train`, their share of this machine's
+/// measured peak, and PyTorch's figures if wanted and installed. Runs are interleaved. Figures are
+/// medians over all steps but the first of each run. A run is compared with the peak right before
+/// and after it, because a machine's speed drifts.
 std::string measure_train(const std::string& program, const std::string& model, int rounds,
                           Beside beside);
 

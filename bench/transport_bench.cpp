@@ -39,7 +39,7 @@ Result<double> measure_hand_over(const Size& size) {
   return seconds_since(start) / turns;
 }
 
-/// By one thread, from memory to memory.
+/// A benchmark of copies from memory to memory on one thread.
 class Copies {
  public:
   Result<double> measure(const Size& size) {
@@ -91,7 +91,7 @@ std::string table(const std::vector<Row>& rows, int rounds) {
   return text;
 }
 
-/// How much faster than `theirs` ours is, round by round.
+/// Returns the median over rounds of how much faster `ours` is than `theirs`.
 double ratio(const Row& ours, const Row& theirs, std::size_t size) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < ours.seconds[size].size(); ++i)
@@ -101,7 +101,7 @@ double ratio(const Row& ours, const Row& theirs, std::size_t size) {
 
 class Comparison {
  public:
-  /// The other processes are made here, before there are threads.
+  /// Creates the other processes, before this one has threads.
   Status start() {
     auto peer = ChannelPeer::make();
     if (!peer) return peer.error();
@@ -223,7 +223,7 @@ Result<std::string> measure_transport(int rounds) {
   if (auto started = comparison.start(); !started) return started.error();
   for (int round = -1; round < rounds; ++round) {
     if (auto measured = comparison.round(); !measured) return measured.error();
-    if (round < 0) comparison.forget();  // The first one warms up.
+    if (round < 0) comparison.forget();  // The first round warms up.
   }
   return comparison.text(rounds);
 }

@@ -6,10 +6,10 @@
 
 namespace troupe::bench {
 
-/// What it takes to get tensors from one process of this machine to another: half a round trip by
-/// every carrier, beside a copy in memory, plain sockets, and other libraries where they are
-/// installed. Rounds are interleaved, so that what disturbs one disturbs the others, and medians
-/// are shown, as a table for people. To be called while this process has one thread.
+/// Measures half a round trip of tensors between two processes of this machine for every carrier,
+/// and compares it with a memory copy, plain sockets, and other libraries if installed. Rounds are
+/// interleaved, so that a disturbance affects all alike. Returns a table of medians. Call it while
+/// this process has a single thread.
 Result<std::string> measure_transport(int rounds);
 
 }  // namespace troupe::bench

@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-/// A file descriptor that is closed with its owner.
+/// A file descriptor that its owner's destructor closes.
 class Descriptor {
  public:
   Descriptor() = default;

@@ -10,7 +10,7 @@ namespace troupe {
 
 std::size_t descriptor_limit() {
   rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);  // Fails for an unknown resource only.
+  getrlimit(RLIMIT_NOFILE, &limit);  // It fails only for an unknown resource.
   return static_cast<std::size_t>(limit.rlim_cur);
 }
 

@@ -6,23 +6,23 @@
 
 namespace troupe {
 
-/// How many file descriptors this process may have open.
+/// Returns how many file descriptors this process may have open.
 std::size_t descriptor_limit();
 
-/// Raises the limit to the highest one that this process may set for itself (`ulimit -Hn`).
+/// Raises the soft limit to the hard limit (`ulimit -Hn`).
 void raise_descriptor_limit();
 
-/// A descriptor that is held in reserve, for the moment when no other is left. A connection that
-/// nobody can accept stays in the queue of its listening socket, and wakes the owner of the socket
-/// again at once. The reserve lets the owner accept such connections and close them.
+/// A file descriptor held in reserve for the moment when the process has none left. A connection
+/// that the process cannot accept stays in the queue of its listening socket and wakes the owner of
+/// the socket again at once. The reserve lets the owner accept such connections and close them.
 class SpareDescriptor {
  public:
   SpareDescriptor();
 
-  /// Whether accept() has failed with this errno because no descriptor is left.
+  /// Returns whether accept() failed with this errno because no descriptor is left.
   static bool is_needed(int error);
-  /// Closes the connection that has waited longest at a listening socket that does not block.
-  /// Returns false if none was closed.
+  /// Closes the oldest pending connection of a nonblocking listening socket. Returns false if it
+  /// closed none.
   bool turn_away(int listening);
 
  private:

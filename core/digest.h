@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// 128 bits that tell contents apart (XXH3): against accidents, not against forgers.
+/// A 128-bit digest (XXH3) of contents. It guards against accidents, not against forgers.
 struct Digest {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -17,19 +17,19 @@ struct Digest {
   friend bool operator==(const Digest&, const Digest&) = default;
 };
 
-/// 32 hexadecimal digits.
+/// Returns 32 hexadecimal digits.
 std::string to_string(const Digest& digest);
-/// Whether a text is one.
+/// Reads 32 hexadecimal digits. Returns false if `text` is anything else.
 bool from_text(std::string_view text, Digest& into);
 
 Digest digest_of(std::span<const std::byte> bytes);
 Digest digest_of(const std::string& text);
 
-/// 64 bits (XXH3) against accidents on the way. What comes in pieces is chained: the checksum of
-/// the pieces before is the next one's `before`.
+/// Returns a 64-bit checksum (XXH3) that detects transmission errors. For data in pieces, pass the
+/// checksum of the previous pieces as `before`.
 std::uint64_t checksum_of(std::span<const std::byte> bytes, std::uint64_t before = 0);
 
-/// The digest of what comes in pieces: equal to that of the whole.
+/// The digest of data that arrives in pieces. It equals digest_of() the whole.
 class Digester {
  public:
   Digester();

@@ -9,7 +9,7 @@
 namespace troupe {
 namespace {
 
-/// Reads a text and remembers how far the parser has come.
+/// An iterator over the text that records how far the parser has come.
 class Cursor {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -36,7 +36,7 @@ class Cursor {
   const char** furthest_;
 };
 
-/// Turns offsets, which only grow, into lines and columns.
+/// A converter from growing offsets to lines and columns.
 class Places {
  public:
   explicit Places(std::string_view text) : text_(text) {}
@@ -60,7 +60,7 @@ std::string said(Position position) {
   return std::to_string(position.line) + ":" + std::to_string(position.column) + ": ";
 }
 
-/// Builds a Value from the parser's events.
+/// A parser callback that builds a Value.
 class Builder {
  public:
   using number_integer_t = nlohmann::json::number_integer_t;
@@ -94,10 +94,10 @@ class Builder {
     return true;
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& why) {
-    // The library's text begins with its own name and place, which ours replace.
+    // Cut off the library's name and position; fail() adds ours.
     std::string reason = why.what();
     if (const auto at = reason.find("syntax error"); at != std::string::npos) reason.erase(0, at);
-    // What it read last stands at the place that we give.
+    // Cut off the last token read: our position already shows it.
     if (const auto at = reason.find("; last read"); at != std::string::npos)
       reason.erase(at, std::min(reason.rfind("; expected"), reason.size()) - at);
     const std::size_t read = end_offset() ? end_offset() - 1 : 0;
@@ -112,13 +112,13 @@ class Builder {
  private:
   std::size_t end_offset() const { return static_cast<std::size_t>(furthest - text_.data()); }
 
-  /// Where the token that was just read began. The parser has read one character beyond a number.
+  /// Returns where the last token began. After a number the parser has read one more character.
   Position token_start() {
     std::size_t at = end_offset();
     while (at > last_end_ && at > 0 && is_blank(text_[at - 1])) --at;
     const std::size_t begin = std::min(skip_separators(last_end_), at);
     last_end_ = end_offset();
-    // What ended a number may open or close the next thing: leave it unread.
+    // The character that ended a number may be a token of its own: leave it unread.
     if (last_end_ > 0 && last_end_ > begin + 1 &&
         std::string_view(",:]}").find(text_[last_end_ - 1]) != std::string_view::npos &&
         text_[begin] != '"')
@@ -164,7 +164,7 @@ class Builder {
   std::string_view text_;
   Places places_;
   JsonLimits limits_;
-  // A container's address is stable while it is open: its parent grows only after it was closed.
+  // An open container's address is stable: its parent grows only after the container was closed.
   std::vector<Value*> open_;
   std::vector<std::set<std::string>> keys_;
   std::size_t last_end_ = 0;
@@ -192,7 +192,7 @@ void write(std::string& out, const Value& value, int indent) {
       out += std::to_string(*value.integer());
       return;
     case Value::Kind::number:
-      // As "-0" it would come back as an integer, which has no sign of zero.
+      // "-0" would read back as an integer, which has no negative zero.
       out +=
           value.number() == 0 && std::signbit(value.number()) ? "-0.0" : shortest(value.number());
       return;

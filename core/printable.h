@@ -7,12 +7,12 @@
 
 namespace troupe {
 
-/// The text of a stranger as it may be shown on a terminal, in one line of a log, or in an event.
-/// Line breaks and tabs become spaces. Other control characters, marks that change the direction of
-/// writing, and bytes that are no UTF-8 become '?'. Printable text stays as it is.
+/// Makes untrusted text safe to show on a terminal, in a line of a log or in an event. Line breaks
+/// and tabs become spaces. Other control characters, marks that change the direction of writing,
+/// and bytes that are not UTF-8 become '?'. Other text stays unchanged.
 std::string printable(std::string_view text);
 
-/// The same for all texts in a value, keys included.
+/// Applies printable() to all texts in a value, including keys.
 void make_printable(Value& value);
 
 }  // namespace troupe

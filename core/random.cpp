@@ -6,7 +6,7 @@
 namespace troupe {
 namespace {
 
-/// The natural logarithm for x in (0, 1], by its series in (m - 1) / (m + 1).
+/// Computes the natural logarithm of x in (0, 1] by its series in (m - 1) / (m + 1).
 double logarithm(double x) {
   const auto bits = std::bit_cast<std::uint64_t>(x);
   int exponent = static_cast<int>(bits >> 52) - 1023;
@@ -22,7 +22,7 @@ double logarithm(double x) {
   return 2 * s * sum + exponent * 0.6931471805599453;
 }
 
-/// Cosine and sine of a quarter turn's fraction f in [0, 1), by their series.
+/// Computes the cosine and sine of a fraction in [0, 1) of a quarter turn, by their series.
 std::array<double, 2> turn(double fraction) {
   const double x = fraction * 1.5707963267948966;
   const double square = x * x;

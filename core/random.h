@@ -5,8 +5,8 @@
 
 namespace troupe {
 
-/// Philox4x32-10: four random words that are a function of a counter and a key (Salmon et al.
-/// 2011). What is drawn depends on what it is for, never on who draws it, when or where.
+/// Philox4x32-10: computes four random words from a counter and a key (Salmon et al. 2011). Results
+/// depend on counter and key alone, never on the thread, machine or time.
 constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                               std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
@@ -21,27 +21,26 @@ constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> count
   return counter;
 }
 
-/// What a random number is for. `operation` tells apart the places of a model that draw: a layer's
-/// position in the whole model, so that no plan changes it. `sample` is a position in the step's
-/// batch.
+/// The identity of a random number. `operation` is a layer's position in the whole model, so that
+/// plans do not change it. `sample` is a position in the step's batch.
 struct RandomKey {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
   std::uint32_t sample = 0;
   std::uint32_t operation = 0;
 
-  /// The words of elements 4 * block ... 4 * block + 3.
+  /// Returns the words of elements 4 * block ... 4 * block + 3.
   constexpr std::array<std::uint32_t, 4> words(std::uint32_t block) const {
     return philox({block, operation, sample, step},
                   {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
   }
 };
 
-/// Uniform in [0, 1), on a grid of 2^-24.
+/// Maps a word to [0, 1), on a grid of 2^-24.
 constexpr float uniform(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 
-/// Two independent numbers of the standard normal distribution, from two words (Box and Muller).
-/// Made of + - * / and sqrt alone, so equal on every machine.
+/// Computes two independent standard normal numbers from two words (Box and Muller). It uses + - *
+/// / and sqrt alone, so it gives equal bits on every machine.
 std::array<float, 2> normal_pair(std::uint32_t a, std::uint32_t b);
 
 }  // namespace troupe

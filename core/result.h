@@ -7,8 +7,8 @@
 
 namespace troupe {
 
-/// Why something that may well fail did fail, in words for a person: where, what was found, what
-/// was wanted, what to do.
+/// The reason for an expected failure, as a message to the user: where, what was found, what was
+/// wanted, what to do.
 struct Error {
   std::string text;
 };
@@ -23,7 +23,7 @@ class [[nodiscard]] Result {
   bool ok() const { return held_.index() == 0; }
   explicit operator bool() const { return ok(); }
 
-  /// Only where ok().
+  /// Returns the value; the caller has checked ok().
   T& value() & { return checked(std::get_if<0>(&held_)); }
   const T& value() const& { return checked(std::get_if<0>(&held_)); }
   T value() && { return std::move(checked(std::get_if<0>(&held_))); }
@@ -33,7 +33,7 @@ class [[nodiscard]] Result {
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
-  /// Only where not ok().
+  /// Returns the error; the caller has checked that ok() is false.
   const Error& error() const { return checked(std::get_if<1>(&held_)); }
 
  private:
@@ -46,11 +46,11 @@ class [[nodiscard]] Result {
   std::variant<T, Error> held_;
 };
 
-/// What a function returns that gives nothing but may fail.
+/// The value type of functions that return nothing but may fail.
 struct Done {};
 using Status = Result<Done>;
 
-/// Puts in front of an error what its caller knows: a file, a peer, a stage.
+/// Prefixes an error with what its caller knows: a file, a peer, a stage.
 inline Error within(const std::string& place, const Error& error) {
   return {place + ": " + error.text};
 }

@@ -4,7 +4,7 @@
 
 namespace troupe {
 
-// Not in the class: there an Entry, which holds a Value, is not complete yet.
+// Defined here because Entry, which holds a Value, is incomplete inside the class.
 Value::Value() = default;
 Value::Value(bool value) : held_(value) {}
 Value::Value(std::int64_t value) : held_(value) {}

@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// A place in a text: 1-based; line 0 means that there is none.
+/// A 1-based position in a text. Line 0 means no position.
 struct Position {
   int line = 0;
   int column = 0;
@@ -17,8 +17,8 @@ struct Position {
   friend bool operator==(const Position&, const Position&) = default;
 };
 
-/// A tree of values as TOML, JSON and msgpack know it: a configuration, a manifest, a message body.
-/// Maps keep the order in which their keys came.
+/// A tree of values like those of TOML, JSON and msgpack: a configuration, a manifest, a message
+/// body. Maps keep the insertion order of their keys.
 class Value {
  public:
   struct Entry;
@@ -45,7 +45,7 @@ class Value {
   Kind kind() const { return static_cast<Kind>(held_.index()); }
   bool is_null() const { return kind() == Kind::null; }
 
-  /// Null where the value is of another kind.
+  /// Each returns null if the value has another kind.
   const bool* boolean() const { return std::get_if<bool>(&held_); }
   const std::int64_t* integer() const { return std::get_if<std::int64_t>(&held_); }
   const std::string* text() const { return std::get_if<std::string>(&held_); }
@@ -53,20 +53,20 @@ class Value {
   List* list() { return std::get_if<List>(&held_); }
   const Map* map() const { return std::get_if<Map>(&held_); }
   Map* map() { return std::get_if<Map>(&held_); }
-  /// An integer counts as a number.
+  /// Returns true for integers too.
   bool is_number() const { return kind() == Kind::integer || kind() == Kind::number; }
   double number() const;
 
-  /// The entry of a map; null where this is no map or has no such key.
+  /// Returns the entry of a map, or null if this is not a map or has no such key.
   const Value* find(std::string_view key) const;
   Value* find(std::string_view key);
-  /// Sets the entry of a map, which a null value becomes.
+  /// Sets the entry of a map. A null value becomes a map.
   Value& set(std::string key, Value value);
 
-  /// Where the value stood in the text that it was read from.
+  /// The position of the value in the text it was read from.
   Position position;
 
-  /// Equal contents in the same order; positions do not count.
+  /// Compares contents, including order, but not positions.
   friend bool operator==(const Value& a, const Value& b);
 
  private:
@@ -76,19 +76,19 @@ class Value {
 struct Value::Entry {
   std::string key;
   Value value;
-  Position position;  // Of the key.
+  Position position;  // The position of the key.
 
   friend bool operator==(const Entry& a, const Entry& b) {
     return a.key == b.key && a.value == b.value;
   }
 };
 
-/// What a map has for a key; empty or 0 where it has nothing of that kind.
+/// Each returns a map's value at a key, or empty or 0 if there is none of that kind.
 std::string text_in(const Value& map, std::string_view key);
 std::int64_t integer_in(const Value& map, std::string_view key);
 double number_in(const Value& map, std::string_view key);
 
-/// "a map", "a list", "a number", ...: for messages.
+/// Returns "a table", "a list", "a number", ... for messages.
 std::string_view describe(Value::Kind kind);
 
 }  // namespace troupe

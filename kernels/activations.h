@@ -6,7 +6,7 @@
 
 namespace troupe::kernels {
 
-/// x (1 + erf(x / sqrt 2)) / 2, or with tanh, which comes close to it.
+/// The exact form x (1 + erf(x / sqrt 2)) / 2, or its approximation with tanh.
 enum class Gelu : std::uint8_t { erf, tanh };
 
 /// Elementwise: y = f(x) and dx = dy f'(x). y may be x, and dx may be dy.
@@ -14,7 +14,7 @@ void gelu_forward(Stream& stream, Gelu form, const float* x, float* y, std::int6
 void gelu_backward(Stream& stream, Gelu form, const float* x, const float* dy, float* dx,
                    std::int64_t count);
 void relu_forward(Stream& stream, const float* x, float* y, std::int64_t count);
-/// By the output: dx = dy where y > 0, else 0.
+/// Uses the output: dx = dy if y > 0, else 0.
 void relu_backward(Stream& stream, const float* y, const float* dy, float* dx, std::int64_t count);
 
 /// y = silu(gate) * up, with silu(x) = x / (1 + exp(-x)).

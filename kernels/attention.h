@@ -18,14 +18,14 @@ struct AttentionShape {
   std::int64_t length = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
-  std::int64_t width = 0;  // Of a head.
+  std::int64_t width = 0;  // Elements of one head.
   Mask mask = Mask::causal;
 
   auto operator<=>(const AttentionShape&) const = default;
 };
 
-/// Numbers laid out [batch, length, heads, width] with `row` elements from one position to the
-/// next, so that a fused projection's output needs no copy.
+/// Numbers laid out as [batch, length, heads, width] with `row` elements from one position to the
+/// next, so that the output of a fused projection needs no copy.
 template <class Number>
 struct Heads {
   Number* data = nullptr;
@@ -34,8 +34,8 @@ struct Heads {
 using HeadsIn = Heads<const float>;
 using HeadsOut = Heads<float>;
 
-/// out = softmax(q k^T / sqrt(width)) v. `logsumexp` [batch, heads, length] is what backward needs.
-/// No length x length matrix is ever made. One thread's share is one (batch, head).
+/// out = softmax(q k^T / sqrt(width)) v. The backward pass needs `logsumexp` [batch, heads,
+/// length]. Never stores a length x length matrix. Each (batch, head) is one thread's work.
 void attention_forward(Stream& stream, const AttentionShape& shape, HeadsIn q, HeadsIn k, HeadsIn v,
                        HeadsOut out, float* logsumexp);
 
@@ -44,7 +44,7 @@ void attention_backward(Stream& stream, const AttentionShape& shape, HeadsIn q, 
                         HeadsIn v, HeadsIn out, const float* logsumexp, HeadsIn dout, HeadsOut dq,
                         HeadsOut dk, HeadsOut dv);
 
-/// Heads that lie in a tensor [batch, length, columns] from a column on.
+/// The heads in a tensor [batch, length, columns], from column `first` on.
 struct HeadsOf {
   const Tensor& tensor;
   std::int64_t first = 0;
@@ -54,8 +54,8 @@ struct HeadsInto {
   std::int64_t first = 0;
 };
 
-/// The same of tensors, which are all of one type: fp32, or bf16 or fp16 on a device that has
-/// tensor cores. In these the order of the sums is the device's own.
+/// Computes attention of tensors that all have one type: fp32, or bf16 or fp16 on a device with
+/// tensor cores, which chooses the order of its sums.
 void attend(Stream& stream, const AttentionShape& shape, HeadsOf q, HeadsOf k, HeadsOf v,
             HeadsInto out, Tensor& logsumexp);
 void attend_back(Stream& stream, const AttentionShape& shape, HeadsOf q, HeadsOf k, HeadsOf v,

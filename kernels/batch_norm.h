@@ -14,16 +14,16 @@ struct ImageShape {
 };
 
 /// y = (x - mean) / sqrt(variance + eps) * weight + bias with the statistics of this batch, by
-/// channel. Keeps mean and rstd for backward, and writes the unbiased variance that a running
-/// average takes (0 where a channel has one number only). Sums are doubles, made image by image.
+/// channel. Stores mean and rstd for the backward pass, and the unbiased variance for a running
+/// average (0 if a channel has only one number). Sums are doubles, image by image.
 void batch_norm_forward(Stream& stream, const ImageShape& shape, const float* x,
                         const float* weight, const float* bias, float* y, float* mean, float* rstd,
                         float* unbiased_variance, float eps);
-/// With given statistics, as evaluation does.
+/// Normalizes with given statistics, for evaluation.
 void batch_norm_apply(Stream& stream, const ImageShape& shape, const float* x, const float* weight,
                       const float* bias, const float* mean, const float* variance, float* y,
                       float eps);
-/// Through the statistics too. dx may be dy.
+/// Includes the gradient through the statistics. dx may be dy.
 void batch_norm_backward_input(Stream& stream, const ImageShape& shape, const float* x,
                                const float* weight, const float* mean, const float* rstd,
                                const float* dy, float* dx);

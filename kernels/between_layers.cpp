@@ -26,7 +26,7 @@ constexpr LayerKernels<float> in_fp32 = {
     .softmax_cross_entropy = softmax_cross_entropy,
 };
 
-/// Calls use(kernels) with those for numbers of this type.
+/// Calls use(kernels) with the kernels for numbers of this type.
 template <class Use>
 void in_its_type(Stream& stream, DType type, Use use) {
   if (type == DType::f32) return use(in_fp32);

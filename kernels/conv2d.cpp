@@ -5,7 +5,7 @@
 namespace troupe::kernels {
 namespace {
 
-/// Calls use(kernels) with those of a precision of tensor cores.
+/// Calls use(kernels) with the kernels of a tensor-core precision.
 template <class Use>
 void on_tensor_cores_in(Precision precision, Stream& stream, Use use) {
   const DType type = activation_type(precision);

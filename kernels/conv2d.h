@@ -9,8 +9,8 @@
 
 namespace troupe::kernels {
 
-/// Images are [batch, channels, height, width]; weights [out_channels, in_channels, kernel,
-/// kernel], no bias.
+/// Images are [batch, channels, height, width]; weights are [out_channels, in_channels, kernel,
+/// kernel]. There is no bias.
 struct Conv2dShape {
   std::int64_t batch = 0;
   std::int64_t in_channels = 0;
@@ -32,12 +32,12 @@ void conv2d_forward(Stream& stream, const Conv2dShape& shape, const float* x, co
 /// Overwrites dx.
 void conv2d_backward_input(Stream& stream, const Conv2dShape& shape, const float* w,
                            const float* dy, float* dx);
-/// dw += ..., sample by sample in order.
+/// Adds to dw, sample by sample in order.
 void conv2d_backward_weight(Stream& stream, const Conv2dShape& shape, const float* x,
                             const float* dy, float* dw);
 
-/// The same of tensors, which are all of the precision's activation_type() but for dw, which is
-/// fp32. On tensor cores the order of the sums is the device's own.
+/// These run the kernels above on tensors of the precision's activation_type(); only dw is fp32.
+/// Tensor cores choose the order of their sums.
 void convolve(Stream& stream, const Conv2dShape& shape, Precision precision, const Tensor& x,
               const Tensor& w, Tensor& y);
 void convolve_back_to_input(Stream& stream, const Conv2dShape& shape, Precision precision,

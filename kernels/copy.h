@@ -10,7 +10,7 @@ namespace troupe::kernels {
 void fill(Stream& stream, float value, float* y, std::int64_t count);
 void fill(Stream& stream, double value, double* y, std::int64_t count);
 
-/// Rows, and the distance from one to the next. At a distance of 0 each is the first.
+/// Rows that lie `stride` elements apart. A stride of 0 repeats the first row.
 struct RowsIn {
   const float* data = nullptr;
   std::int64_t stride = 0;

@@ -20,7 +20,7 @@
 
 namespace troupe::kernels {
 
-/// A matrix where it lies, by row or by column.
+/// A matrix in its stored layout. Either stride may be 1.
 template <class Number>
 struct DeviceMatrix {
   const Number* data = nullptr;
@@ -37,33 +37,33 @@ struct DeviceProduct {
   DeviceMatrix<Number> a;
   DeviceMatrix<Number> b;
   const float* start = nullptr;   // Null: zeros. May be c.
-  std::int64_t start_stride = 0;  // From row to row; 0: all rows start with the same one.
+  std::int64_t start_stride = 0;  // Between rows; 0: all rows start with the same row.
   float* c = nullptr;
   std::int64_t c_stride = 0;
 };
 
 enum class Factor : std::uint8_t { a, b };
 
-/// What a device computes on its tensor cores, or around them: operands and results are rounded to
-/// one type of 16 bits, sums are in fp32. In which order they are made is the device's own affair,
-/// but the same each time.
+/// The kernels of a device that use its tensor cores, or run between such kernels. Operands and
+/// results are rounded to one 16-bit type; sums are in fp32. The device chooses the order of its
+/// sums, but always uses the same order.
 template <class Number>
 struct TensorCoreKernels {
   using In = Heads<const Number>;
   using Out = Heads<Number>;
 
   void (*multiply)(Stream&, const DeviceProduct<Number>&);
-  /// Products whose c is not looked at: what is made of their sums takes its place, and has no gaps
-  /// between its rows. The start is one row, and may be rounded too.
+  /// Computes a product and writes the rounded sums to y. This kernel and the next two ignore the
+  /// product's c and write rows without gaps. The start is one row, which they may round too.
   void (*multiply_and_round)(Stream&, const DeviceProduct<Number>&, Number* y);
-  /// pre = the sums and y = gelu(pre).
+  /// Writes pre = the sums and y = gelu(pre).
   void (*multiply_to_gelu)(Stream&, const DeviceProduct<Number>&, Gelu form, Number* pre,
                            Number* y);
-  /// dpre = the sums, times gelu'(pre). Without a start.
+  /// Writes dpre = the sums * gelu'(pre). The product has no start.
   void (*multiply_by_gelu_slope)(Stream&, const DeviceProduct<Number>&, Gelu form,
                                  const Number* pre, Number* dpre);
-  /// The product, and sums[i] += what row i of a, or column i of b, adds up to. Of that factor's
-  /// memory each row is one step of depth, and there are no gaps.
+  /// Computes the product and adds to sums[i] the sum of row i of a, or of column i of b. In the
+  /// memory of that factor a row holds one step of depth, and rows have no gaps.
   void (*multiply_and_add_up)(Stream&, const DeviceProduct<Number>&, Factor which, float* sums);
 
   void (*attention_forward)(Stream&, const AttentionShape&, In q, In k, In v, Out out,
@@ -80,8 +80,8 @@ struct TensorCoreKernels {
   LayerKernels<Number> layers;
 };
 
-/// The same of tensors in fp32, whose numbers lose their last digits where they are multiplied:
-/// tf32. Nothing else is computed so.
+/// Kernels for fp32 tensors that round factors to tf32 in products and convolutions. All other
+/// arithmetic stays in fp32.
 template <>
 struct TensorCoreKernels<float> {
   void (*multiply)(Stream&, const DeviceProduct<float>&);
@@ -90,9 +90,9 @@ struct TensorCoreKernels<float> {
   decltype(kernels::conv2d_backward_weight)* conv2d_backward_weight;
 };
 
-/// The kernels of a device: what the functions of the same names do on a stream that has one. Each
-/// gives the bits that the cores give. What is not here, the cores do for the device
-/// (on_cores.h).
+/// The kernels of a device, named like the functions that call them on a stream with a device. Each
+/// gives the bits that the cores give. For operations without an entry the cores compute in the
+/// device's place (on_cores.h).
 struct DeviceKernels {
   LayerKernels<float> layers;
 
@@ -139,8 +139,8 @@ struct DeviceKernels {
                            std::int64_t count);
   Inverses (*inverses)(Stream&, const float* x, std::int64_t count);
 
-  /// In place of packed weights and blocks: linear.h says what it makes of them. Each term is fused
-  /// into the sum so far, in the order of depth: the bits of the processors' product in fp32.
+  /// Multiplies unpacked matrices for the functions of linear.h. Fuses each term into the running
+  /// sum in the order of depth, so that the bits are those of the CPU's product in fp32.
   void (*multiply)(Stream&, const DeviceProduct<float>&);
   void (*bias_backward)(Stream&, const float* dy, float* db, std::int64_t rows,
                         std::int64_t columns);
@@ -157,8 +157,7 @@ struct DeviceKernels {
   void (*widen_f16)(Stream&, const Float16* x, float* y, std::int64_t count);
   void (*round_to_bf16)(Stream&, const float* x, BFloat16* y, std::int64_t count);
   void (*widen_bf16)(Stream&, const BFloat16* x, float* y, std::int64_t count);
-  /// Other bits than the cores': what the precisions of tensor cores are made of, and nothing
-  /// else.
+  /// Kernels for the precisions of tensor cores only. Their bits differ from those of the cores.
   const TensorCoreKernels<float>* tf32;
   const TensorCoreKernels<Float16>* fp16;
   const TensorCoreKernels<BFloat16>* bf16;
@@ -171,19 +170,19 @@ struct DeviceKernels {
   }
 };
 
-/// Null where the cores compute.
+/// Returns null if the cores compute.
 inline const DeviceKernels* kernels_of(const Stream& stream) {
   return stream.device() ? &stream.device()->kernels() : nullptr;
 }
 
-/// Calls use(kernels) for what a device alone can compute. A rehearsal leaves it out.
+/// Calls use(kernels) for work that only a device can do. A rehearsal skips it.
 template <class Number, class Use>
 void on_tensor_cores(Stream& stream, Use use) {
   if (const auto* there = kernels_of(stream)) return use(there->on_tensor_cores<Number>());
   stream.for_each(1, [](std::int64_t) { assert(false && "tensor cores without a GPU"); });
 }
 
-/// The same for tensors of a type of 16 bits.
+/// Calls use(kernels) with the kernels for tensors of a 16-bit type.
 template <class Use>
 void on_tensor_cores(Stream& stream, DType type, Use use) {
   if (type == DType::bf16) return on_tensor_cores<BFloat16>(stream, use);

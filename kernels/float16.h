@@ -7,11 +7,11 @@
 
 namespace troupe {
 
-/// IEEE's half: 11 bits of precision, from 6e-8 to 65504.
+/// IEEE half precision: 11 bits of precision, from 6e-8 to 65504.
 struct Float16 {
   std::uint16_t bits = 0;
 
-  /// Rounds to nearest, ties to even; what is too large becomes infinite, and a NaN stays a NaN.
+  /// Rounds to nearest, ties to even. Too large numbers become infinite; a NaN stays a NaN.
   static constexpr Float16 from(float value) {
     const auto whole = std::bit_cast<std::uint32_t>(value);
     const auto sign = static_cast<std::uint16_t>(whole >> 16 & 0x8000u);
@@ -23,11 +23,11 @@ struct Float16 {
     } else if (size >= too_large) {
       half = 0x7c00u;
     } else if (size >= normal) {
-      // The exponent begins 112 later. A carry out of the last digit runs into it, and at the upper
-      // end to infinity.
+      // The exponent's bias is 112 less. A carry out of the last digit runs into the exponent, and
+      // at the upper end gives infinity.
       half = (size - (112u << 23) + 0xfffu + (size >> 13 & 1u)) >> 13;
     } else {
-      // The last digit of a half this small is that of 0.5 in a float: a sum is rounded there.
+      // The last digit of a half this small is that of 0.5 in a float, so adding 0.5 rounds there.
       half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) + 0.5f) - 0x3f000000u;
     }
     return {static_cast<std::uint16_t>(sign | half)};

@@ -8,10 +8,10 @@
 
 namespace troupe::kernels {
 
-// What mends gradients that come late, and what expects weights that come later. All elementwise;
-// each is there for float and double.
+// Delay compensation: kernels that correct late gradients and predict later weights. All are
+// elementwise; each exists for float and double.
 
-/// y = m_scale m / ( sqrt(v) v_scale + eps ): what Adam's last step went along. `y` may be `m`.
+/// y = m_scale m / ( sqrt(v) v_scale + eps ): the direction of Adam's last step. `y` may be `m`.
 struct AdamDirection {
   double m_scale, v_scale, eps;
 };
@@ -20,9 +20,9 @@ void adam_direction(Stream& stream, const AdamDirection& direction, const float*
 void adam_direction(Stream& stream, const AdamDirection& direction, const double* m,
                     const double* v, double* y, std::int64_t count);
 
-/// Adam's steps on gradients that are zero, but for the first one, which is `phi` where that is not
-/// null. Changes no moment. `guarded`: v grows with those gradients, as max(v, b2 v + (1 - b2)
-/// g^2); `frozen`: it stays, so that where it is 0 a weight leaps by g / eps.
+/// A forecast of weights after several Adam steps. The first gradient is `phi`, or zero if `phi` is
+/// null; later ones are zero. Changes no moment. `guarded`: v = max(v, b2 v + (1 - b2) g^2).
+/// `frozen`: v stays, so that a weight whose v is 0 leaps by g / eps.
 struct AdamForecast {
   struct Step {
     double lr, m_scale, v_scale;
@@ -47,7 +47,7 @@ void average_squares(Stream& stream, const SquareAverage& rule, const float* x, 
 void average_squares(Stream& stream, const SquareAverage& rule, const double* x, double* average,
                      std::int64_t count);
 
-/// y = scale sqrt(x) + floor.
+/// y = scale sqrt(x) + floor: a usual step computed from an average of squares.
 struct UsualStep {
   double scale, floor;
 };
@@ -56,7 +56,7 @@ void usual_step(Stream& stream, const UsualStep& rule, const float* x, float* y,
 void usual_step(Stream& stream, const UsualStep& rule, const double* x, double* y,
                 std::int64_t count);
 
-/// How far weights have gone, and how far they usually go: usual_step() of `spread`.
+/// Weights now and then. usual_step() of `spread` is the distance that they usually move.
 template <class T>
 struct GapBetween {
   const T *now, *then, *spread;
@@ -73,7 +73,7 @@ void compensate_delay(Stream& stream, double strength, const float* now, const f
 void compensate_delay(Stream& stream, double strength, const double* now, const double* then,
                       double* g, std::int64_t count);
 
-/// Of 1 / x: in blocks, as sum_of_squares has it.
+/// The sum and the maximum of 1 / x. Each block of `block_of_sums` elements is summed by itself.
 struct Inverses {
   double sum = 0, most = 0;
 };

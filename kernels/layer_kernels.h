@@ -9,9 +9,9 @@
 
 namespace troupe::kernels {
 
-/// Kernels of what layers give each other (between_layers.h), in float, Float16 or BFloat16: what
-/// the functions of the same names do in fp32. In 16 bits each computes the same of the same
-/// numbers, and rounds it where it is written, but not in sums.
+/// The kernels that between_layers.h calls, for float, Float16 or BFloat16. Each does what the
+/// function of the same name does in fp32. In 16 bits it computes in fp32 and rounds each result
+/// once, when it writes it.
 template <class Number>
 struct LayerKernels {
   void (*layer_norm_forward)(Stream&, const float* x, const float* weight, const float* bias,

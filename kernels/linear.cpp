@@ -38,7 +38,7 @@ DeviceProduct<Number> product_on_device(const Product<Number>& product, const Ma
           .c_stride = product.c_stride};
 }
 
-/// With b as it lies, by whoever makes such products on the stream.
+/// Multiplies with b in its stored layout, on the tensor cores, the device or the cores.
 template <class Number>
 void multiply(Stream& stream, Precision precision, const Product<Number>& product,
               const Matrix<Number>& b) {
@@ -64,7 +64,7 @@ void with_factors(Precision precision, Use use) {
   use(0.0f);
 }
 
-/// An operand as it is multiplied.
+/// Returns an operand in the type in which it is multiplied.
 Tensor in_factors(Stream& stream, const Tensor& operand, Precision precision) {
   assert(operand.dtype() == facts_of(precision).operands);
   return as_type(stream, operand, facts_of(precision).factors);
@@ -78,14 +78,14 @@ cpu::Panels<Number> panels_of(const Tensor& packed) {
 
 enum class Way : std::uint8_t { forward, back };
 
-/// What sums begin with; null: zeros.
+/// The initial values of sums; null: zeros.
 struct Start {
   const float* numbers = nullptr;
-  std::int64_t stride = 0;  // From row to row; 0: all rows begin with the same one.
+  std::int64_t stride = 0;  // Between rows; 0: all rows start with the same row.
 };
 
-/// y = start + x w, or with the transposed w on the way back. The cores begin with one row alone
-/// for a device.
+/// y = start + x w, or start + x w^T on the way back. If the cores compute for a device, `start`
+/// must be null or a single row.
 void go_through(Stream& stream, const PackedLinear& w, Way way, const Tensor& x, Start start,
                 Tensor& y) {
   const auto& shape = w.shape();
@@ -133,7 +133,7 @@ struct WeightGradient {
   Product<Number> product;
   Matrix<Number> b;
 };
-/// dw = start + x^T dy, as a product in the layout of the weights.
+/// Describes dw = start + x^T dy as a product in the layout of the weights.
 template <class Number>
 WeightGradient<Number> weight_gradient_of(const LinearShape& shape, const Number* x,
                                           const Number* dy, const float* start, float* dw,
@@ -155,7 +155,7 @@ WeightGradient<Number> weight_gradient_of(const LinearShape& shape, const Number
           .b = {dy, dy_columns, Order::by_row}};
 }
 
-/// dw = start + x^T dy; without a start, x^T dy.
+/// dw = start + x^T dy; without a start, dw = x^T dy.
 void weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x, const Tensor& dy,
                      const float* start, float* dw, std::int64_t rows) {
   assert(x.count() == rows * shape.inputs && dy.count() == rows * shape.outputs);

@@ -8,8 +8,8 @@
 
 namespace troupe::kernels {
 
-/// Which dimension of a stored matrix is the outermost: torch's Linear keeps [out, in], GPT-2's
-/// Conv1D keeps [in, out].
+/// The outermost dimension of a stored matrix: torch's Linear stores [out, in], GPT-2's Conv1D [in,
+/// out].
 enum class WeightLayout : std::uint8_t { out_in, in_out };
 
 struct LinearShape {
@@ -19,8 +19,8 @@ struct LinearShape {
   Precision precision = Precision::fp32;
 };
 
-/// A layer's matrix as the products want it: packed once for each version of the weights, then used
-/// by every micro-batch and by both passes.
+/// A layer's matrix in the layout that products need. It is packed once per version of the weights
+/// and used by every micro-batch in both passes.
 class PackedLinear {
  public:
   PackedLinear() = default;
@@ -37,51 +37,50 @@ class PackedLinear {
   Tensor backward_;
 };
 
-/// Numbers as an operand of products: the tensor itself for fp32, a rounded copy for the others,
-/// which lies where those products are made. A layer that needs an operand in two products makes it
+/// Returns numbers as an operand of products: in fp32 the tensor itself, else a rounded copy that
+/// lies where the products are computed. A layer that needs an operand in two products converts it
 /// once.
 Tensor as_operand(Stream& stream, const Tensor& numbers, Precision precision);
 
-/// The gradient of what a linear layer gives, as those want it that take it.
+/// The gradient of a linear layer's output, in the forms that its users need.
 struct LinearGradient {
-  Tensor operand;   // For its matrix and its input.
-  Tensor for_bias;  // As it came, in fp32 the same tensor. On tensor cores the operand, so that
-                    // nothing else need be kept.
+  Tensor operand;   // For the gradients of weights and input.
+  Tensor for_bias;  // For the bias: dy as it came. On tensor cores the operand, so that nothing
+                    // else need be kept.
 };
 LinearGradient linear_gradient(Stream& stream, Tensor dy, Precision precision);
 
-/// y = x w + bias, for the rows of x. `x` is an operand of the matrix's precision; `bias` may be
-/// null. The bits of y depend on shapes and numbers alone, whatever the threads of the stream. It
-/// is in fp32 or in the precision's activation_type(): tensor cores round it where they make it,
-/// and the bias may be rounded before.
+/// y = x w + bias, for each row of x. `x` is an operand of the matrix's precision; `bias` may be
+/// null. The bits of y depend on shapes and numbers alone, not on the stream's threads. y is in
+/// fp32 or in the precision's activation_type(): tensor cores round it when they write it, and may
+/// round the bias.
 void linear_forward(Stream& stream, const PackedLinear& w, const Tensor& x, const float* bias,
                     Tensor& y);
 
-/// dx = dy w^T. `dy` is an operand of the matrix's precision; dx is as y is.
+/// dx = dy w^T. `dy` is an operand of the matrix's precision; dx may have each type that y may.
 void linear_backward_input(Stream& stream, const PackedLinear& w, const Tensor& dy, Tensor& dx);
-/// dx += dy w^T, where dx is in fp32: the product is summed up apart, and then added; but on tensor
-/// cores its sums begin with dx.
+/// dx += dy w^T, with dx in fp32. The cores sum the product by itself and then add it; tensor cores
+/// start their sums with dx.
 void linear_add_backward_input(Stream& stream, const PackedLinear& w, const Tensor& dy, Tensor& dx);
 
 /// dw += x^T dy in the layout of the weights; `x` and `dy` are operands of the shape's precision.
 void linear_backward_weight(Stream& stream, const LinearShape& shape, const Tensor& x,
                             const Tensor& dy, float* dw, std::int64_t rows);
-/// dw = x^T dy: the bits of a sum that begins with zeros, without reading any.
+/// dw = x^T dy, with the bits of a sum that starts with zeros. Does not read dw.
 void linear_weight_gradient(Stream& stream, const LinearShape& shape, const Tensor& x,
                             const Tensor& dy, float* dw, std::int64_t rows);
 
-/// db[c] += sum over rows of dy[r, c], as kernels/row_sums.h has it.
+/// db[c] += the sum over rows of dy[r, c], in the order of kernels/row_sums.h.
 void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows,
                    std::int64_t columns);
 
-/// Both gradients: dw = start + x^T dy, where `start` is dw, or null for zeros, and db += the sum
-/// of the rows of dy. These are the bits of the functions above, but on tensor cores, which add up
-/// rows in an order of their own, and within the product where they can.
+/// Computes both gradients: dw = start + x^T dy, where `start` is dw or null for zeros, and db +=
+/// the sum of the rows of dy. Gives the bits of the functions above, except for 16 bits on tensor
+/// cores: they sum rows in their own order, and within the product if they can.
 void linear_backward_parameters(Stream& stream, const LinearShape& shape, const Tensor& x,
                                 const LinearGradient& dy, const float* start, float* dw, float* db);
 
-/// c = a b, or with a transposed operand, all fp32 and without packing: for what is not a layer's
-/// product.
+/// c = a b in fp32, or with a transposed operand. Packs nothing; for products outside layers.
 enum class Transpose : std::uint8_t { none, first, second };
 void matmul(Stream& stream, Transpose transpose, const float* a, const float* b, float* c,
             std::int64_t rows, std::int64_t columns, std::int64_t inner);

@@ -7,19 +7,19 @@
 
 namespace troupe::kernels {
 
-/// What a linear layer and the gelu() behind it give.
+/// The results of a linear layer followed by gelu().
 struct LinearGelu {
-  Tensor pre;  // x w + bias, in the precision's activation_type(): the backward pass wants it.
+  Tensor pre;  // x w + bias, in the precision's activation_type(), for the backward pass.
   Tensor y;    // gelu(pre), as an operand.
 };
 
-/// `x` is an operand of the matrix's precision, `bias` not null. On tensor cores pre, y and perhaps
-/// the bias are rounded, and gelu() is taken within the product where that is one kernel.
+/// Computes gelu(x w + bias). `x` is an operand of the matrix's precision; `bias` is not null.
+/// Tensor cores round pre, y and perhaps the bias, and fuse gelu() if one kernel can.
 LinearGelu linear_gelu_forward(Stream& stream, const PackedLinear& w, const Tensor& x,
                                const float* bias, Gelu form);
 
-/// The gradient of pre: (dy w^T) gelu'(pre), where `w` and `dy`, an operand, are of the linear
-/// layer behind gelu().
+/// Returns the gradient of pre, (dy w^T) gelu'(pre). `w` and the operand `dy` belong to the linear
+/// layer that follows gelu().
 LinearGradient linear_gelu_backward(Stream& stream, const PackedLinear& w, const Tensor& dy,
                                     Gelu form, const Tensor& pre);
 

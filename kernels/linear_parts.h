@@ -6,14 +6,14 @@
 #include "kernels/device_kernels.h"
 #include "kernels/linear.h"
 
-/// What packed weights and their products know, with or without gelu() in them.
+/// Shared by linear layers with and without gelu().
 namespace troupe::kernels {
 
-/// Who makes a stream's products.
+/// The processor that computes a stream's products.
 enum class Maker : std::uint8_t {
-  cores,             // Of weights that are packed for them.
-  device,            // Of weights as they lie.
-  cores_for_device,  // Operands are brought to the cores, and results are taken back.
+  cores,             // From weights packed for them.
+  device,            // From weights in their stored layout.
+  cores_for_device,  // The cores, with operands copied to the host and results copied back.
 };
 
 inline Maker maker_of(const Stream& stream, Precision precision) {
@@ -23,12 +23,12 @@ inline Maker maker_of(const Stream& stream, Precision precision) {
     case Makers::cores:
       return stream.device() ? Maker::cores_for_device : Maker::cores;
     case Makers::tensor_cores:
-      return Maker::device;  // Of a rehearsal, too: it counts what a device would take.
+      return Maker::device;  // For a rehearsal too: it counts the memory that a device would take.
   }
   return Maker::cores;
 }
 
-/// The weights as [inputs, outputs], however they are stored.
+/// Returns the weights as [inputs, outputs], in any stored layout.
 template <class Number>
 cpu::Matrix<Number> inputs_by_outputs(const LinearShape& shape, const Number* weight) {
   switch (shape.layout) {

@@ -6,8 +6,8 @@
 
 namespace troupe::kernels {
 
-/// y = (x - mean) / sqrt(variance + eps) * weight + bias over each row; keeps mean and 1/sqrt(...)
-/// of each row.
+/// y = (x - mean) / sqrt(variance + eps) * weight + bias over each row; stores the mean and
+/// 1/sqrt(...) of each row.
 void layer_norm_forward(Stream& stream, const float* x, const float* weight, const float* bias,
                         float* y, float* mean, float* rstd, std::int64_t rows, std::int64_t columns,
                         float eps);
@@ -15,12 +15,12 @@ void layer_norm_forward(Stream& stream, const float* x, const float* weight, con
 void layer_norm_backward_input(Stream& stream, const float* x, const float* weight,
                                const float* mean, const float* rstd, const float* dy, float* dx,
                                std::int64_t rows, std::int64_t columns);
-/// Adds to dweight and dbias what kernels/row_sums.h makes of the rows; so does that of RMS.
+/// Adds to dweight and dbias, in the order of kernels/row_sums.h. The RMS version does so too.
 void layer_norm_backward_weight(Stream& stream, const float* x, const float* mean,
                                 const float* rstd, const float* dy, float* dweight, float* dbias,
                                 std::int64_t rows, std::int64_t columns);
 
-/// y = x / sqrt(mean(x^2) + eps) * weight over each row; keeps 1/sqrt(...) of each row.
+/// y = x / sqrt(mean(x^2) + eps) * weight over each row; stores 1/sqrt(...) of each row.
 void rms_norm_forward(Stream& stream, const float* x, const float* weight, float* y, float* rstd,
                       std::int64_t rows, std::int64_t columns, float eps);
 void rms_norm_backward_input(Stream& stream, const float* x, const float* weight, const float* rstd,

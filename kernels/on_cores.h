@@ -9,13 +9,13 @@
 
 namespace troupe::kernels {
 
-/// What the cores do for a device that has no kernel for it. What they need is brought over, and
-/// what they make is taken back: the device waits for both, and that is the price.
+/// A detour over the cores for an operation without a kernel on the device. It copies operands to
+/// the host and results back to the device, and waits for each copy.
 class OnCores {
  public:
   explicit OnCores(Stream& there) : there_(there), cores_(there.of_cores()) {}
 
-  /// Computes with the memory that the others give.
+  /// The stream on which the cores compute, with tensors from in(), out() and in_and_out().
   Stream& cores() { return cores_; }
 
   Tensor in(const Tensor& numbers) {
@@ -23,11 +23,11 @@ class OnCores {
     there_.wait();
     return here;
   }
-  /// Null where `numbers` is.
+  /// Returns null if `numbers` is null.
   const float* in(const float* numbers, std::int64_t count) {
     return numbers ? brought(numbers, count).f32() : nullptr;
   }
-  /// A place for numbers that the device shall have.
+  /// Returns host memory for a result that take_back() copies to `numbers`.
   float* out(float* numbers, std::int64_t count) {
     Tensor here = cores_.make({count});
     results_.emplace_back(here, numbers);
@@ -44,7 +44,7 @@ class OnCores {
     return here.f32();
   }
 
-  /// Once the cores are done.
+  /// Copies the results to the device once the cores are done.
   void take_back() {
     for (const auto& [here, numbers] : std::exchange(results_, {})) {
       there_.device()->copy(here.raw(), here.place(), numbers, here.bytes());

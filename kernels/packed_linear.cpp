@@ -31,7 +31,7 @@ Tensor copy_of(Stream& stream, const float* numbers, std::int64_t count) {
   return copy;
 }
 
-/// Rounded, and in the type of factors.
+/// Rounds numbers and returns them in the type of factors.
 Tensor factors_of(Stream& stream, const float* numbers, std::int64_t count, Precision precision) {
   const auto& facts = facts_of(precision);
   return as_type(stream, rounded(stream, numbers, {count}, facts.operands), facts.factors);
@@ -55,7 +55,7 @@ PackedLinear::PackedLinear(Stream& stream, const LinearShape& shape, const float
       return;
     }
     case Maker::device:
-      // A copy in any case, since the weights may be written to before long.
+      // Copy in any case: the caller may soon write to the weights.
       forward_ = backward_ = are_rounded ? factors_of(stream, weight, count, shape.precision)
                                          : copy_of(stream, weight, count);
       return;

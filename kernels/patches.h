@@ -6,8 +6,8 @@
 
 namespace troupe::kernels {
 
-/// Images are [batch, channels, height, width]; patches [batch, patch, channel, row, column], row
-/// of patches by row of patches. `size` divides height and width.
+/// Images are [batch, channels, height, width]; patches are [batch, patch, channel, row, column]
+/// and numbered row by row. `size` divides height and width.
 struct PatchShape {
   std::int64_t batch = 0;
   std::int64_t channels = 0;
@@ -19,7 +19,7 @@ struct PatchShape {
 };
 
 void cut_patches(Stream& stream, const PatchShape& shape, const float* images, float* patches);
-/// The other way.
+/// Reverses cut_patches().
 void join_patches(Stream& stream, const PatchShape& shape, const float* patches, float* images);
 
 }  // namespace troupe::kernels

@@ -15,7 +15,7 @@ using Seconds = std::chrono::duration<double>;
 cpu::FmaChain chain(Precision precision, std::int64_t steps) {
   switch (precision) {
     case Precision::fp32:
-    case Precision::fp16_chain:  // Widened before they meet.
+    case Precision::fp16_chain:  // Factors are widened to fp32 first.
       return cpu::fma_chain_f32(steps);
     case Precision::bf16_pairs:
       return cpu::fma_chain_bf16(steps);
@@ -29,7 +29,7 @@ cpu::FmaChain chain(Precision precision, std::int64_t steps) {
   return {};
 }
 
-/// What one round of all threads reaches.
+/// Returns the operations per second of one round of all threads.
 double rate(Stream& stream, Precision precision, std::int64_t steps) {
   std::vector<cpu::FmaChain> chains(static_cast<std::size_t>(stream.threads()));
   const auto begin = std::chrono::steady_clock::now();
@@ -45,7 +45,7 @@ double rate(Stream& stream, Precision precision, std::int64_t steps) {
 }  // namespace
 
 double fma_peak(Stream& stream, Precision precision) {
-  // Long enough that neither the clock nor a thread that wakes up counts.
+  // Long enough that the clock's resolution and waking threads do not matter.
   constexpr auto round = Seconds(0.004);
   constexpr int rounds = 8;
   std::int64_t steps = 1000;

@@ -5,9 +5,9 @@
 
 namespace troupe::kernels {
 
-/// The most floating-point operations a second that the threads of a stream do together, by
-/// measurement: fused additions of products in registers alone. What a product reaches is told as a
-/// share of this. Takes some tens of milliseconds.
+/// Measures the highest rate, in floating-point operations per second, that a stream's threads
+/// reach together with fused multiply-adds in registers. Benchmarks report a product's rate as a
+/// share of it, and a node's profile contains it. Takes some tens of milliseconds.
 double fma_peak(Stream& stream, Precision precision);
 
 }  // namespace troupe::kernels

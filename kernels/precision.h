@@ -9,11 +9,11 @@
 
 namespace troupe::kernels {
 
-/// In what the two operands of a product are, and in which order its terms are added. It
-/// accumulates in fp32 whatever they are. Those that any processor can do have the order of
-/// kernels/cpu/parts/product.h: for fp32 and fp16 one chain, so that a product in fp16 has the bits
-/// of one in fp32 of the rounded operands, and on processors is no faster; for bf16 one of two. The
-/// others are a GPU's own, whose libraries make convolutions and, in 16 bits, attention as well.
+/// The type of a product's operands and the order of its sums, which are always in fp32. Any
+/// processor can compute fp32, fp16_chain and the bf16 precisions in the order of
+/// kernels/cpu/parts/product.h. fp16_chain has the bits of an fp32 product of the rounded operands;
+/// a CPU computes it no faster. The other precisions need a GPU, whose libraries also compute
+/// convolutions and 16-bit attention.
 enum class Precision : std::uint8_t {
   fp32,
   fp16_chain,
@@ -24,20 +24,20 @@ enum class Precision : std::uint8_t {
   bf16_gpu,
 };
 
-/// Who can make its products, always with the same bits.
+/// The processors that can compute a precision's products, always with the same bits.
 enum class Makers : std::uint8_t {
   all,           // Cores and devices.
-  cores,         // Those of any processor; on a device's behalf, too.
-  tensor_cores,  // A device's, in the order of its libraries.
+  cores,         // Any CPU, on behalf of a device too.
+  tensor_cores,  // A device, in the order of its libraries.
 };
 
-/// All there is to say of a precision.
+/// The properties of a precision.
 struct PrecisionFacts {
   Precision precision;
-  std::string_view name;  // As a configuration names it.
-  DType operands;         // What they are kept in.
-  DType factors;          // What they are multiplied in, if need be widened anew for each product:
-                          // that costs little beside it, and in between they take half the memory.
+  std::string_view name;  // Its name in a configuration.
+  DType operands;         // The type in which operands are kept.
+  DType factors;          // The type of the multiplication. Widening an operand anew for each
+                          // product costs little, and until then it takes half the memory.
   Makers makers;
 };
 
@@ -61,22 +61,22 @@ constexpr const PrecisionFacts& facts_of(Precision precision) {
 }
 
 constexpr std::string_view to_string(Precision precision) { return facts_of(precision).name; }
-/// Whether it wants a loss scale.
+/// Returns whether training needs a loss scale.
 constexpr bool is_fp16(Precision precision) { return facts_of(precision).operands == DType::f16; }
 constexpr bool is_bf16(Precision precision) { return facts_of(precision).operands == DType::bf16; }
 constexpr bool is_on_tensor_cores(Precision precision) {
   return facts_of(precision).makers == Makers::tensor_cores;
 }
 
-/// The type of what goes into attention and convolutions, and comes out of them.
+/// Returns the type of inputs and outputs of attention and convolutions.
 constexpr DType activation_type(Precision precision) {
   return is_on_tensor_cores(precision) ? facts_of(precision).operands : DType::f32;
 }
 
-/// The bf16 products that this processor is fastest at.
+/// Returns the bf16 precision that this processor computes fastest.
 Precision fastest_bf16();
 
-/// Whether it has instructions for them, so that they are faster than fp32.
+/// Returns whether this processor has bf16 instructions, which make products faster than in fp32.
 bool has_bf16_products();
 
 }  // namespace troupe::kernels

@@ -11,7 +11,7 @@
 namespace troupe::kernels {
 namespace {
 
-/// In place of a kernel of any kind that takes no memory.
+/// A stand-in for kernels of any signature that take no memory. It does nothing.
 struct LeftOut {
   template <class Made, class... Told>
   using Kernel = Made (*)(Stream&, Told...);
@@ -23,20 +23,20 @@ struct LeftOut {
 };
 constexpr LeftOut left_out;
 
-/// Takes so many numbers of each, all at once, and gives them back.
+/// Allocates a tensor of each count, all at once, and frees them.
 void take_and_give(Stream& stream, std::initializer_list<std::int64_t> counts,
                    DType type = DType::f32) {
   std::vector<Tensor> taken;
   for (const auto count : counts) taken.push_back(stream.make({count}, type));
 }
 
-/// What the pieces of rows give, where there are several, for so many sums of each column.
+/// Takes memory for `sums` partial sums per column and piece, if there are several pieces.
 void take_for_row_sums(Stream& stream, std::int64_t sums, std::int64_t rows, std::int64_t columns) {
   const std::int64_t pieces = (rows + rows_in_piece - 1) / rows_in_piece;
   if (pieces > 1) take_and_give(stream, {sums * pieces * columns});
 }
 
-// By our own kernels (kernels/cuda/*.cu).
+// Our own kernels (kernels/cuda/*.cu).
 
 void bias_backward(Stream& stream, const float*, float*, std::int64_t rows, std::int64_t columns) {
   take_for_row_sums(stream, 1, rows, columns);
@@ -52,12 +52,12 @@ void rms_norm_backward_weight(Stream& stream, const float*, const float*, const 
                               std::int64_t rows, std::int64_t columns) {
   take_for_row_sums(stream, 1, rows, columns);
 }
-/// Rows in the order of their tokens, and how many each token has.
+/// Takes memory for the rows sorted by token and the number of rows of each token.
 void embedding_backward_weight(Stream& stream, const std::int32_t*, const float*, float*,
                                std::int64_t rows, std::int64_t) {
   take_and_give(stream, {2 * rows}, DType::i32);
 }
-/// So many sums of each image beside those of all.
+/// Takes `of_all` sums per channel and `of_image` sums per channel and image.
 void take_for_channels(Stream& stream, const ImageShape& shape, std::int64_t of_all,
                        std::int64_t of_image) {
   take_and_give(stream, {of_all * shape.channels, of_image * shape.batch * shape.channels},
@@ -84,13 +84,13 @@ bool all_finite(Stream& stream, const float*, std::int64_t) {
   return true;
 }
 
-// On tensor cores (kernels/cuda/tensor_core_kernels.cpp).
+// Kernels on tensor cores (kernels/cuda/tensor_core_kernels.cpp).
 
-// cuBLASLt refuses results of 16 bits, and cuDNN heads, whose width is no multiple of it.
+// cuBLASLt refuses 16-bit results, and cuDNN refuses heads, whose width is not a multiple of this.
 constexpr std::int64_t width_step = 8;
 
-/// Sums in fp32 where cuBLASLt cannot round them within the product; else it wants the bias
-/// rounded.
+/// Takes memory for fp32 sums if cuBLASLt cannot round them within the product. Otherwise takes
+/// memory for the rounded bias.
 template <class Number>
 void take_for_rounding(Stream& stream, const DeviceProduct<Number>& product) {
   if (product.columns % width_step != 0)
@@ -113,7 +113,7 @@ void multiply_by_gelu_slope(Stream& stream, const DeviceProduct<Number>& product
   take_for_rounding(stream, product);
 }
 
-/// The library's sums of rows, and where it has none our own.
+/// Takes memory for the library's row sums, and for our own in case the library has none.
 template <class Number>
 void multiply_and_add_up(Stream& stream, const DeviceProduct<Number>& product, Factor which,
                          float*) {
@@ -122,9 +122,9 @@ void multiply_and_add_up(Stream& stream, const DeviceProduct<Number>& product, F
   take_for_row_sums(stream, 1, product.depth, count);
 }
 
-/// Where cuDNN has no engine, heads are widened, and what is made of them as well.
+/// Returns whether cuDNN has an engine. Without one, heads and their results are widened to fp32.
 bool is_cudnns(const AttentionShape& shape) { return shape.width % width_step == 0; }
-/// By tiles of so many positions. (kernels/cuda/tensor_cores.cpp says which it is not asked for.)
+/// The positions in a tile of cuDNN. kernels/cuda/tensor_cores.cpp lists the shapes that we avoid.
 constexpr std::int64_t tile = 64;
 bool is_cudnns_backward(const AttentionShape& shape) {
   const bool ends_in_half = shape.mask == Mask::full && shape.length % (2 * tile) == tile;
@@ -140,8 +140,8 @@ void attention_forward(Stream& stream, const AttentionShape& shape, Heads<const 
   const std::int64_t k = rows * shape.kv_heads * shape.width;
   take_and_give(stream, {q, k, k, q});
 }
-/// To add up in a fixed order cuDNN wants a number of 16 bits for each pair of positions; and it
-/// makes dout * out.
+/// To sum in a fixed order, cuDNN needs a 16-bit number for each pair of positions, and memory for
+/// dout * out.
 template <class Number>
 void attention_backward(Stream& stream, const AttentionShape& shape, Heads<const Number>,
                         Heads<const Number>, Heads<const Number>, Heads<const Number>, const float*,
@@ -157,10 +157,10 @@ void attention_backward(Stream& stream, const AttentionShape& shape, Heads<const
   take_and_give(stream, {q, k, k, q, q, q, k, k});
 }
 
-/// cuDNN's engines want channels innermost, in steps of their own, and copy to where they are so
-/// what lies otherwise: all three tensors. What they may take for parts of the weights' gradient
-/// beside that, up to 2 MiB, is left out (tests/cudnn), and so is that a GPU may have no engine for
-/// one: which it has is not known here.
+/// cuDNN's engines want channels innermost, padded to a multiple of `width_step`. They copy all
+/// three tensors to that layout. Ignored here: up to 2 MiB for parts of the weights' gradient
+/// (tests/cudnn), and GPUs that lack an engine for a shape, since the rehearsal does not know the
+/// engines.
 template <class Number>
 void take_for_convolution(Stream& stream, const Conv2dShape& shape) {
   const auto in_steps = [](std::int64_t channels) {
@@ -177,7 +177,7 @@ template <class Number>
 void convolve(Stream& stream, const Conv2dShape& shape, const Number*, const Number*, Number*) {
   take_for_convolution<Number>(stream, shape);
 }
-/// A micro-batch's share is made apart from the sum.
+/// Also takes memory for a micro-batch's gradient, which is computed apart from the sum.
 template <class Number>
 void convolve_back_to_weight(Stream& stream, const Conv2dShape& shape, const Number*, const Number*,
                              float*) {

@@ -6,9 +6,9 @@
 
 namespace troupe::kernels {
 
-/// A device for a rehearsal: it computes nothing, but its kernels take from the stream's memory
-/// what those of a GPU take while they run (kernels/cuda), libraries included. What it has for the
-/// host has no memory behind it either: `host`.
+/// Returns a device for a rehearsal. It computes nothing, but its kernels allocate from the
+/// stream's memory what a GPU's kernels (kernels/cuda) and libraries allocate while they run. Its
+/// host memory comes from `host` and has no real memory either.
 std::unique_ptr<Device> rehearsed_device(std::unique_ptr<MemorySource> host);
 
 }  // namespace troupe::kernels

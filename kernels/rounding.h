@@ -16,11 +16,11 @@ void round_all(Stream& stream, const float* x, Float16* y, std::int64_t count);
 void widen_all(Stream& stream, const BFloat16* x, float* y, std::int64_t count);
 void widen_all(Stream& stream, const Float16* x, float* y, std::int64_t count);
 
-/// A copy of numbers, rounded to bf16 or fp16.
+/// Returns a copy of the numbers, rounded to bf16 or fp16.
 Tensor rounded(Stream& stream, const float* numbers, const Shape& shape, DType type);
 
-/// The same numbers in another type: rounded from fp32, or widened to it; the tensor itself where
-/// they are of that type.
+/// Returns the numbers in another type, rounded from fp32 or widened to it. If they have that type
+/// already, returns the tensor itself.
 Tensor as_type(Stream& stream, const Tensor& numbers, DType type);
 
 }  // namespace troupe::kernels

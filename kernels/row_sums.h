@@ -4,8 +4,8 @@
 
 namespace troupe::kernels {
 
-/// A sum over the rows of a matrix is made of pieces of so many rows: first a chain from zero
-/// through each of them, then one through what they gave. So a GPU can make all pieces at once.
+/// The rows in a piece of a sum over the rows of a matrix. One chain from zero adds up each piece,
+/// and a last chain adds up the pieces. So a GPU can compute all pieces at once.
 constexpr std::int64_t rows_in_piece = 128;
 
 }  // namespace troupe::kernels

@@ -6,10 +6,10 @@
 
 namespace troupe::kernels {
 
-/// One update of `count` weights. New weights are written to `next`, since weights that others may
-/// hold never change; moments change in place. `gradient_scale` multiplies every gradient first:
-/// clipping. Factors are doubles, so that 1 - beta2 and the like are rounded once. `next` may be
-/// `w`. Where there is `decay_share`, it multiplies the weight decay, element by element.
+/// A step updates `count` weights. It writes new weights to `next`, because weights that others may
+/// hold never change, and moments in place. `next` may be `w`. `gradient_scale` multiplies every
+/// gradient first, to clip it. `decay_share`, if not null, multiplies the weight decay element by
+/// element. Factors are doubles, so that 1 - beta2 and the like are rounded once.
 struct SgdStep {
   double lr, momentum, weight_decay, gradient_scale;
   enum class Momentum : std::uint8_t { plain, nesterov, shares } kind;
@@ -19,16 +19,16 @@ struct SgdStep {
   } turn;  // The first step sets the momentum to the gradient, as PyTorch does.
   double momentum_share = 1, gradient_share = 0;
 };
-/// g += decay w; momentum = mu momentum + g; next = w - lr momentum, or w - lr (g + mu momentum) if
-/// nesterov, or w - lr (momentum_share momentum + gradient_share g). `momentum` may be null: next =
-/// w - lr g.
+/// Computes g += decay w and momentum = mu momentum + g. Then next = w - lr momentum if plain, w -
+/// lr (g + mu momentum) if nesterov, or w - lr (momentum_share momentum + gradient_share g). If
+/// `momentum` is null, next = w - lr g.
 void sgd_step(Stream& stream, const SgdStep& step, const float* w, const float* gradient,
               float* momentum, float* next, std::int64_t count, const float* decay_share = nullptr);
 void sgd_step(Stream& stream, const SgdStep& step, const double* w, const double* gradient,
               double* momentum, double* next, std::int64_t count,
               const double* decay_share = nullptr);
 
-/// Where weight decay goes: into the gradient (Adam) or straight to the weights (AdamW).
+/// Whether weight decay is added to the gradient (Adam) or applied to the weights (AdamW).
 enum class WeightDecay : std::uint8_t { coupled, decoupled };
 
 /// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
@@ -47,18 +47,18 @@ void adam_step(Stream& stream, const AdamStep& step, const double* w, const doub
                double* m, double* v, double* next, std::int64_t count,
                const double* decay_share = nullptr);
 
-/// Elements of a block, which is added up by itself: sums may be cut between blocks.
+/// The number of elements of a block that is summed by itself. Shards may begin at any block.
 constexpr std::int64_t block_of_sums = 65'536;
 constexpr std::int64_t blocks_of_sums(std::int64_t count) {
   return (count + block_of_sums - 1) / block_of_sums;
 }
-/// The sum of squares of each block, in double and in the order of the elements. `sums` are where
-/// the stream's kernels compute.
+/// Computes the sum of squares of each block in double, in 16 lanes: element i goes to lane i % 16.
+/// `sums` must lie where the stream's kernels compute.
 void squares_of_blocks(Stream& stream, const float* x, std::int64_t count, double* sums);
 void squares_of_blocks(Stream& stream, const double* x, std::int64_t count, double* sums);
-/// Adds up the sums of blocks by a tree whose shape depends on their number alone. Uses them up.
+/// Adds up the sums by a tree whose shape depends on their number alone. Overwrites `sums`.
 double sum_of_blocks(double* sums, std::int64_t blocks);
-/// Both: all of it, however it was cut between blocks.
+/// Runs both functions and returns the sum of squares of all elements.
 double sum_of_squares(Stream& stream, const float* x, std::int64_t count);
 double sum_of_squares(Stream& stream, const double* x, std::int64_t count);
 
@@ -66,7 +66,6 @@ double sum_of_squares(Stream& stream, const double* x, std::int64_t count);
 void accumulate(Stream& stream, float* a, const float* b, std::int64_t count);
 void accumulate(Stream& stream, double* a, const double* b, std::int64_t count);
 
-/// Whether all numbers are finite.
 bool all_finite(Stream& stream, const float* x, std::int64_t count);
 
 }  // namespace troupe::kernels

@@ -13,7 +13,7 @@
 
 namespace troupe::models {
 
-/// Calls f with a float or a double, as the type says: what is trained has one of these types.
+/// Calls f with a float or a double to match `type`. Trained tensors have one of these two types.
 template <class F>
 decltype(auto) with_number(DType type, F f) {
   assert(type == DType::f32 || type == DType::f64);
@@ -32,7 +32,7 @@ inline Tensor filled(Stream& stream, const Shape& shape, DType type, double valu
   return tensor;
 }
 
-/// y = a x + b z. y may be x or z.
+/// Computes y = a x + b z. y may be x or z.
 inline void combine(Stream& stream, double a, const Tensor& x, double b, const Tensor& z,
                     Tensor& y) {
   with_number(y.dtype(), [&]<class T>(T) {
@@ -41,34 +41,34 @@ inline void combine(Stream& stream, double a, const Tensor& x, double b, const T
   });
 }
 
-/// a x + b z, in new memory.
+/// Returns a x + b z in new memory.
 inline Tensor combined(Stream& stream, double a, const Tensor& x, double b, const Tensor& z) {
   Tensor y = stream.make(x.shape(), x.dtype());
   combine(stream, a, x, b, z, y);
   return y;
 }
 
-/// In new memory, wherever x lies.
+/// Copies x into new memory of the stream, even if x lies in another memory.
 inline Tensor copied(Stream& stream, const Tensor& x) {
   Tensor y = stream.make(x.shape(), x.dtype());
   stream.copy(x, y);
   return y;
 }
 
-/// y *= x.
+/// Computes y *= x.
 inline void multiply(Stream& stream, const Tensor& x, Tensor& y) {
   with_number(y.dtype(),
               [&]<class T>(T) { kernels::multiply(stream, x.data<T>(), y.data<T>(), y.count()); });
 }
 
-/// a += b.
+/// Computes a += b.
 inline void accumulate(Stream& stream, Tensor& a, const Tensor& b) {
   with_number(a.dtype(), [&]<class T>(T) {
     kernels::accumulate(stream, a.data<T>(), b.data<T>(), a.count());
   });
 }
 
-/// The same where an empty tensor is zero. The memory of `b` may be that of `a` from then on.
+/// Computes a += b, where an empty tensor counts as zero. `a` may keep the memory of `b`.
 inline void add(Stream& stream, Tensor& a, Tensor b) {
   if (b.empty()) return;
   if (a.empty())

@@ -15,33 +15,31 @@ namespace troupe::models {
 
 enum class Mode : std::uint8_t { training, evaluation };
 
-/// What a layer is told about the micro-batch that passes through.
+/// The context of a micro-batch's pass through a layer.
 struct Pass {
   Stream& stream;
   Mode mode = Mode::training;
   kernels::Precision precision = kernels::Precision::fp32;
-  RandomKey key;   // Of the micro-batch's first sample; a layer that draws sets `operation`.
+  /// The key of the micro-batch's first sample. A layer that draws sets `operation`.
+  RandomKey key;
   Tensor targets;  // For the loss.
-  /// The gradient of each target's loss: what it counts in the step, which is 1 / targets, times
-  /// the loss scale.
+  /// The gradient of each target's loss: its weight in the step, 1 / targets, times the loss scale.
   float loss_gradient = 1;
 };
 
-/// Whether the input wants a gradient: data does not.
+/// Whether a layer computes the gradient of its input. The model's own input needs none.
 enum class InputGradient : std::uint8_t { wanted, unwanted };
 
-/// A piece of a model, as functions: it owns no numbers and changes none. Weights and input come
-/// in; the output, and what the backward pass needs, go out. The spans that a layer gets are as
-/// long as it declared.
+/// A piece of a model as pure functions: it owns no tensors and changes none. The caller passes in
+/// weights and input and gets back the output and the tensors that the backward pass needs. Spans
+/// have the lengths that the layer declared.
 ///
-/// What it gives, an output or a gradient, is in fp32 or in the precision's activation_type(),
-/// which on tensor cores has 16 bits; it takes either. What is given from stage to stage is in
-/// fp32.
+/// A layer returns outputs and gradients in fp32 or in the precision's activation_type(), which has
+/// 16 bits on tensor cores. It accepts both. Stages exchange fp32 tensors.
 ///
-/// What is saved: `forward` fills `saved`. `backward_input` reads it, and leaves in it what
-/// `backward_weight` needs and nothing more; `backward_weight` empties it. Each runs once, in this
-/// order, perhaps long after one another and with other micro-batches in between. Evaluation throws
-/// away what is saved.
+/// `forward` fills `saved`. `backward_input` reads it and leaves in it only what `backward_weight`
+/// needs. `backward_weight` empties it. Each runs once, in this order; other micro-batches may pass
+/// in between. Evaluation discards the saved tensors.
 class Layer {
  public:
   using WeightSpan = std::span<const Weight>;
@@ -52,11 +50,11 @@ class Layer {
 
   virtual std::vector<Parameter> parameters() const { return {}; }
   virtual std::vector<Buffer> buffers() const { return {}; }
-  /// How many tensors it saves.
+  /// Returns how many tensors the layer saves for its backward pass.
   virtual int saved() const { return 0; }
-  /// What comes out for an input of this shape; the outermost dimension is the batch. For planning.
+  /// Returns the output shape for an input shape. The first dimension is the batch. For planning.
   virtual Shape output(const Shape& input) const { return input; }
-  /// What its passes over such an input do; about right, for planning.
+  /// Estimates the work of the layer's passes over such an input. For planning.
   virtual Work work(const Shape& input) const {
     return elementwise_work(input, output(input),
                             parameters().empty() ? Trained::no : Trained::yes);
@@ -69,15 +67,15 @@ class Layer {
     InputGradient input_gradient = InputGradient::wanted;
   };
 
-  /// `statistics` has a place for each buffer: what this micro-batch contributes to it, in
-  /// training.
+  /// `statistics` has one slot per buffer: in training the layer writes the micro-batch's statistic
+  /// there.
   virtual Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const = 0;
 
-  /// The gradient of the input; empty where it is not wanted, and for tokens, which have none.
+  /// Returns the input's gradient. It is empty if nobody wants it, and for tokens, which have none.
   virtual Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const = 0;
 
-  /// Adds to the gradients, one for each parameter. That of a matrix may still be empty, and is
-  /// then made. Without parameters there is nothing to do.
+  /// Adds to the gradients, one for each parameter. The layer allocates a matrix gradient that is
+  /// empty. A layer without parameters does nothing.
   virtual void backward_weight(const In& /*in*/, SavedSpan /*saved*/,
                                SavedSpan /*gradients*/) const {}
 };

@@ -5,7 +5,7 @@
 namespace troupe::models {
 namespace {
 
-/// cos(pi f) for f in [0, 1], by its series: the C library's bits differ between processors.
+/// Returns cos(pi f) for f in [0, 1] by its series. The C library's bits differ between processors.
 double cosine_of_half_turns(double f) {
   if (f > 0.5) return -cosine_of_half_turns(1 - f);
   const double x = 3.141592653589793 * f;
@@ -14,7 +14,7 @@ double cosine_of_half_turns(double f) {
   return 1 + sum;
 }
 
-/// The height that holds at a step.
+/// Returns the peak rate that holds at a step.
 double height_at(const LearningRate& rate, std::int64_t step) {
   double height = rate.lr;
   for (const auto& change : rate.changes)
@@ -45,7 +45,7 @@ double LearningRate::at(std::int64_t step) const {
 }
 
 double LearningRate::highest_until(std::int64_t step) const {
-  // It rises, and then goes one way, anew with each change: an end of a piece is the highest.
+  // The rate is monotonic between these ends, so one of them has the maximum.
   std::vector<std::int64_t> ends = {0, step, std::min(step, warmup_steps),
                                     std::clamp<std::int64_t>(warmup_steps - 1, 0, step)};
   for (const auto& change : changes)

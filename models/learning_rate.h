@@ -5,10 +5,10 @@
 
 namespace troupe::models {
 
-/// The learning rate as a function of the step. With warm-up the rate of 0-based step k is lr (k +
-/// 1) / warmup_steps while k < warmup_steps; from there it stays (constant), or goes to min_lr at
-/// total_steps by a line or half a cosine. A warm-up from zero has rate lr k / warmup_steps
-/// instead. A change puts another height in the place of lr from its step on; nothing else changes.
+/// The learning rate as a function of the step. During warm-up, step k (from 0) has the rate lr (k
+/// + 1) / warmup_steps, or lr k / warmup_steps if warm-up begins at zero. After it the rate stays
+/// constant, or falls to min_lr at total_steps along a line or half a cosine. A Change replaces lr
+/// from its step on and alters nothing else.
 struct LearningRate {
   enum class Kind { constant, linear, cosine };
   enum class Warmup { above_zero, from_zero };
@@ -25,10 +25,10 @@ struct LearningRate {
   std::int64_t total_steps = 0;
   double min_lr = 0;
   Warmup warmup = Warmup::above_zero;
-  std::vector<Change> changes = {};  // In the order of their steps.
+  std::vector<Change> changes = {};  // In ascending order of their steps.
 
   double at(std::int64_t step) const;
-  /// The highest rate of steps 0 to `step`.
+  /// Returns the highest rate of steps 0 to `step`.
   double highest_until(std::int64_t step) const;
 };
 

@@ -10,33 +10,33 @@
 
 namespace troupe::models {
 
-/// The smallest piece that a plan moves: a transformer block, a residual block, a linear layer.
-/// What comes before the first block (an embedding) belongs to the first unit, what comes after the
-/// last one (norm, head) to the last.
+/// The smallest piece that a plan assigns to a stage: a transformer block, a residual block, a
+/// linear layer. The first unit includes the layers before the first block (embedding). The last
+/// one includes those behind the last block (norm, head).
 struct Unit {
   std::string name;
   LayerPtr layer;
 };
 
-/// What one sample looks like.
+/// The shapes of one sample.
 struct SampleForm {
-  /// Without the batch: [context] tokens, [channels, height, width] or [features]. Fewer tokens
-  /// than the context will do; a height or width of 0 means any.
+  /// Without the batch: [context] tokens, [channels, height, width] or [features]. A sample may
+  /// have fewer tokens than the context. A height or width of 0 accepts any size.
   Shape input;
   DType input_type = DType::f32;
   Shape target;  // [context] tokens, or [] for one class.
 
-  /// Whether a sample may look like this. A text may be shorter than the context.
+  /// Returns whether a sample may have this shape. A text may be shorter than the context.
   bool takes(const Shape& given) const;
 };
 
-/// A network as a list of units, and the loss that ends it. Immutable; knows no numbers.
+/// A network as a list of units, and its loss. Immutable. Holds no weights.
 struct Model {
   std::string kind;
   std::vector<Unit> units;
-  LayerPtr loss;  // Logits in, one loss a target out.
+  LayerPtr loss;  // Takes logits, returns one loss per target.
   SampleForm sample;
-  std::int64_t classes = 0;  // Of the logits: the vocabulary.
+  std::int64_t classes = 0;  // The width of the logits: classes or vocabulary.
 };
 
 }  // namespace troupe::models

@@ -11,7 +11,7 @@
 
 namespace troupe::models {
 
-/// What a parameter is before the first step.
+/// How a parameter is initialized.
 struct Init {
   enum class Kind : std::uint8_t { zeros, ones, normal, uniform };
   Kind kind = Kind::zeros;
@@ -20,35 +20,36 @@ struct Init {
   static Init zeros() { return {Kind::zeros, 0}; }
   static Init ones() { return {Kind::ones, 0}; }
   static Init normal(double deviation) { return {Kind::normal, static_cast<float>(deviation)}; }
-  /// Uniform within 1 / sqrt(inputs) of zero, as PyTorch's linear layers start.
+  /// Returns the default of PyTorch's linear layers: uniform within 1 / sqrt(inputs) of zero.
   static Init by_inputs(std::int64_t inputs);
 };
 
-/// A trained tensor as a layer declares it. Two layers that declare the same name share it: it is
-/// tied.
+/// A trained tensor as a layer declares it. Two layers that declare the same name share the tensor:
+/// it is tied.
 struct Parameter {
-  /// A matrix is packed for products, once for each version.
+  /// Whether products need the parameter as a matrix. Each version of a matrix is packed once.
   enum class Use : std::uint8_t { elements, matrix };
-  /// At an edge of the model it meets tokens, pixels or classes: optimizers for hidden matrices
-  /// leave it to others.
+  /// Edge parameters meet tokens, pixels or classes. Optimizers for hidden matrices (Muon) leave
+  /// them to another rule.
   enum class Place : std::uint8_t { hidden, edge };
 
-  std::string name;  // As the model's ecosystem has it: "h.0.attn.c_attn.weight".
+  std::string name;  // The name in public checkpoints of this model: "h.0.attn.c_attn.weight".
   Shape shape;
   Init init = Init::zeros();
   Use use = Use::elements;
   Place place = Place::hidden;
-  kernels::WeightLayout layout = kernels::WeightLayout::out_in;  // Of a matrix.
-  DType type = DType::f32;                                       // Or f64, for elements.
-  std::int64_t first = 0;  // Of a piece of one: where it begins, at a block of sums.
+  kernels::WeightLayout layout = kernels::WeightLayout::out_in;  // For matrices.
+  DType type = DType::f32;                                       // Or f64, for elements only.
+  /// For a piece of a parameter: its first element, a multiple of kernels::block_of_sums.
+  std::int64_t first = 0;
 };
 
-/// A matrix as products see it. What lies beyond its first dimension counts as one dimension, so
+/// Returns the matrix shape that products use. All dimensions behind the first count as one, so
 /// that the weights of a convolution can be a matrix.
 kernels::LinearShape linear_shape(const Parameter& matrix, kernels::Precision precision);
 
-/// A tensor that training changes, but no gradient: the running statistics of a batch norm. Each
-/// micro-batch moves it by `share` of the way to its own statistic.
+/// A tensor that training changes without a gradient, like the running statistics of a batch norm.
+/// Each micro-batch moves it by `share` of the way to its own statistic.
 struct Buffer {
   std::string name;
   Shape shape;
@@ -56,21 +57,21 @@ struct Buffer {
   float share = 0.1f;
 };
 
-/// A parameter's numbers in one version, as layers see them.
+/// The numbers of a parameter in one version, in the form that layers read.
 struct Weight {
   Tensor value;
-  kernels::PackedLinear packed;  // Of a matrix.
+  kernels::PackedLinear packed;  // For matrices only.
 };
 
-/// One version of a stage's weights: never changed once it is published. Who needs an old version
-/// holds it.
+/// One version of a stage's weights. It never changes once it is published. A pass that needs an
+/// old version holds its pointer.
 struct Weights {
-  std::int64_t version = 0;     // How many steps made it.
+  std::int64_t version = 0;     // The number of steps that made it.
   std::vector<Weight> slots;    // One for each parameter that a layer declares, in order.
-  std::vector<Tensor> buffers;  // Likewise.
-  LossScale loss_scale;         // Of gradients that these weights give.
+  std::vector<Tensor> buffers;  // One for each buffer that a layer declares, in order.
+  LossScale loss_scale;         // The scale of gradients that passes over these weights produce.
 
-  /// How many of those steps changed the weights.
+  /// Returns how many steps changed the weights. Skipped steps did not.
   std::int64_t updates() const { return version - loss_scale.skipped_steps; }
 };
 using WeightsPtr = std::shared_ptr<const Weights>;

@@ -40,12 +40,12 @@ Work attention_work(const kernels::AttentionShape& shape) {
   const auto rows = static_cast<double>(shape.batch * shape.length);
   const auto queries = static_cast<double>(shape.heads * shape.width);
   const auto keys = static_cast<double>(shape.kv_heads * shape.width);
-  // A position sees all others, or on average half of them.
+  // A position attends to all positions, or with a causal mask to half of them on average.
   const double seen =
       static_cast<double>(shape.length) * (shape.mask == kernels::Mask::causal ? 0.5 : 1.0);
   const double product = 2 * rows * seen * queries;
   const double bytes = bytes_each * rows * (2 * queries + 2 * keys);
-  // Scores and their mean of the values; then the scores again, and the gradients of all four.
+  // Forward: two products. Backward: the scores again, and the gradients of all four operands.
   return {.forward = {{"attention_forward", 2 * product, bytes}},
           .backward_input = {{"attention_backward", 5 * product, 2 * bytes}},
           .backward_weight = {}};

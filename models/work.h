@@ -9,15 +9,15 @@
 
 namespace troupe::models {
 
-/// What one kernel does, whatever the device.
+/// The work of one kernel, independent of the device.
 struct KernelWork {
-  std::string_view
-      kernel;             // Its function: "linear_forward". "elementwise" for all that is like it.
-  double operations = 0;  // Floating-point ones.
-  double bytes = 0;       // Read and written, as fp32.
+  /// The kernel's function: "linear_forward". All elementwise kernels are "elementwise".
+  std::string_view kernel;
+  double operations = 0;  // Floating-point operations.
+  double bytes = 0;       // Bytes read and written, as fp32.
 };
 
-/// What the passes over an input do.
+/// The work of a layer's passes over an input.
 struct Work {
   std::vector<KernelWork> forward;
   std::vector<KernelWork> backward_input;
@@ -28,13 +28,13 @@ struct Work {
 
 enum class Trained : std::uint8_t { no, yes };
 
-/// Numbers go in, are looked at once and come out: the memory is what takes the time.
+/// Returns the work of a layer that reads and writes each number once: memory bandwidth limits it.
 Work elementwise_work(const Shape& input, const Shape& output, Trained trained);
 
-/// A product of [rows, inputs] with a matrix [inputs, outputs], and the products of its gradients.
+/// Returns the work of a product [rows, inputs] x [inputs, outputs] and of its two gradients.
 Work product_work(std::int64_t rows, std::int64_t inputs, std::int64_t outputs);
 
-/// Attention between positions; its backward pass is in the first half alone.
+/// Returns the work of attention. It has no parameters, so nothing falls to backward_weight.
 Work attention_work(const kernels::AttentionShape& shape);
 
 }  // namespace troupe::models

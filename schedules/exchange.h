@@ -4,8 +4,8 @@
 
 namespace troupe::schedules {
 
-/// Where the gradients of those who hold a stage come together: each of them has a section of the
-/// stage and the optimizer's state of that alone, or the first one has all.
+/// How the replicas of a stage reduce gradients. `all_to_all`: each replica owns a section of the
+/// stage and its optimizer state. `server`: the first replica owns the whole stage.
 enum class Exchange : std::uint8_t { all_to_all, server };
 
 }  // namespace troupe::schedules

@@ -6,7 +6,7 @@
 
 namespace troupe::schedules {
 
-/// What pictures and profiles call it.
+/// Returns the name of an action kind in pictures and profiles.
 constexpr std::string_view name_of(Kind kind) {
   switch (kind) {
     case Kind::forward:

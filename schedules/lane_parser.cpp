@@ -42,7 +42,7 @@ bool LaneParser::items(int depth) {
   return depth > 0 || scanner_.at_line_end() || fail_here("an action such as 0F1, '(' or '{'");
 }
 
-/// An item must end where a blank, the end of the line or of the loop follows.
+/// Checks that a blank, the end of the text line or the end of a loop follows an item.
 bool LaneParser::separated() {
   if (scanner_.at_line_end() || scanner_.peek() == '}' || !scanner_.glued()) return true;
   return fail_here("a blank after the action");

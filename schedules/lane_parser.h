@@ -7,7 +7,7 @@
 
 namespace troupe::schedules {
 
-/// Reads the items of a lane up to the end of the line:
+/// Parses the items of a lane up to the end of the text line:
 ///
 ///     item   = action | group | range | loop
 ///     action = stage code [micro-batch] {"~" | "'"}
@@ -16,7 +16,7 @@ namespace troupe::schedules {
 ///     loop   = "{" item {item} "}" "*" count [":" stride]
 class LaneParser {
  public:
-  /// No more than `room` actions are made, however little text asks for more.
+  /// Parsing fails once the lane holds `room` actions and the text asks for one more.
   LaneParser(Scanner& scanner, LaneBounds bounds, std::size_t room)
       : scanner_(scanner), bounds_(bounds), room_(room) {}
 

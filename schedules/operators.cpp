@@ -7,7 +7,7 @@
 namespace troupe::schedules {
 namespace {
 
-/// A schedule with each of its lanes made anew.
+/// Applies `change` to every lane of a copy of the schedule.
 template <class Change>
 Schedule with_lanes(const Schedule& schedule, Change change) {
   Schedule changed = schedule;
@@ -15,7 +15,7 @@ Schedule with_lanes(const Schedule& schedule, Change change) {
   return changed;
 }
 
-/// Calls `visit` with the end of each group; an action by itself is a group of one.
+/// Calls `visit` with begin and end of each group; a single action is a group of one.
 template <class Visit>
 void for_each_group(const Lane& lane, Visit visit) {
   for (std::size_t begin = 0, end = 0; begin < lane.size(); begin = end) {
@@ -32,7 +32,7 @@ std::map<int, std::size_t> last_gradients(const Lane& lane) {
   return last;
 }
 
-/// A right behind the last gradient of a stage, or behind the group it is in; O's at the end.
+/// Inserts A after a stage's last weight gradient (or its group) and puts the O's at the end.
 Lane with_updates_at_end(const Lane& lane) {
   const auto last = last_gradients(lane);
   Lane changed;
@@ -78,7 +78,7 @@ Schedule split_backward(const Schedule& schedule) {
   return with_lanes(schedule, [](const Lane& lane) {
     Lane changed;
     for_each_group(lane, [&](std::size_t begin, std::size_t end) {
-      // A W cannot overlap with its own I, so it comes behind the group.
+      // A W cannot overlap with its own I, so it comes after the group.
       Lane weights;
       for (std::size_t k = begin; k < end; ++k) {
         Action action = lane[k];

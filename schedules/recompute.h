@@ -6,10 +6,10 @@
 
 namespace troupe::schedules {
 
-/// Which stages keep their input alone, and run forward once more before the backward pass.
+/// The stages that keep only their input and run forward again before the backward pass.
 struct Recompute {
   bool everywhere = false;
-  std::vector<bool> by_stage = {};  // Or else; empty: as `everywhere` says.
+  std::vector<bool> by_stage = {};  // If empty, `everywhere` decides.
 
   bool in(int stage) const {
     return by_stage.empty() ? everywhere : by_stage[static_cast<std::size_t>(stage)];

@@ -78,7 +78,7 @@ std::string Scanner::word() {
 Result<int> Scanner::number(int least, int most, const std::string& what) {
   std::size_t end = at_;
   long long number = 0;
-  // A number beyond all bounds is out of range anyhow, however many digits follow.
+  // The cap keeps long digit strings from overflowing; such a number is out of range anyway.
   for (; end < text_.size() && is_digit(text_[end]); ++end)
     number = std::min(number * 10 + (text_[end] - '0'), 1LL << 40);
   if (end == at_ || number < least || number > most)

@@ -8,11 +8,11 @@
 
 namespace troupe::schedules {
 
-/// "3:14: text"
+/// Formats an error as "3:14: text".
 Error error_at(Position position, const std::string& text);
 
-/// Walks over a text, and knows line and column. Blanks and comments within a line are skipped in
-/// front of whatever is asked for; empty lines are skipped together with a line's end.
+/// A cursor over a text that tracks line and column. It skips blanks and comments before each
+/// token, and skips empty lines together with a line's end.
 class Scanner {
  public:
   explicit Scanner(std::string_view text);
@@ -20,22 +20,22 @@ class Scanner {
   Position position() const { return {line_, static_cast<int>(at_ - line_start_) + 1}; }
   bool at_end() const { return at_ == text_.size(); }
   bool at_line_end() const { return at_end() || text_[at_] == '\n'; }
-  /// The character here, 0 at the end.
+  /// Returns the character at the cursor, or 0 at the end of the text.
   char peek() const { return at_end() ? '\0' : text_[at_]; }
-  /// Whether nothing, not even a blank, lies between here and what was taken last.
+  /// Returns whether the last token ends right here, without a blank in between.
   bool glued() const { return at_ == taken_; }
 
   bool accept(char wanted);
   bool accept_line_end();
   bool at_word(std::string_view wanted) const;
   bool accept_word(std::string_view wanted);
-  /// All up to the next blank; empty at the end of a line.
+  /// Reads up to the next blank; returns an empty string at the end of a line.
   std::string word();
 
-  /// A whole number without sign that fits; `what` says in messages which.
+  /// Reads an unsigned integer from `least` to `most`; `what` names it in error messages.
   Result<int> number(int least, int most, const std::string& what);
 
-  /// "line:column: found 'x', expected " and what was wanted.
+  /// Returns the error "line:column: found 'x', expected `wanted`".
   Error unexpected(const std::string& wanted) const;
 
  private:

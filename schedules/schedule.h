@@ -8,25 +8,25 @@
 
 namespace troupe::schedules {
 
-/// What a device does in one action. The letter is how the action prints.
+/// The kinds of action of a device. The letter is the printed form.
 enum class Kind : std::uint8_t {
-  forward,          // F: a micro-batch through a stage
-  backward,         // B: gradients for the stage's input and for its weights
+  forward,          // F: the forward pass of a micro-batch through a stage
+  backward,         // B: computes the gradients of the stage's input and of its weights
   backward_input,   // I: the first half of B
   backward_weight,  // W: the second half of B
-  recompute,        // R: a forward pass once more, for a stage that kept its input alone
-  give,             // A: gives the stage's gradients away, to be reduced
-  update,           // O: takes the stepped weights
-  gather,           // G: makes sharded weights whole
-  release,          // U: lets whole weights go again
+  recompute,        // R: repeats the forward pass of a stage that kept only its input
+  give,             // A: sends the stage's gradients to be reduced
+  update,           // O: receives the weights that the optimizer has stepped
+  gather,           // G: all-gathers sharded weights
+  release,          // U: frees gathered weights
 };
 
 char letter(Kind kind);
 
-/// Whether an action of this kind belongs to one micro-batch (F B I W R) or to the stage (A O G U).
+/// Returns whether the kind belongs to one micro-batch (F B I W R) or to the stage (A O G U).
 constexpr bool has_micro_batch(Kind kind) { return kind <= Kind::recompute; }
 
-/// Whether gradients for a stage's input, or for its weights, come out of an action of this kind.
+/// Return whether the kind computes gradients for a stage's input, or for its weights.
 constexpr bool gives_input_gradient(Kind kind) {
   return kind == Kind::backward || kind == Kind::backward_input;
 }
@@ -34,13 +34,13 @@ constexpr bool gives_weight_gradient(Kind kind) {
   return kind == Kind::backward || kind == Kind::backward_weight;
 }
 
-/// One thing that a device does. A schedule holds no times: what it says is an order.
+/// One action of a device. A schedule fixes the order of actions, not their times.
 struct Action {
   enum Flag : std::uint8_t {
-    with_next = 1,     // (0F1+1B0): overlaps with the action after it
-    floating = 2,      // 0W1~: may start earlier, any time after its I; this place is its deadline
-    checkpointed = 4,  // 0F1': keeps its input alone; an R comes before the backward pass
-    numbered = 8,      // 0O3, 0A3: amid the passes, once the backward pass of micro-batch 3 is done
+    with_next = 1,  // (0F1+1B0): overlaps with the next action
+    floating = 2,   // 0W1~: may start any time after its I; its place in the lane is the deadline
+    checkpointed = 4,  // 0F1': keeps only its input; an R comes before the backward pass
+    numbered = 8,      // 0O3, 0A3: between passes, after the backward pass of micro-batch 3
   };
 
   Kind kind = Kind::forward;
@@ -72,20 +72,20 @@ constexpr Action update_after(int stage, int m) {
   return action(Kind::update, stage, m, Action::numbered);
 }
 
-/// "2F0"; flags as the canonical text has them: "2F0'", "2W0~". A group is the lane's to print.
+/// Prints one action with its flags: "2F0", "2F0'", "2W0~". Lanes print the groups.
 std::string to_string(Action action);
 
-/// What one device does in a step, in this order.
+/// The actions of one device in a step, in order.
 using Lane = std::vector<Action>;
 
-/// "0F0 0F1 (0F2+1B0) 0A 0O"
+/// Prints a lane: "0F0 0F1 (0F2+1B0) 0A 0O".
 std::string to_string(const Lane& lane);
 
-/// Which device holds each stage, for the micro-batches that take this route.
+/// The device of each stage, for the micro-batches that take this route.
 using Route = std::vector<std::uint16_t>;
 
-/// A step of a pipeline: for every device its lane. Micro-batch m takes route
-/// `route_of[m % route_of.size()]`; a straight pipeline has the one route 0.
+/// One training step of a pipeline: a lane for each device. Micro-batch m takes route `route_of[m %
+/// route_of.size()]`. A straight pipeline has only route 0.
 struct Schedule {
   std::string name;
   int stages = 0;
@@ -103,10 +103,10 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-/// Over the canonical text: two ends that agree on it play the same schedule.
+/// Returns the digest of the canonical text. Processes with equal digests play the same schedule.
 Digest digest(const Schedule& schedule);
 
-/// What a generator is asked for. A pipeline has stages / chunks devices.
+/// The input of a schedule generator. A pipeline has stages / chunks devices.
 struct PipelineShape {
   int stages = 1;
   int micro_batches = 1;

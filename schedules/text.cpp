@@ -9,7 +9,7 @@
 namespace troupe::schedules {
 namespace {
 
-/// Micro-batch m takes route m modulo their number: what goes without saying.
+/// Returns whether the routes take turns (the default, which the text omits).
 bool takes_turns(const Schedule& schedule) {
   std::vector<std::uint16_t> turns(schedule.routes.size());
   std::iota(turns.begin(), turns.end(), std::uint16_t{0});
@@ -21,7 +21,7 @@ void append(std::string& text, const std::vector<std::uint16_t>& numbers) {
   text += '\n';
 }
 
-/// Reads the lines of the canonical text one after the other; the first error ends it.
+/// Reads the canonical text line by line and stops at the first error.
 class Reader {
  public:
   explicit Reader(std::string_view text) : scanner_(text) {}

@@ -9,12 +9,12 @@
 
 namespace troupe::schedules {
 
-/// What a schedule may be at most, wherever it comes from.
+/// Upper bounds for every schedule, from whatever source.
 inline constexpr int max_stages = 4096;
 inline constexpr int max_micro_batches = 1 << 22;
 inline constexpr std::size_t max_actions = std::size_t{16} << 20;
 
-/// The canonical text: equal schedules have equal texts, and parse_schedule reads it back.
+/// Returns the canonical text, equal for equal schedules. parse_schedule() reads it back.
 ///
 ///     sched 1
 ///     name 1f1b
@@ -23,26 +23,26 @@ inline constexpr std::size_t max_actions = std::size_t{16} << 20;
 ///     d0: 0F0 0F1 0B0 0B1
 ///     d1: 1F0 1B0 1F1 1B1
 ///
-/// With several routes micro-batch m takes route m modulo their number, unless a line such as
-/// `cycle: 0 0 1` behind the routes says otherwise.
+/// With several routes, micro-batch m takes route m modulo the number of routes, unless a line such
+/// as `cycle: 0 0 1` after the routes says otherwise.
 std::string to_text(const Schedule& schedule);
 
-/// Reads the canonical text and what people write instead: `#` comments, blank lines, ranges
-/// `0F[0..3]`, `0B[3..0:-1]` (both ends belong to it), and loops `{0F1 0B0}*3:1`, whose numbers are
-/// those of the first round and grow by the stride (1 if none is said) each round. Any text gives
-/// a schedule whose numbers are in range, or an error that begins with "line:column: ".
+/// Parses the canonical text or its hand-written form, which may contain `#` comments, blank lines,
+/// ranges `0F[0..3]`, `0B[3..0:-1]` (both ends included), and loops `{0F1 0B0}*3:1`. Each round of
+/// a loop adds the stride (default 1) to the numbers. Returns a schedule whose numbers are in
+/// range, or an error that begins with "line:column: ".
 Result<Schedule> parse_schedule(std::string_view text);
 
-/// What the numbers of a lane must stay below.
+/// Exclusive upper bounds for the numbers of a lane.
 struct LaneBounds {
   int stages = max_stages;
   int micro_batches = max_micro_batches;
 };
 
-/// One lane in the same notation, without the "d0:".
+/// Parses one lane in the notation above, without the "d0:".
 Result<Lane> parse_lane(std::string_view text, LaneBounds bounds = {});
 
-/// Whether a text can be a schedule's name: one word of printable ASCII without '#'.
+/// Returns whether a text can name a schedule: one word of printable ASCII without '#'.
 bool is_schedule_name(std::string_view name);
 
 }  // namespace troupe::schedules

@@ -13,22 +13,22 @@ namespace troupe::simulation {
 using actors::Duration;
 using actors::Time;
 
-/// Time that passes only from one event to the next. All that happens in a simulation is a function
+/// A clock that advances only from one event to the next. Everything in a simulation is a function
 /// of the seed.
 class Clock {
  public:
   explicit Clock(std::uint64_t seed) : random_(seed) {}
 
   Time now() const { return now_; }
-  /// Events of one moment happen in the order in which they were asked for.
+  /// Schedules an event. Events of one time happen in the order of scheduling.
   void at(Time time, std::function<void()> event);
   void after(Duration time, std::function<void()> event) { at(now_ + time, std::move(event)); }
 
-  /// The next event; false where there is none.
+  /// Runs the next event; returns false if there is none.
   bool step();
   std::uint64_t events() const { return happened_; }
 
-  // Drawn by the seed.
+  // Random values, determined by the seed.
   double uniform() { return std::uniform_real_distribution<double>(0, 1)(random_); }
   bool chance(double probability) { return uniform() < probability; }
   std::int64_t between(std::int64_t least, std::int64_t most) {

@@ -5,7 +5,7 @@
 namespace troupe::simulation {
 namespace {
 
-// A daemon sees the end of a process within milliseconds.
+// The delay until a daemon notices that its process ended.
 constexpr Duration exit_notice = std::chrono::milliseconds(2);
 
 }  // namespace
@@ -20,8 +20,8 @@ Cluster::~Cluster() = default;
 
 void Cluster::start_head() {
   if (head_) return;
-  // Lives of nodes count up from 1, those of heads down.
-  head_ = std::make_unique<Head>(*world_, --last_head_, limits_, planner_, ears_);
+  // Life numbers of nodes count up from 1, addresses of heads count down.
+  head_ = std::make_unique<Head>(*world_, --last_head_, limits_, planner_, hooks_);
 }
 
 void Cluster::kill_head() { head_.reset(); }
@@ -30,7 +30,7 @@ void Cluster::start_rival() {
   if (head_) {
     head_->grow_old();
     rivals_.push_back(std::move(head_));
-    // Nodes find the new one once it leads.
+    // Nodes cannot dial any head until the new one leads.
     world_->head = 0;
   }
   start_head();
@@ -54,7 +54,7 @@ void Cluster::kill_node(const std::string& name, Death death) {
       });
       return;
     case Death::host:
-      // Its silence is heard, or reckoned.
+      // With heartbeats the head detects the silence itself; otherwise it is simulated here.
       if (!world_->beats)
         clock().after(silence_, [this, life] {
           if (head_) head_->exited(life, "silent for too long");

@@ -14,13 +14,13 @@
 
 namespace troupe::simulation {
 
-/// How a process comes to its end.
+/// The ways in which a process ends.
 enum class Death : std::uint8_t {
-  process,  // Its host lives, and says so at once.
-  host,     // Nobody says anything.
+  process,  // Its host survives and reports the end at once.
+  host,     // No process reports the end.
 };
 
-/// Hosts with a node each, and a head: whoever calls it makes them live and die.
+/// A simulated cluster: a head, and hosts with one node each. The caller starts and kills them.
 class Cluster {
  public:
   Cluster(std::uint64_t seed, const NetworkFaults& faults, TinyModel model, recon::Limits limits);
@@ -28,36 +28,36 @@ class Cluster {
 
   World& world() { return *world_; }
   Clock& clock() { return world_->clock; }
-  HeadEars& ears() { return ears_; }
+  HeadHooks& hooks() { return hooks_; }
   void plan_with(Planner planner) { planner_ = std::move(planner); }
-  /// Where nodes send no heartbeats: after how much silence one is given up.
+  /// Sets the silence after which a node counts as lost if nodes send no heartbeats.
   void notice_silence_after(Duration time) { silence_ = time; }
 
-  /// Of heads that start from now on.
+  /// Sets the limits of heads started later.
   void set_limits(const recon::Limits& limits) { limits_ = limits; }
 
   void start_head();
   void kill_head();
-  /// Somebody starts another one, who takes the first for dead; it is not.
+  /// Starts a second head, which believes that the first one is dead although it still runs.
   void start_rival();
-  /// Those who were taken for dead are.
+  /// Ends all superseded heads.
   void kill_rivals() { rivals_.clear(); }
   Head* head() { return head_.get(); }
 
-  /// Another life of the node of that name, or its first.
+  /// Starts a node of that name if none is alive. Every start has a new life number.
   void start_node(const std::string& name);
   void kill_node(const std::string& name, Death death);
   Node* node(const std::string& name);
   std::vector<std::string> alive() const;
 
-  /// How the last head has ended, if it has.
+  /// Returns how the last head ended, if it did.
   std::optional<recon::End> ended() const;
 
  private:
   std::unique_ptr<World> world_;
   recon::Limits limits_;
   Planner planner_;
-  HeadEars ears_;
+  HeadHooks hooks_;
   Duration silence_{};
   std::map<std::string, std::unique_ptr<Node>> nodes_;
   std::unique_ptr<Head> head_;

@@ -5,12 +5,13 @@
 namespace troupe::simulation {
 
 void Copies::begin(std::uint64_t epoch, std::int64_t step) {
-  // Every node of the plan says so.
+  // Each node of the plan calls begin(), so only the first call counts.
   if (epoch <= epoch_) return;
   epoch_ = epoch;
   told_ = step;
-  // Of all nodes together, since a simulated step is given by all or by none.
-  lines_ = actors::Lines(step, 1, 1, losses_.between(clock_.now().time_since_epoch()));
+  // One account stands for all nodes, because a simulated step is kept by all nodes or by none.
+  recovery_points_ =
+      actors::RecoveryPoints(step, 1, 1, losses_.between(clock_.now().time_since_epoch()));
   std::erase_if(steps_, [step](const auto& entry) { return entry.first != step; });
 }
 
@@ -29,17 +30,17 @@ bool Copies::keep(const Given& given) {
   return true;
 }
 
-/// Whoever is the first to tell of a step settles that for all.
+/// Decides at the first report of a step whether all nodes keep it.
 bool Copies::is_to_be_kept(const Given& given) {
   if (given.step <= told_) return steps_.contains(given.step);
   told_ = given.step;
   const Time now = clock_.now();
-  // All have done that step, or this one could not have been.
+  // Every node has finished the previous step, because otherwise this one could not be done.
   if (!steps_.empty() && there(steps_.rbegin()->second) <= now)
-    lines_.kept(steps_.rbegin()->first, given.copying);
-  if (!lines_.may_ask(now.time_since_epoch())) return false;
-  lines_.ask(given.step, now.time_since_epoch());
-  steps_.erase(steps_.begin(), steps_.lower_bound(lines_.line()));
+    recovery_points_.kept(steps_.rbegin()->first, given.copying);
+  if (!recovery_points_.may_ask(now.time_since_epoch())) return false;
+  recovery_points_.ask(given.step, now.time_since_epoch());
+  steps_.erase(steps_.begin(), steps_.lower_bound(recovery_points_.line()));
   steps_[given.step];
   return true;
 }

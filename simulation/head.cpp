@@ -16,12 +16,12 @@ const std::string journal_path = std::string(folder) + "/journal";
 const std::string ledger_path = std::string(folder) + "/ledger";
 const std::string checkpoints = std::string(folder) + "/checkpoints";
 
-/// Whoever has made it leads, and nobody of an earlier term any more.
+/// Returns the file that claims a term. Its creator leads; heads of earlier terms no longer do.
 std::string term_path(std::uint64_t term) {
   return std::string(folder) + "/term-" + std::to_string(term);
 }
 
-/// What a node says is an event as it is.
+/// Decodes a node's message as an event of the reconciler.
 std::optional<recon::Event> event_in(const transport::Message& message) {
   std::optional<recon::Event> found;
   const auto try_one = [&]<class Said>(const Said*) {
@@ -41,12 +41,12 @@ std::optional<recon::Event> event_in(const transport::Message& message) {
 }  // namespace
 
 Head::Head(World& world, Network::Address address, const recon::Limits& limits, Planner planner,
-           HeadEars ears)
+           HeadHooks hooks)
     : world_(world),
       address_(address),
       limits_(limits),
       planner_(std::move(planner)),
-      ears_(std::move(ears)) {
+      hooks_(std::move(hooks)) {
   boot();
 }
 
@@ -75,7 +75,7 @@ void Head::boot() {
   if (auto claimed = claim_term(read); !claimed) return later(journal_again, [this] { boot(); });
   auto journal = storage::RecordWriter::open(world_.files, journal_path);
   auto ledger = storage::Ledger::open(world_.files, ledger_path, world_.model.terms());
-  // A disk that is full now may not be later.
+  // A full disk may have space later.
   if (!journal || !ledger) return later(journal_again, [this] { boot(); });
   journal_ = std::move(*journal);
   ledger_ = std::move(*ledger);
@@ -92,10 +92,10 @@ void Head::boot() {
   take(read);
 }
 
-/// Even where another head is alive, and the lock of the folder is none: a name is made once.
+/// Claims the next term by creating its file, which is exclusive even if the folder's lock fails.
 Status Head::claim_term(recon::JournalRead& read) {
   auto term = recon::remember(read.records).term;
-  // Who made these was gone before it could write anything else.
+  // A head that created these files ended before it could write its term record.
   for (; *world_.files.exists(term_path(term + 1)); ++term)
     read.records.push_back({recon::Record::Kind::term, term + 1, 0, 0, {}, {}, {}});
   term_ = term + 1;
@@ -106,7 +106,7 @@ Status Head::claim_term(recon::JournalRead& read) {
 
 bool Head::is_superseded() const { return *world_.files.exists(term_path(term_ + 1)); }
 
-/// At all nodes: who is silent, and who has not come back.
+/// Judges the silence of all nodes and reports suspected and dead ones.
 void Head::look() {
   if (!world_.beats) return;
   later(look_every, [this] { look(); });
@@ -144,7 +144,7 @@ void Head::closed(Life life) {
   if (found != evidence_.end() && !found->second.closed) found->second.closed = world_.clock.now();
 }
 
-/// In the order in which they came, however often it stands still.
+/// Delivers messages in order of arrival, even across several pauses.
 void Head::receive(const transport::Message& message) {
   if (world_.clock.now() >= paused_until_ && unheard_.empty()) return hear(message);
   unheard_.push_back(message);
@@ -163,7 +163,7 @@ void Head::hear(const transport::Message& message) {
     evidence_.try_emplace(key, actors::Evidence{actors::Pulses(world_.clock.now()), {}, {}, 0});
   const auto known = evidence_.find(key);
   if (known == evidence_.end()) {
-    // It was given up: from now on it is another life, or nobody.
+    // The node was given up. It must return with a new life.
     return tell({life}, recon::Reject{life, "it was given up as dead"});
   }
   known->second.pulses.heard(world_.clock.now());
@@ -181,7 +181,7 @@ void Head::hear(const transport::Message& message) {
   take(*event);
 }
 
-// One event after the other.
+// Events are answered one after another.
 
 void Head::take(const recon::Event& event) {
   waiting_.push_back(event);
@@ -207,7 +207,7 @@ void Head::answer_next() {
             recon::react(state_, recon::Deposed{term_ + 1}, world_.clock.now(), limits_));
       if (auto written = write(answer.records); !written) {
         (void)journal_->take_back();
-        // As if it had never been answered: it is asked again.
+        // The event counts as unanswered and is answered again later.
         auto failed = recon::react(state_, recon::JournalFailed{written.error().text},
                                    world_.clock.now(), limits_);
         carry_out(failed);
@@ -224,11 +224,11 @@ void Head::answer_next() {
   }
 }
 
-/// What is of an earlier epoch changes nothing.
+/// Checks that events of an earlier attempt change nothing.
 void Head::check(const recon::Event& event, const recon::Answer& answer) const {
   const auto epoch = std::visit(
       [](const auto& one) -> std::optional<std::uint64_t> {
-        // A node that comes says what it plays, whatever that is.
+        // A node that attaches reports its attempt, which may be old.
         if constexpr (std::is_same_v<decltype(one), const recon::Attached&>) return {};
         if constexpr (requires { one.epoch; }) return one.epoch;
         return {};
@@ -240,7 +240,7 @@ void Head::check(const recon::Event& event, const recon::Answer& answer) const {
 }
 
 Status Head::write(const std::vector<recon::Record>& records) {
-  if (ears_.writes) ears_.writes();
+  if (hooks_.writes) hooks_.writes();
   for (const auto& record : records) {
     using Kind = recon::Record::Kind;
     if (world_.bug == Bug::epoch_not_recorded && record.kind == Kind::epoch) continue;
@@ -249,26 +249,26 @@ Status Head::write(const std::vector<recon::Record>& records) {
   return world_.bug == Bug::journal_not_synced ? Done{} : journal_->sync();
 }
 
-/// From the first term on that it knows nodes may dial it, where nobody else is to be dialed.
+/// Publishes the head's address once it knows its term, unless another head is published.
 void Head::be_found() {
   if (state_.phase != recon::Phase::boot && world_.head == 0) world_.head = address_;
 }
 
 void Head::carry_out(const recon::Answer& answer) {
   state_ = answer.state;
-  // No order goes out before its record is on the disk.
+  // No order may go out before its record is on disk.
   if (!answer.records.empty() && !world_.files.is_durable(journal_path) && !is_superseded())
     world_.monitor.violated("orders went out, and their records are not on the disk");
   be_found();
-  if (ears_.answered) ears_.answered(answer);
+  if (hooks_.answered) hooks_.answered(answer);
   for (const auto& order : answer.orders) {
     std::visit([this](const auto& one) { on(one); }, order);
     if (ended_) break;
   }
-  if (ears_.changed) ears_.changed(state_);
+  if (hooks_.changed) hooks_.changed(state_);
 }
 
-// What happens outside.
+// The orders of the reconciler, carried out on the simulated world.
 
 void Head::on(const recon::SetTimer& set) {
   if (world_.bug == Bug::timers_lost) return;
@@ -279,8 +279,8 @@ void Head::on(const recon::MakePlan& make) {
   later(world_.costs.plan, [this, make] { take(planner_(make)); });
 }
 
-/// Never newer than the account of the steps, as the disk has it: nodes say again what came after
-/// the step that they go on from, and nothing before. The last step of all is to be saved.
+/// Returns the newest step in memory that the ledger on disk includes, because nodes report only
+/// later steps again. Excludes the run's last step, which must be saved to disk.
 std::int64_t Head::newest_kept() {
   auto entered = entered_;
   if (world_.bug == Bug::kept_beyond_ledger)
@@ -304,7 +304,7 @@ void Head::on(const recon::Load& order) {
 }
 
 void Head::on(const recon::Activate& order) {
-  // Not where it is only said again.
+  // Skip this if the order is only repeated.
   if (order.epoch != begun_) {
     begun_ = order.epoch;
     if (world_.bug != Bug::ledger_without_beginnings) (void)ledger_->begin(order.step);
@@ -315,7 +315,7 @@ void Head::on(const recon::Activate& order) {
 
 void Head::on(const recon::Adopt& order) {
   begun_ = order.epoch;
-  // What it has is the account of these steps; the nodes say again what came after.
+  // The ledger continues after its last step; the nodes report later steps again.
   (void)ledger_->begin(entered_);
   tell(order.nodes, order);
 }
@@ -324,7 +324,7 @@ void Head::on(const recon::Abort& order) { tell(order.nodes, order); }
 void Head::on(const recon::AskSavePoint& order) { tell(state_.plan.members, order); }
 void Head::on(const recon::GoOn& order) { tell(state_.plan.members, order); }
 
-/// Who is sent away is not listened to any more.
+/// Rejects a node and ignores its later messages.
 void Head::on(const recon::Reject& order) {
   evidence_.erase(std::to_string(order.life));
   tell({order.life}, order);
@@ -358,7 +358,7 @@ void Head::enter_in_ledger(const transport::Message& message) {
   (void)ledger_->enter(entry);
   entered_ = step;
   world_.copies.entered(step);
-  if (ears_.decided) ears_.decided(step);
+  if (hooks_.decided) hooks_.decided(step);
 }
 
 void Head::on(const recon::Save& order) {
@@ -404,7 +404,7 @@ void Head::on(const recon::CommitSave& order) {
 
 Status Head::commit(const recon::CommitSave& order) {
   if (is_superseded()) return Error{"another head leads"};
-  // What a checkpoint is of must be accounted for first.
+  // The ledger must contain all steps of a checkpoint.
   if (entered_ < order.step)
     return Error{"the ledger has " + std::to_string(entered_) + " steps only"};
   if (world_.bug != Bug::ledger_not_synced)

@@ -19,24 +19,24 @@
 
 namespace troupe::simulation {
 
-/// What a head hears of its planner; `number` comes back with the answer.
+/// The planner of a head. The answer must carry the request's `number`.
 using Planner = std::function<recon::PlanMade(const recon::MakePlan&)>;
 
-/// For whoever counts what a head did.
-struct HeadEars {
-  std::function<void()> writes;  // Its journal, from now on.
+/// Callbacks for observers of a head.
+struct HeadHooks {
+  std::function<void()> writes;  // Called before a journal write.
   std::function<void(const recon::Answer&)> answered;
-  std::function<void(std::int64_t step)> decided;    // A step, in the ledger.
-  std::function<void(const recon::State&)> changed;  // After every answer.
+  std::function<void(std::int64_t step)> decided;    // Called when a step is entered in the ledger.
+  std::function<void(const recon::State&)> changed;  // Called after every answer.
 };
 
-/// A head's process: the real reconciler, detector, records, ledger and checkpoints, with what
-/// carries out their orders. It answers one event at a time: while a record is on its way to the
-/// disk the next one waits.
+/// A simulated head process. It uses the real reconciler, detector, records, ledger and
+/// checkpoints, and carries out the reconciler's orders. It answers one event at a time: the next
+/// event waits until the record of the last one is on disk.
 class Head {
  public:
   Head(World& world, Network::Address address, const recon::Limits& limits, Planner planner,
-       HeadEars ears);
+       HeadHooks hooks);
   ~Head();
   Head(const Head&) = delete;
   Head& operator=(const Head&) = delete;
@@ -46,12 +46,12 @@ class Head {
   Network::Address address() const { return address_; }
 
   void pause(Duration time) { paused_until_ = std::max(paused_until_, world_.clock.now() + time); }
-  /// What a daemon says of a process, or the system of a connection.
+  /// Reports the end of a process (from a daemon) or of a connection (from the system).
   void exited(Life life, const std::string& how);
   void closed(Life life);
   void hear(const recon::Event& event) { take(event); }
-  /// Another one leads, and this one does not know: only what it answers is still counted.
-  void grow_old() { ears_.decided = {}, ears_.changed = {}; }
+  /// Marks the head as superseded without its knowledge. Observers hear only its answers.
+  void grow_old() { hooks_.decided = {}, hooks_.changed = {}; }
 
  private:
   struct Write {
@@ -103,21 +103,21 @@ class Head {
   Network::Address address_;
   recon::Limits limits_;
   Planner planner_;
-  HeadEars ears_;
+  HeadHooks hooks_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Time paused_until_{};
-  std::deque<transport::Message> unheard_;  // That came meanwhile.
+  std::deque<transport::Message> unheard_;  // Arrived during a pause.
 
   recon::State state_;
   std::optional<recon::End> ended_;
-  std::uint64_t term_ = 0;  // That it has claimed.
+  std::uint64_t term_ = 0;  // The term that it has claimed.
   std::deque<recon::Event> waiting_;
-  bool answers_ = false;  // A record is on its way to the disk.
+  bool answers_ = false;  // Whether a record is being written to disk.
   std::optional<storage::RecordWriter> journal_;
   std::optional<storage::Ledger> ledger_;
-  std::int64_t entered_ = 0;                          // Steps in the ledger,
-  std::uint64_t begun_ = 0;                           // and the newest epoch whose beginning is.
-  std::map<std::string, actors::Evidence> evidence_;  // By life.
+  std::int64_t entered_ = 0;  // Steps in the ledger.
+  std::uint64_t begun_ = 0;   // The newest attempt whose start is in the ledger.
+  std::map<std::string, actors::Evidence> evidence_;  // Keyed by life.
   std::set<std::string> suspected_;
   Time last_look_{};
   std::optional<Write> writes_;

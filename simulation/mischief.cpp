@@ -22,8 +22,8 @@ std::string host_name(std::int64_t host) { return "host" + std::to_string(host);
 
 Mischief::Mischief(Cluster& cluster, std::int64_t hosts, std::function<std::int64_t()> newest)
     : cluster_(cluster), hosts_(hosts), newest_(std::move(newest)) {
-  // The line of the record is written then, and not yet safe.
-  cluster_.ears().writes = [this] {
+  // The crash falls between the write of the record and its sync.
+  cluster_.hooks().writes = [this] {
     if (std::exchange(tears_journal_, false)) crash_disk(1, Contents::torn);
   };
 }
@@ -54,7 +54,7 @@ void Mischief::stop() {
   }
 }
 
-/// So many times in a second at most.
+/// Schedules an event at random times: never, or at a drawn rate of up to `most` per second.
 template <class Happens>
 void Mischief::often(double most, Happens happens) {
   const double rate = clock().chance(0.5) ? clock().uniform() * most : 0;
@@ -69,14 +69,14 @@ void Mischief::often(double most, Happens happens) {
 
 Duration Mischief::a_while() { return clock().between(Duration(0), longest_while); }
 
-/// Null where none is alive.
+/// Returns a random live node, or null if there is none.
 Node* Mischief::any() {
   const auto names = cluster_.alive();
   if (names.empty()) return nullptr;
   return cluster_.node(names[static_cast<std::size_t>(clock().between(0, std::ssize(names) - 1))]);
 }
 
-// Processes.
+// Process faults.
 
 void Mischief::plan_deaths() {
   const auto kill_any = [this](Death death) {
@@ -99,7 +99,7 @@ void Mischief::kill(const std::string& which, Death death) {
   if (is_stopped_) return;
   const std::string name = which;
   cluster_.kill_node(name, death);
-  // Who is gone may come back.
+  // A killed node may come back.
   if (clock().chance(0.7)) clock().after(a_while(), [this, name] { cluster_.start_node(name); });
 }
 
@@ -110,7 +110,7 @@ void Mischief::notice() {
   const Duration left =
       clock().between(Duration(0), is_short ? std::chrono::milliseconds(50) : longest_while);
   node->give_notice(left);
-  // Some go earlier than they say, some at once, and some never.
+  // A node may end before its notice expires, at once, or never.
   const Duration latest = clock().chance(0.25) ? std::chrono::milliseconds(100) : 2 * left;
   if (clock().chance(0.8)) kill_within(latest, node->name());
 }
@@ -150,7 +150,7 @@ void Mischief::cut() {
   if (from_head && clock().chance(0.5)) cluster_.head()->closed(node->life());
 }
 
-// What nodes do wrong.
+// Faults of nodes.
 
 void Mischief::plan_failures() {
   often(0.3, [this] {
@@ -167,17 +167,17 @@ void Mischief::plan_failures() {
     may_halt_ = true;
     if (auto* node = any()) node->misread_next();
   });
-  // At least as often as a save is tried.
+  // Often enough that every attempt to save may fail.
   often(0.4, [this] {
     may_halt_ = true;
     if (auto* node = any()) node->fail_saves(static_cast<int>(clock().between(1, 5)));
   });
-  // Whoever plays this step fails.
+  // Every node that plays this step fails.
   often(0.6, [this] {
     may_halt_ = true;
     for (const auto& name : cluster_.alive()) cluster_.node(name)->poison(newest_() + 2);
   });
-  // Epoch after epoch comes to nothing.
+  // Several attempts in a row fail.
   often(0.3, [this] {
     may_halt_ = true;
     for (const auto& name : cluster_.alive()) {
@@ -187,7 +187,7 @@ void Mischief::plan_failures() {
   });
 }
 
-// The disk.
+// Disk faults.
 
 void Mischief::plan_disk() {
   often(0.2, [this] {
@@ -204,7 +204,7 @@ void Mischief::plan_disk() {
   often(0.2, [this] { spoil_journal(); });
 }
 
-/// The machine with the disk goes down amid what is written, and the head with it.
+/// Crashes the machine with the disk during a write; the head dies with it.
 void Mischief::crash_disk(std::int64_t calls, Contents contents) {
   if (spoiled_ || disk_.crash_at) return;
   may_halt_ = true;
@@ -215,7 +215,7 @@ void Mischief::crash_disk(std::int64_t calls, Contents contents) {
   });
 }
 
-/// Whoever was saving was not: their writers are gone, but nobody else is.
+/// Ends the heads, restarts the crashed disk, and starts a head later. The nodes survive.
 void Mischief::go_down(const storage::Survival& survival) {
   if (!disk_.crash_at) return;
   cluster_.kill_head();
@@ -235,11 +235,11 @@ void Mischief::fill_disk() {
   });
 }
 
-/// A bit of it turns over while no head looks; a person puts back a copy, after a while.
+/// Flips a bit of the journal while no head runs; the user restores it after a while.
 void Mischief::spoil_journal() {
   if (spoiled_ || disk_.crash_at || !files().is_durable(spoilt_path)) return;
   const auto journal = files().read(spoilt_path);
-  // What is torn may change, and nobody cares.
+  // A torn record is ignored, so a flipped bit in it would have no effect.
   if (!journal || journal->text().empty() || storage::read_records(journal->text()).is_torn) return;
   may_halt_ = true;
   cluster_.kill_head();
@@ -258,7 +258,7 @@ void Mischief::mend_journal() {
   cluster_.start_head();
 }
 
-/// In a file of the newest checkpoint.
+/// Flips a bit in a file of the newest checkpoint.
 void Mischief::flip_bit() {
   if (cluster_.ended()) return;
   const auto listed = storage::list_checkpoints(files(), std::string(folder) + "/checkpoints");
@@ -274,7 +274,7 @@ void Mischief::flip_bit() {
   has_damaged_ = may_halt_ = true;
 }
 
-// What people and detectors say.
+// Requests of users and detectors.
 
 void Mischief::plan_orders() {
   const auto hear = [this](const recon::Event& event) {
@@ -290,14 +290,14 @@ void Mischief::plan_orders() {
     const auto* node = any();
     if (!node) return;
     hear(recon::DrainAsked{node->name()});
-    // It may not be there for so long.
+    // The node may end before it is drained.
     if (clock().chance(0.25)) kill_within(std::chrono::milliseconds(100), node->name());
   });
   often(0.2, [hear] { hear(recon::StopAsked{}); });
   often(0.5, [this] { say_something_stale(); });
 }
 
-/// What was true once, said again by nobody in particular.
+/// Sends a node an order of an earlier attempt, from no particular sender.
 void Mischief::say_something_stale() {
   auto* node = any();
   if (!node || node->member().epoch == 0) return;

@@ -10,21 +10,21 @@
 
 namespace troupe::simulation {
 
-/// What goes wrong in a scenario: processes that die, stand still or fail at what they do, messages
-/// of the past, a disk that fails, people who change their minds. The seed draws when, and leaves
-/// each kind out of about half of all scenarios.
+/// The fault injector of a scenario: processes that die, pause or fail, stale messages, disk
+/// faults, and changing user requests. The seed selects the times, and leaves out each kind in
+/// about half of the scenarios.
 class Mischief {
  public:
-  /// `newest` is the newest step that was done.
+  /// `newest` must return the newest step that was done.
   Mischief(Cluster& cluster, std::int64_t hosts, std::function<std::int64_t()> newest);
 
   void plan(Time until);
-  /// From now on nothing happens that should not. The head may be gone.
+  /// Stops all faults. The head may be gone afterwards.
   void stop();
 
-  /// A checkpoint was damaged after it was written.
+  /// Returns whether a checkpoint was damaged after it was written.
   bool has_damaged() const { return has_damaged_; }
-  /// Something was done for which a run may halt, so that a person looks at it.
+  /// Returns whether a fault was injected for which a run may halt and wait for the user.
   bool may_halt() const { return may_halt_; }
 
  private:
@@ -60,8 +60,8 @@ class Mischief {
   Time until_{};
   bool is_stopped_ = false;
   storage::FileFaults disk_;
-  bool tears_journal_ = false;            // At its next record.
-  std::optional<std::uint64_t> spoiled_;  // The byte of the journal.
+  bool tears_journal_ = false;            // When its next record is written.
+  std::optional<std::uint64_t> spoiled_;  // The damaged byte of the journal.
   bool has_damaged_ = false;
   bool may_halt_ = false;
 };

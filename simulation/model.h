@@ -8,26 +8,26 @@
 
 namespace troupe::simulation {
 
-/// A model whose weights are a number for each unit, and whose step mixes them with the samples
-/// that were read: whoever does something twice, not at all or out of order has other numbers from
-/// then on. Which node has which unit does not matter to them.
+/// A model with one integer weight per unit. A step mixes the weights with the sample ids, so
+/// repeated, missing or reordered steps give different weights from then on. The placement of units
+/// on nodes has no effect.
 class TinyModel {
  public:
-  using Weights = std::vector<std::uint64_t>;  // By unit.
+  using Weights = std::vector<std::uint64_t>;  // Indexed by unit.
 
   TinyModel(int units, const storage::LedgerTerms& terms) : units_(units), terms_(terms) {}
 
   int units() const { return units_; }
   const storage::LedgerTerms& terms() const { return terms_; }
-  /// Of the samples of the step after so many.
+  /// Returns the digest of the sample ids of the next step.
   Digest read(std::int64_t steps_done) const;
   Weights initial() const;
   static std::uint64_t gradient(std::uint64_t weight, const Digest& samples);
-  /// From the gradients of all units.
+  /// Combines the gradients of all units.
   static std::uint64_t decide(const Weights& gradients);
   static std::uint64_t apply(std::uint64_t weight, std::uint64_t decided);
 
-  /// What one process that never fails has after so many steps.
+  /// Returns the weights of a failure-free run after `steps` steps.
   const Weights& after(std::int64_t steps) const;
 
  private:

@@ -49,7 +49,7 @@ void Network::deliver(Address from, Address to, const Parts& parts) {
     return;
   }
   ++messages_;
-  const Receive receive = found->second;  // It may close itself.
+  const Receive receive = found->second;  // The receiver may unregister itself.
   receive(from, std::move(*message));
 }
 

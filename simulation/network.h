@@ -14,14 +14,14 @@ namespace troupe::simulation {
 
 struct NetworkFaults {
   Duration delay = std::chrono::microseconds(100);
-  double tail = 0;  // Of messages, that take up to `longest`.
+  double tail = 0;  // The fraction of messages that take up to `longest`.
   Duration longest = std::chrono::seconds(1);
-  double duplicates = 0;  // Of messages, that come once more, later.
+  double duplicates = 0;  // The fraction of messages that arrive a second time later.
 };
 
-/// Messages in the bytes of the wire, over connections that keep the order of what they carry, lose
-/// nothing while both ends live, and repeat some of it when they were down. Between connections
-/// there is no order.
+/// A simulated network that carries the encoded bytes of real messages. A connection keeps the
+/// order of its messages and loses none while both ends live. It may repeat some of them. Messages
+/// of different connections have no order.
 class Network {
  public:
   using Address = std::int64_t;
@@ -29,16 +29,16 @@ class Network {
 
   Network(Clock& clock, const NetworkFaults& faults) : clock_(clock), faults_(faults) {}
 
-  /// A process that listens, until it ends: what is on its way to it then is lost.
+  /// Registers a process until it ends. Messages in transit to an ended process are lost.
   void open(Address address, Receive receive) { receivers_[address] = std::move(receive); }
   void close(Address address) { receivers_.erase(address); }
   void send(Address from, Address to, const transport::Message& message);
-  /// One way: what is said meanwhile arrives later.
+  /// Delays all messages of one direction until `time` has passed.
   void cut(Address from, Address to, Duration time);
   bool is_cut(Address from, Address to) const;
 
   std::uint64_t messages() const { return messages_; }
-  /// What could not be put on the wire or read from it; empty: nothing.
+  /// Returns the last message that could not be encoded or decoded; empty if there is none.
   const std::string& flaw() const { return flaw_; }
 
  private:
@@ -49,7 +49,7 @@ class Network {
   Clock& clock_;
   NetworkFaults faults_;
   std::map<Address, Receive> receivers_;
-  std::map<Way, Time> last_;  // When the newest message arrives.
+  std::map<Way, Time> last_;  // The arrival time of the newest message.
   std::map<Way, Time> cut_until_;
   std::uint64_t messages_ = 0;
   std::string flaw_;

@@ -12,7 +12,7 @@ constexpr Duration dial_every = std::chrono::milliseconds(500);
 constexpr std::string_view contribution_type = "peer.contribution";
 constexpr std::string_view decision_type = "peer.decision";
 
-/// 64 bits in an integer that has a sign.
+/// Convert between 64 bits and the signed integers of messages.
 std::int64_t as_signed(std::uint64_t bits) { return static_cast<std::int64_t>(bits); }
 std::uint64_t as_bits(std::int64_t number) { return static_cast<std::uint64_t>(number); }
 
@@ -44,7 +44,7 @@ Node::~Node() {
   world_.network.close(life());
 }
 
-/// Not if the process has ended, and not before it goes on.
+/// Runs `what` after `time`, not during a pause, and not at all if the process has ended.
 void Node::later(Duration time, std::function<void()> what) {
   world_.clock.after(time, [this, alive = alive_, what = std::move(what)] {
     if (!*alive || has_left_) return;
@@ -78,7 +78,7 @@ void Node::dial() {
 
 void Node::give_notice(Duration left) { tell_head(recon::Notice{life(), left}); }
 
-/// In the order in which they came, however often it stands still.
+/// Delivers messages in order of arrival, even across several pauses.
 void Node::receive(Network::Address from, const transport::Message& message) {
   if (world_.clock.now() >= paused_until_ && unheard_.empty()) return hear(from, message);
   unheard_.emplace_back(from, message);
@@ -112,7 +112,7 @@ void Node::obey(const transport::Message& message) {
   if (const auto* prepare = std::get_if<recon::Prepare>(&*order))
     world_.monitor.told(prepare->epoch, prepare->plan.members);
   const auto answer = recon::heard(member_, message.term, *order);
-  // What is of an earlier head, or of an earlier epoch, changes nothing.
+  // An order of an earlier head or attempt must change nothing.
   const bool is_old = message.term < member_.term || std::visit(
                                                          [this](const auto& one) {
                                                            if constexpr (requires { one.epoch; })
@@ -176,7 +176,7 @@ void Node::on(const recon::TellDeposed& deposed) {
   if (speaker_ != 0) world_.network.send(life(), speaker_, message);
 }
 
-/// A head that comes later may not have heard of the newest steps.
+/// A new head may have missed the newest steps, so the node repeats them.
 void Node::on(const recon::TellAgain&) {
   for (const auto& message : told_) tell_head(message);
   if (holds_) tell_save_point();
@@ -196,7 +196,7 @@ void Node::compute() {
 void Node::contribute() {
   if (std::exchange(fails_next_step_, false) || member_.decided + 1 == poisoned_step_) {
     tell_head(recon::StepFailed{life(), member_.epoch, member_.decided + 1, "it was made to"});
-    // Where no head hears that, the next one finds that it plays no more.
+    // If no head hears this, the next head finds out that the node does not play.
     member_.doing = recon::Member::Doing::nothing;
     return;
   }
@@ -216,7 +216,7 @@ void Node::contribute() {
   tell_peer(member_.plan.members[0], std::move(message));
 }
 
-/// It may come before this node was told that the epoch is in force: then it waits.
+/// Stores a contribution, which waits if this node does not know yet that the attempt is active.
 void Node::add(const transport::Message& message) {
   const bool is_now = message.epoch == member_.epoch || world_.bug == Bug::old_contributions_heard;
   const auto step = integer_in(message.body, "step");
@@ -256,7 +256,7 @@ void Node::decide() {
   told.body.set("ids", to_string(world_.model.read(step - 1)));
   told_.push_back(told);
   tell_head(std::move(told));
-  // Its own part of it first: from now on the step is done.
+  // Apply the decision here first: from now on the step is done.
   apply(decision);
   for (const Life peer : member_.plan.members)
     if (peer != life()) tell_peer(peer, decision);
@@ -301,7 +301,7 @@ void Node::on(const recon::Resume& resume) {
   if (holds_ && member_.decided <= resume.step) compute();
 }
 
-// Saying.
+// Messages.
 
 void Node::tell_head(transport::Message message) {
   message.incarnation = as_bits(life());

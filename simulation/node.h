@@ -13,9 +13,8 @@
 
 namespace troupe::simulation {
 
-/// A node's process: the real half of the protocol, and around it what a node computes and writes.
-/// A step is decided by the first node of the plan, from what all have contributed: no head is
-/// needed for it.
+/// A simulated node process. It uses the real node half of the protocol and simulates training and
+/// writing. The first node of the plan decides a step from all contributions, without a head.
 class Node {
  public:
   Node(World& world, Life life, std::string name);
@@ -28,23 +27,23 @@ class Node {
   const recon::Member& member() const { return member_; }
   bool has_left() const { return has_left_; }
 
-  /// As SIGSTOP does, and SIGCONT.
+  /// Suspends the process for a while, like SIGSTOP and SIGCONT.
   void pause(Duration time);
   void slow_down(double times) { slowness_ = times; }
   void fail_next_step() { fails_next_step_ = true; }
   void fail_prepares(int times) { prepares_to_fail_ = times; }
   void fail_next_load() { fails_next_load_ = true; }
   void fail_saves(int times) { saves_to_fail_ = times; }
-  /// Whoever plays it fails.
+  /// Makes the step fail on this node.
   void poison(std::int64_t step) { poisoned_step_ = step; }
-  /// Its memory is bad: what it reads is not what is there, and it does not know.
+  /// Makes the next load read wrong values that the node does not notice (bad memory).
   void misread_next() { misreads_next_ = true; }
-  /// It knows that it will end.
+  /// Tells the head that the process will end after `left`.
   void give_notice(Duration left);
 
  private:
   struct Contribution {
-    std::map<int, std::uint64_t> gradients;  // By unit.
+    std::map<int, std::uint64_t> gradients;  // Keyed by unit.
   };
 
   void later(Duration time, std::function<void()> what);
@@ -98,7 +97,7 @@ class Node {
   std::string name_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Time paused_until_{};
-  std::deque<std::pair<Network::Address, transport::Message>> unheard_;  // That came meanwhile.
+  std::deque<std::pair<Network::Address, transport::Message>> unheard_;  // Arrived during a pause.
   double slowness_ = 1;
   bool has_left_ = false;
   bool fails_next_step_ = false;
@@ -108,19 +107,19 @@ class Node {
   std::int64_t poisoned_step_ = 0;
   bool misreads_next_ = false;
   Network::Address head_ = 0;
-  Network::Address speaker_ = 0;  // Of the newest order.
+  Network::Address speaker_ = 0;  // The sender of the newest order.
   std::uint64_t seq_ = 0;
 
-  std::uint64_t work_ = 0;                // Its number: what is of earlier work is for nobody.
-  std::map<int, std::uint64_t> weights_;  // By unit.
-  Duration copying_{};                    // Beside its next step.
-  bool holds_ = false;                    // At a boundary.
+  std::uint64_t work_ = 0;  // The current work; results of an earlier number are dropped.
+  std::map<int, std::uint64_t> weights_;  // Keyed by unit.
+  Duration copying_{};                    // Added to the time of its next step.
+  bool holds_ = false;                    // Waits at a boundary.
   bool asked_to_hold_ = false;
   std::int64_t go_on_until_ = -1;  // The last step after which it need not hold.
   std::optional<recon::WritePart> pending_;
   std::set<std::uint64_t> dropped_;
-  std::map<std::int64_t, std::map<Life, Contribution>> contributions_;  // By step.
-  std::vector<transport::Message> told_;  // Steps of the epoch, for a head that comes later.
+  std::map<std::int64_t, std::map<Life, Contribution>> contributions_;  // Keyed by step.
+  std::vector<transport::Message> told_;  // Decided steps of the attempt, repeated to a later head.
 };
 
 }  // namespace troupe::simulation

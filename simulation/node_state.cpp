@@ -7,7 +7,7 @@
 #include "storage/checkpoint/checkpoint.h"
 #include "storage/checkpoint/checkpoint_layout.h"
 
-// What a node has of the run's state: where it comes from, and where it goes.
+// The node's training state: loading, copying and saving.
 
 namespace troupe::simulation {
 namespace {
@@ -64,7 +64,7 @@ recon::ReadOutcome Node::read_checkpoint(std::int64_t step) {
   return {to_string(opened->manifest().weights_digest), Cause::node, {}};
 }
 
-/// What is not on the disk. All who are told of a step find the same.
+/// Returns whether a step is in memory and not on disk. All nodes get the same answer.
 bool Node::is_in_memory(std::int64_t step) const {
   const bool is_saved =
       *world_.files.exists(checkpoint_folder(step) + "/" + std::string(storage::manifest_name));
@@ -87,7 +87,7 @@ void Node::give_copies() {
   const bool kept =
       world_.copies.keep({member_.epoch, member_.decided, life(), member_.plan.members, weights_,
                           world_.costs.fetch(member_.plan), copying});
-  // Those who give copy as much once more: actors/play/lines.cpp.
+  // A node copies its own state to send it and also copies what it receives.
   if (kept) copying_ = 2 * copying;
 }
 
@@ -96,7 +96,7 @@ void Node::on(const recon::WritePart& part) {
   if (member_.decided >= part.step) write_pending();
 }
 
-/// The state is immutable: it is written while training goes on.
+/// Writes a copy of the state while training continues.
 void Node::write_pending() {
   const auto part = *std::exchange(pending_, std::nullopt);
   const auto tell_failed = [this, part](const std::string& why) {

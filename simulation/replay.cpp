@@ -39,8 +39,8 @@ class Replay {
       number_of_[options.hosts[host]] = static_cast<int>(host);
     cluster_.notice_silence_after(silence_until_dead(static_cast<int>(options.hosts.size())));
     cluster_.plan_with([this](const recon::MakePlan& make) { return plan(make); });
-    cluster_.ears().answered = [this](const recon::Answer& answer) { answered(answer); };
-    cluster_.ears().decided = [this](std::int64_t step) { decided(step); };
+    cluster_.hooks().answered = [this](const recon::Answer& answer) { answered(answer); };
+    cluster_.hooks().decided = [this](std::int64_t step) { decided(step); };
     begun_ = phase_since_ = nodes_since_ = now();
   }
 
@@ -64,7 +64,7 @@ class Replay {
 
  private:
   TinyModel model() const {
-    // A unit for each host, so that every one has a part of it.
+    // One unit per host, so that every host has a part.
     return {static_cast<int>(options_.hosts.size()), storage::LedgerTerms{}};
   }
   Time now() { return cluster_.clock().now(); }
@@ -178,7 +178,7 @@ class Replay {
     }
   }
 
-  /// The parts of a recovery end one after the other.
+  /// Measures the parts of a recovery, which end one after another.
   void answered(const recon::Answer& answer) {
     const auto& state = answer.state;
     if (state.phase != phase_) count_phase();
@@ -218,7 +218,7 @@ class Replay {
   void lost(const recon::Answer& answer) {
     if (open_) {
       ++open_->lost;
-      // The steps that it was doing again are again to be done.
+      // The repeated steps must be repeated once more.
       if (phase_ == Phase::run) open_->again += part();
       return;
     }
@@ -253,8 +253,8 @@ class Replay {
   std::map<std::string, int> number_of_;
   Time begun_{}, phase_since_{}, nodes_since_{};
   Phase phase_ = Phase::boot;
-  std::map<std::string, Time> gone_;       // When each host last went.
-  std::map<std::string, HostPlan> plans_;  // By text.
+  std::map<std::string, Time> gone_;       // The time at which each host last went.
+  std::map<std::string, HostPlan> plans_;  // Keyed by text.
   std::optional<Recovery> open_;
   Time mark_{};
   ReplayReport report_;

@@ -11,33 +11,33 @@
 
 namespace troupe::simulation {
 
-/// A plan for some hosts, by their numbers.
+/// A plan for hosts, identified by their numbers.
 struct HostPlan {
-  std::vector<int> hosts;  // Who has a part; empty: no plan fits.
+  std::vector<int> hosts;  // The hosts with a part; empty: no plan fits.
   double rate = 0;         // Steps per second.
-  Duration store{};        // All of the state through the head's link, to the disk or from it,
-  Duration fetch{};        // a host's part of it through its own, to or from another's memory,
-  Duration copy{};         // and what it keeps of one step, within its own.
-  std::string text;        // Plans of one text have the same times.
+  Duration store{};        // Time to move the whole state between the head's link and the disk.
+  Duration fetch{};        // Time to move a host's part between its memory and another host's.
+  Duration copy{};         // Time to copy what a host keeps of one step within its memory.
+  std::string text;        // Plans with equal text have equal times.
 };
 
 struct ReplayOptions {
   std::vector<std::string> hosts;
   std::function<HostPlan(const std::vector<int>& hosts)> plan;
-  FailureTrace trace;  // Its nodes are the hosts, in the order in which they first come.
+  FailureTrace trace;  // Node names map to hosts in order of first appearance.
   Duration length{};
-  Duration notice{};  // That a host gives before it goes; 0: it is gone without a word.
+  Duration notice{};  // Warning time before a host goes; 0: none.
   recon::Limits limits;
-  std::int64_t save_every = 1;  // Steps.
-  int copies = 1;  // Of each part of the state in the memory of hosts; 1: on disk only.
+  std::int64_t save_every = 1;  // Steps between two saves.
+  int copies = 1;  // Copies of each part of the state in the hosts' memory; 1: on disk only.
   std::uint64_t seed = 1;
 };
 
-/// From the moment at which a host was gone to that at which the run is where it was.
+/// A recovery, from the loss of a host until the run has repeated all lost steps.
 struct Recovery {
   Duration at{};
-  int lost = 0;              // Hosts; those that went meanwhile are merged into it.
-  bool from_memory = false;  // The last of its epochs began with what hosts had in memory.
+  int lost = 0;              // Hosts lost, including those lost during the recovery.
+  bool from_memory = false;  // Whether its last attempt began with a state from memory.
   std::string why;
   Duration detect{}, freeze{}, plan{}, prepare{}, load{}, again{};
   std::int64_t steps_again = 0;
@@ -54,30 +54,30 @@ struct PlanInForce {
 
 struct ReplayReport {
   Duration length{};
-  std::int64_t steps = 0;        // Done, each counted once.
-  std::int64_t steps_again = 0;  // And done once more.
+  std::int64_t steps = 0;        // Distinct steps done.
+  std::int64_t steps_again = 0;  // Steps that were repeated.
   int losses = 0;
   int arrivals = 0;
   double mean_nodes = 0;
-  /// All of the time: steps that count, at the pace that their plan has where nothing fails; steps
-  /// that were done again; until the first plan was in force; with too few nodes; from the moment
-  /// a loss is known until the next plan is in force; and the rest: open steps that were lost,
-  /// losses that were not noticed yet, holds for saves and switches.
+  /// The shares of the time. `useful`: steps that count, at the pace of their plan. `again`:
+  /// repeated steps. `starting`: before the first plan. `waiting`: too few nodes. `recovering`:
+  /// from the detection of a loss until the next plan. `rest`: lost partial steps, undetected
+  /// losses, holds for saves and switches.
   double useful = 0, again = 0, starting = 0, waiting = 0, recovering = 0, rest = 0;  // Seconds.
   std::vector<Recovery> recoveries;
   std::vector<PlanInForce> plans;
-  std::vector<Value> timeline;  // What happened, in the order of time.
-  std::string flaw;             // Of the simulation itself; empty: none.
+  std::vector<Value> timeline;  // Events in order of time.
+  std::string flaw;             // A failure of the simulation itself; empty: none.
 
-  /// Useful-step ratio: of all the time.
+  /// Returns the ratio of `useful` to the whole time.
   double goodput() const;
 };
 
-/// Hours of a run within seconds: the real control plane, and a cluster that comes and goes as a
-/// trace says.
+/// Replays hours of a run within seconds: the real control plane on a simulated cluster, whose
+/// nodes come and go as in a trace.
 ReplayReport replay(const ReplayOptions& options);
 
-/// For how long a node must be silent until it is given up, where its heartbeats were regular.
+/// Returns the silence after which a node with regular heartbeats counts as dead.
 Duration silence_until_dead(int nodes);
 
 }  // namespace troupe::simulation

@@ -18,11 +18,11 @@ using recon::Phase;
 using recon::Row;
 
 constexpr Duration time_to_finish = std::chrono::minutes(20);
-constexpr std::uint64_t most_copies = 3;  // Of each unit of the state in memory; 1: on disk only.
+constexpr std::uint64_t most_copies = 3;  // Limit of copies of a unit in memory; 1: disk only.
 constexpr std::uint64_t most_events = 400'000;
-constexpr int most_restarts = 5;  // Of a head that ends, once nothing goes wrong any more.
+constexpr int most_restarts = 5;  // The limit of head restarts after the faults have stopped.
 
-/// One run from its beginning to its end.
+/// Plays one scenario from beginning to end.
 class Play {
  public:
   explicit Play(const Scenario& scenario)
@@ -43,9 +43,9 @@ class Play {
     plan_needs_ = chance(0.25) ? draw(std::int64_t{limits_.fewest}, hosts_) : limits_.fewest;
     planner_is_late_ = chance(0.1);
     cluster_->plan_with([this](const recon::MakePlan& make) { return plan(make); });
-    cluster_->ears().answered = [this](const recon::Answer& answer) { answered(answer); };
-    cluster_->ears().decided = [this](std::int64_t step) { decided(step); };
-    cluster_->ears().changed = [this](const recon::State& state) { look_at(state); };
+    cluster_->hooks().answered = [this](const recon::Answer& answer) { answered(answer); };
+    cluster_->hooks().decided = [this](std::int64_t step) { decided(step); };
+    cluster_->hooks().changed = [this](const recon::State& state) { look_at(state); };
     mischief_ = std::make_unique<Mischief>(*cluster_, hosts_, [this] { return newest_; });
   }
 
@@ -104,7 +104,7 @@ class Play {
     return cluster_->ended()->code == 0 || restarts_ > most_restarts;
   }
 
-  // What is drawn before the run begins has a source of its own.
+  // Draws before the run use a separate random source.
   std::int64_t draw(std::int64_t least, std::int64_t most) { return draw_.between(least, most); }
   bool chance(double probability) { return draw_.chance(probability); }
 
@@ -144,13 +144,13 @@ class Play {
     return {static_cast<int>(draw(1, 6)), terms};
   }
 
-  /// From now on nothing happens that should not, and as many hosts are there as are needed.
+  /// Stops all faults and starts as many hosts as the plan needs.
   void calm_down() {
     is_calm_ = true;
     mischief_->stop();
     for (std::int64_t host = 0; host < hosts_; ++host)
       if (host < plan_needs_ || clock().chance(0.5)) cluster_->start_node(host_name(host));
-    // Nobody can finish who waits for less than an answer takes: a person sets that right.
+    // Limits shorter than an answer would block the run forever, so the user corrects them.
     const recon::Limits patient;
     const bool is_impatient = limits_.suspend_patience < patient.suspend_patience ||
                               limits_.inventory_patience < patient.inventory_patience ||
@@ -165,7 +165,7 @@ class Play {
     cluster_->start_head();
   }
 
-  /// A head that has ended before its time is begun again, by a person.
+  /// Restarts a head that ended early, as a user would.
   void keep_head() {
     clock().after(std::chrono::seconds(1), [this] {
       keep_head();
@@ -176,7 +176,7 @@ class Play {
     });
   }
 
-  /// Who was sent away comes back as another life, as its daemon would see to it.
+  /// Restarts rejected nodes with a new life, as their daemon would.
   void keep_daemons() {
     clock().after(std::chrono::seconds(1), [this] {
       for (const auto& one : cluster_->alive())
@@ -197,7 +197,7 @@ class Play {
       return made;
     }
     if (planner_is_bad_) {
-      // The worst that is legal.
+      // Choose the worst valid plan.
       std::ranges::shuffle(members, clock().random());
       members.resize(static_cast<std::size_t>(clock().between(plan_needs_, std::ssize(members))));
     }
@@ -205,14 +205,14 @@ class Play {
     return made;
   }
 
-  // What must be.
+  // Invariants.
 
   void note(std::uint64_t what) { trace_ = trace_ * 1099511628211ull + what; }
 
   void answered(const recon::Answer& answer) {
     if (answer.rows.empty()) ++story_.rows[Row::of_the_past];
     for (const Row row : answer.rows) {
-      // Where as many read one thing as another, nobody can say what is saved.
+      // If two values have equally many votes, it is unknown what is saved.
       if (row == Row::load_differs && answer.state.phase == Phase::load)
         told_saved_ = answer.state.line;
       ++story_.rows[row];
@@ -232,7 +232,7 @@ class Play {
   }
 
   void look_at(const recon::State& state) {
-    // One that cannot read its journal has no term.
+    // A head that cannot read its journal has no term.
     if (state.phase == Phase::boot || state.term == 0 || !cluster_->head()) return;
     const auto head = cluster_->head()->address();
     if (state.term < term_ ||
@@ -253,13 +253,13 @@ class Play {
       violated("it halted without a reason that a person must look at: " + last_reason_);
   }
 
-  /// An epoch begins where the newest good checkpoint ends: no step is done again that need not be.
+  /// Checks that an attempt begins at the newest good checkpoint and repeats no step needlessly.
   void look_at_line(std::int64_t line) {
     const auto found = storage::open_newest_checkpoint(cluster_->world().files,
                                                        std::string(folder) + "/checkpoints");
-    if (!found) return;  // All are damaged: the nodes will say so.
+    if (!found) return;  // All checkpoints are damaged; the nodes will report it.
     const std::int64_t newest = *found ? (*found)->checkpoint.manifest().step : 0;
-    // The last sync of a save may fail of what is all there: it is good, and nobody counts on it.
+    // The last sync may fail after all data is written; the reconciler does not count such a save.
     const auto promised = std::min(newest, told_saved_);
     if (line < promised)
       violated("an epoch begins after step " + std::to_string(line) + ", but step " +
@@ -273,14 +273,14 @@ class Play {
     auto& world = cluster_->world();
     const auto end = *cluster_->ended();
     if (end.code != 0) {
-      // Where all checkpoints are damaged, nobody can go on.
+      // If all checkpoints are damaged, the run cannot continue.
       if (!mischief_->has_damaged())
         violated("it ended with code " + std::to_string(end.code) + ": " + end.why + standing() +
                  "; " + last_reason_);
       return;
     }
     const auto found = storage::Checkpoint::open(world.files, checkpoint_folder(limits_.steps));
-    // What is damaged after it was written is found by whoever reads it.
+    // Damage after the write is detected only when the file is read.
     if (!found && mischief_->has_damaged()) return;
     if (!found)
       return violated("it ended well, but the last step cannot be read: " + found.error().text);

@@ -10,20 +10,21 @@
 
 namespace troupe::simulation {
 
-/// A run on a small cluster, in which everything goes wrong that its seed draws, and then nothing
-/// any more: by then it must come to its end, with the bits of a run to which nothing happened.
+/// A run on a small cluster. The seed selects faults; after a while they stop. Then the run must
+/// end with the bits of a failure-free run.
 struct Scenario {
   std::uint64_t seed = 0;
   Bug bug = Bug::none;
 };
 
+/// The outcome of a scenario.
 struct Story {
-  std::string violation;  // What should never have been, and when; empty: nothing.
+  std::string violation;  // The violated invariant and when; empty: none.
   std::map<actors::reconciler::Row, int> rows;
-  std::uint64_t trace = 0;  // Equal seeds give equal ones.
+  std::uint64_t trace = 0;  // A hash of the history; equal seeds give equal values.
   std::uint64_t events = 0;
   std::int64_t epochs = 0;
-  std::int64_t steps_again = 0;  // Steps that were done more than once.
+  std::int64_t steps_again = 0;  // Steps that were repeated.
 };
 
 Story play(const Scenario& scenario);

@@ -19,7 +19,7 @@ constexpr std::int64_t most_nodes = 65'536;
 
 std::string node_name(std::int64_t node) { return "node" + std::to_string(node); }
 
-/// In the milliseconds that a trace is written in.
+/// Returns a random time up to `most`, in the milliseconds of a trace.
 Duration later(std::mt19937_64& random, Duration most) {
   using std::chrono::milliseconds;
   const auto count = std::chrono::duration_cast<milliseconds>(most).count();
@@ -120,12 +120,12 @@ FailureTrace spot_trace(const SpotStatistics& statistics, Duration length, std::
     (node < statistics.live ? there : away).push_back(node);
   for (const auto node : there) trace.push_back({Duration(0), What::comes, node_name(node)});
   const double hours = std::chrono::duration<double, std::ratio<3600>>(statistics.tick).count();
-  // Losses of one moment: one more with this chance, cut off at the most.
+  // The chance of one more loss at the same moment (a geometric distribution, cut off).
   const double another = 1 - statistics.moments / statistics.losses;
   const double back = statistics.losses * hours / std::max(1.0, statistics.most - statistics.live);
   for (Duration tick = statistics.tick; tick + statistics.tick < length; tick += statistics.tick) {
     const Duration at = tick + later(random, statistics.tick - Duration(1));
-    std::vector<std::int64_t> gone;  // At this moment: who went does not come at once.
+    std::vector<std::int64_t> gone;  // Nodes lost at this moment, which do not return at once.
     if (chance(statistics.moments * hours)) {
       int losses = 1;
       while (losses < statistics.most_at_once && chance(another)) ++losses;
@@ -161,7 +161,7 @@ FailureTrace regular_trace(int nodes, Duration every, Duration back_after, Durat
     trace.push_back({Duration(0), What::comes, node_name(node)});
   std::vector<Duration> away_until(static_cast<std::size_t>(nodes));
   for (Duration about = every; about < length; about += every) {
-    // Not in step with what the run does.
+    // A random offset avoids synchrony with the run's own periods.
     const Duration at = about + later(random, every / 10);
     std::vector<int> there;
     for (int node = 0; node < nodes; ++node)

@@ -10,7 +10,7 @@
 
 namespace troupe::simulation {
 
-/// A node that comes or goes, counted from the beginning.
+/// The arrival or loss of a node, with the time since the beginning.
 struct Change {
   enum class What : std::uint8_t { comes, goes };
 
@@ -20,36 +20,36 @@ struct Change {
 
   friend bool operator==(const Change&, const Change&) = default;
 };
-/// In the order of time.
+/// A list of changes in order of time.
 using FailureTrace = std::vector<Change>;
 
-/// Lines of "milliseconds,add,node3" or "milliseconds,remove,node3", as Bamboo keeps what it saw of
-/// spot instances, and Oobleck after it. Errors begin with "line: ".
+/// Reads lines of "milliseconds,add,node3" or "milliseconds,remove,node3", the format of Bamboo and
+/// Oobleck for observed spot instances. Errors begin with "line: ".
 Result<FailureTrace> read_bamboo_trace(std::string_view text);
 
-/// What read_bamboo_trace() reads as it was, in whole milliseconds.
+/// Writes the format of read_bamboo_trace(), in whole milliseconds.
 std::string write_bamboo_trace(const FailureTrace& trace);
 
-/// {"metadata": {"gap_seconds": 600}, "data": [4, 3, ...]}: how many instances there were each time
-/// somebody looked, as SkyPilot keeps it. Who came last goes first.
+/// Reads SkyPilot's format, {"metadata": {"gap_seconds": 600}, "data": [4, 3, ...]}: the number of
+/// instances at each observation. The last instance to come is the first to go.
 Result<FailureTrace> read_skypilot_trace(std::string_view text);
 
-/// By what the text begins with.
+/// Reads either format; chooses by the first character of the text.
 Result<FailureTrace> read_trace(std::string_view text);
 
-/// What spot instances were seen to do.
+/// Observed statistics of spot instances.
 struct SpotStatistics {
   int most = 32;
   double live = 24;       // On average.
-  double losses = 14.7;   // In an hour,
-  double moments = 6.93;  // at so many moments,
-  int most_at_once = 6;   // and at one of them so many at most.
+  double losses = 14.7;   // Losses per hour.
+  double moments = 6.93;  // Moments per hour at which nodes are lost.
+  int most_at_once = 6;   // Limit of losses at one moment.
   Duration tick = std::chrono::seconds(60);
 };
-/// Nodes "node0" and on, drawn by the seed. What happens in a tick happens at one moment of it.
+/// Draws a trace of nodes "node0" and on from the seed. Changes of one tick happen at one moment.
 FailureTrace spot_trace(const SpotStatistics& statistics, Duration length, std::uint64_t seed);
 
-/// All nodes are there, and about every so often one of them goes, and is back after a while.
+/// Draws a trace: all nodes start; about every `every` one goes and returns after `back_after`.
 FailureTrace regular_trace(int nodes, Duration every, Duration back_after, Duration length,
                            std::uint64_t seed);
 

@@ -27,7 +27,7 @@ Error system_error(const std::string& path, const std::string& doing) {
   return {path + ": cannot " + doing + ": " + std::generic_category().message(errno)};
 }
 
-/// The rest of the line that begins with `word`; empty where there is none.
+/// Returns the rest of the line that begins with `word`, or an empty text if there is no such line.
 std::string line_of(std::string_view text, std::string_view word) {
   for (std::size_t at = 0; at < text.size();) {
     const auto end = std::min(text.find('\n', at), text.size());
@@ -46,8 +46,9 @@ bool is_own_group(gid_t group) {
   return std::ranges::find(groups, group) != groups.end();
 }
 
-/// Whether its owner alone can read a file. Kubernetes gives the files of a Secret to root with the
-/// pod's fsGroup as their group, mode 0440: a process that is not root reads its key by that group.
+/// Returns whether only its owner can read a file. Kubernetes mounts the files of a Secret with
+/// root as owner, the pod's fsGroup as group and mode 0440: a non-root process reads its key
+/// through that group.
 bool is_secret(const struct stat& facts) {
   if ((facts.st_mode & (S_IRWXG | S_IRWXO)) == 0) return true;
   const bool group_only_reads = (facts.st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)) == 0;
@@ -75,7 +76,7 @@ Status write_key_pair(const std::string& path, const KeyPair& keys) {
   if (!file) return system_error(path, "create");
   const std::string text = std::string(note) + std::string(public_word) + keys.public_key + "\n" +
                            std::string(secret_word) + keys.secret_key + "\n";
-  // A new file gets so few bytes at once or not at all.
+  // The system writes this few bytes to a new file at once or not at all.
   if (::write(file.number(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       ::fsync(file.number()) != 0) {
     auto error = system_error(path, "write");
@@ -86,7 +87,7 @@ Status write_key_pair(const std::string& path, const KeyPair& keys) {
 }
 
 Result<KeyPair> read_key_pair(const std::string& path) {
-  // Opening a pipe would wait for its other end: O_NONBLOCK does not.
+  // O_NONBLOCK: opening a named pipe would otherwise wait for its other end.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) return system_error(path, "open");
   struct stat facts {};

@@ -7,7 +7,7 @@
 
 namespace troupe::transport {
 
-/// Who somebody is on the wire (CURVE). Both keys are texts of 40 characters (Z85).
+/// The CURVE key pair that identifies a peer. Each key is a text of 40 characters (Z85).
 struct KeyPair {
   std::string public_key;
   std::string secret_key;
@@ -15,14 +15,13 @@ struct KeyPair {
 
 Result<KeyPair> make_key_pair();
 
-/// Whether a text looks like a key.
 bool is_key(std::string_view text);
 
-/// Writes a new file that its owner alone may read (mode 0600); one that is there already is an
-/// error, as somebody may be known by it.
+/// Writes a new file that only its owner may read (mode 0600). Fails if the file exists, because
+/// its key may already identify somebody.
 Status write_key_pair(const std::string& path, const KeyPair& keys);
 
-/// Refuses a file that others than its owner may read or write, and keys that are no pair.
+/// Rejects a file that anybody but its owner may read or write, and keys that do not form a pair.
 Result<KeyPair> read_key_pair(const std::string& path);
 
 }  // namespace troupe::transport

@@ -7,7 +7,7 @@
 namespace troupe::transport {
 
 void start_sodium() {
-  // Fails only without a source of randomness, without which there are no keys either.
+  // This fails only if the system has no source of randomness, and then no key can be made either.
   if (sodium_init() < 0) std::abort();
 }
 

@@ -2,8 +2,8 @@
 
 namespace troupe::transport {
 
-/// Prepares libsodium; call it before any other function of that library. Any thread, any number
-/// of times.
+/// Initializes libsodium. Call it before any other function of libsodium, from any thread and as
+/// often as you like.
 void start_sodium();
 
 }  // namespace troupe::transport

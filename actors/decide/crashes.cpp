@@ -39,15 +39,14 @@ Crashes::Verdict Crashes::judge_step(const Crash& crash) {
   return verdict;
 }
 
-/// A node is to blame if more than twice as many processes end on it as on all other nodes
-/// together.
+/// Blames a node if more than twice as many processes end on it as on all other nodes together.
 Crashes::Verdict Crashes::judge_node(const Crash& crash, const CrashRules& rules) {
   recent_.push_back(crash);
   while (crash.when - recent_.front().when > rules.window) recent_.pop_front();
   const auto here = std::ranges::count(recent_, crash.node, &Crash::node);
   const auto elsewhere = std::ssize(recent_) - here;
   if (here <= rules.allowed || here <= 2 * elsewhere) return {};
-  // Once it comes back it begins anew.
+  // Count from zero when the node is used again.
   std::erase_if(recent_, [&](const Crash& other) { return other.node == crash.node; });
   return {What::without_node, false,
           std::to_string(here) + " processes have ended on node " + crash.node + ", and " +

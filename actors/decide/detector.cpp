@@ -43,7 +43,7 @@ double Pulses::deviation() const {
 }
 
 double phi(const Pulses& pulses, Time now, const DetectorLimits& limits) {
-  // Before anything is known of a node it is believed to be as regular as it should be.
+  // A node without history is assumed to be as regular as it should be.
   const double mean = pulses.count() > 0 ? pulses.mean() : in_seconds(limits.heartbeat_every);
   const double deviation = std::max(pulses.deviation(), in_seconds(limits.least_deviation));
   const double silent = in_seconds(now - pulses.last());
@@ -51,7 +51,7 @@ double phi(const Pulses& pulses, Time now, const DetectorLimits& limits) {
   if (far <= 0) return 0;
   const double chance = std::erfc(far / std::sqrt(2.0)) / 2;
   if (chance > 0) return -std::log10(chance);
-  // Beyond what a double can hold: the tail is exp(-x^2 / 2) / (x sqrt(2 pi)).
+  // The probability underflows a double: use the tail exp(-x^2 / 2) / (x sqrt(2 pi)).
   return (far * far / 2 + std::log(far * std::sqrt(2 * M_PI))) / std::log(10.0);
 }
 
@@ -68,7 +68,7 @@ Presence judge(const Evidence& evidence, Time now, const DetectorLimits& limits)
     return {Is::dead, doubt,
             "its connection was closed, and it has not come back within " +
                 text_of(in_seconds(limits.reconnect_patience)) + " s"};
-  // Without a connection nothing can be heard: that silence says no more.
+  // Without a connection silence is no further evidence.
   if (evidence.closed) return {Is::suspect, doubt, "its connection was closed"};
   const bool is_missed = evidence.witnesses >= witnesses_that_count;
   const double deadly = deadly_phi(limits) / (is_missed ? 2 : 1);

@@ -9,52 +9,52 @@
 
 namespace troupe::actors {
 
-/// On the head's monotonic clock: other clocks are never looked at.
+/// The head's monotonic clock; no other clock is used.
 using Time = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::nanoseconds;
 
-/// When a node was heard, and how regular that is: the newest 200 gaps.
+/// A node's heartbeats: the last one, and statistics of the latest 200 gaps.
 class Pulses {
  public:
   explicit Pulses(Time now) : last_(now) {}
 
   void heard(Time now);
-  /// For so long the head itself stood still: nobody was silent then.
+  /// Ignores a time during which the head itself was suspended.
   void forgive(Duration pause) { last_ += pause; }
 
   Time last() const { return last_; }
   std::size_t count() const { return gaps_.size(); }
-  double mean() const;       // Seconds.
-  double deviation() const;  // Likewise.
+  double mean() const;       // In seconds.
+  double deviation() const;  // In seconds.
 
  private:
   Time last_;
-  std::vector<double> gaps_;  // A ring.
+  std::vector<double> gaps_;  // A ring buffer.
   std::size_t next_ = 0;
   double sum_ = 0;
   double squares_ = 0;
 };
 
-/// What is known of a node's being alive.
+/// The evidence about whether a node is alive.
 struct Evidence {
   Pulses pulses;
-  std::optional<Time> closed;         // Its connection, and it has not come back since.
-  std::optional<std::string> exited;  // What whoever started the process says of its end: a proof.
-  int witnesses = 0;  // Others who miss it: its daemon, and neighbours who wait for it.
+  std::optional<Time> closed;         // When its connection was closed, if it has not reconnected.
+  std::optional<std::string> exited;  // How its process ended, by its parent: a proof.
+  int witnesses = 0;  // Others that miss it: its daemon, and neighbors that wait for it.
 };
 
 struct DetectorLimits {
   Duration heartbeat_every = std::chrono::milliseconds(100);
-  Duration silence_floor = std::chrono::milliseconds(300);  // A pause that means nothing.
+  Duration silence_floor = std::chrono::milliseconds(300);  // A silence that means nothing.
   Duration reconnect_patience = std::chrono::seconds(1);
   Duration least_deviation = std::chrono::milliseconds(20);
-  double suspect = 3;  // phi beyond which a node is suspect.
-  int nodes = 1;       // That are watched: the more there are, the rarer each may be misjudged,
-  Duration horizon = std::chrono::hours(24 * 30);  // so that in this time not one of them is.
+  double suspect = 3;  // The phi above which a node is suspect.
+  int nodes = 1;       // Watched nodes: the more there are, the rarer must errors be,
+  Duration horizon = std::chrono::hours(24 * 30);  // so that in this time no node is misjudged.
 };
 
-/// Whether a node lives. That it is dead is only found here: whoever decides it writes it down
-/// before telling anybody.
+/// A judgement about a node. This file only proposes a death; whoever decides it records it before
+/// telling anybody.
 struct Presence {
   enum class Is : std::uint8_t { alive, suspect, dead };
 
@@ -63,17 +63,16 @@ struct Presence {
   std::string reason;
 };
 
-/// -log10 of the chance that a node which lives is silent until now (Hayashibara et al. 2004): gaps
-/// as normal as the last ones, and a pause that means nothing added to each.
+/// Returns -log10 of the probability that a living node is silent until now (Hayashibara et al.
+/// 2004). It assumes normally distributed gaps, each lengthened by `silence_floor`.
 double phi(const Pulses& pulses, Time now, const DetectorLimits& limits);
-/// From here on a node is dead: at each look at each node a misjudgement is as rare as this.
+/// Returns the phi at which a node counts as dead, so that an error within `horizon` is unlikely.
 double deadly_phi(const DetectorLimits& limits);
 
 Presence judge(const Evidence& evidence, Time now, const DetectorLimits& limits);
 
-/// Looks at all of them. Where more than a third turn silent at once and the last look is longer
-/// ago than `look_every` explains, it was the head that stood still: it is forgiven them, not held
-/// against them.
+/// Judges all nodes. If more than a third are silent at once, and the last look is longer ago than
+/// `look_every` explains, then the head was suspended: that time is ignored.
 std::map<std::string, Presence> judge_all(std::map<std::string, Evidence>& all, Time last_look,
                                           Duration look_every, Time now,
                                           const DetectorLimits& limits);

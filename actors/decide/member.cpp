@@ -72,7 +72,7 @@ class Following {
       return tell(Loaded{me().life, me().epoch, me().line, me().weights});
     const bool has_begun = me().doing == Doing::loading || me().doing == Doing::loaded;
     if (me().doing != Doing::prepared && !has_begun) return;
-    // An epoch falls back to earlier states, never forth: this order is of the past.
+    // An attempt falls back only to earlier states, so this order is outdated.
     if (has_begun && load.step > me().line) return;
     me().line = load.step;
     me().doing = Doing::loading;
@@ -95,7 +95,7 @@ class Following {
 
   void on(const Freeze& freeze) {
     if (freeze.epoch < me().epoch) return;
-    // It has missed what came between: whatever that was, it is over.
+    // It missed orders in between, which no longer matter.
     if (me().doing != Doing::frozen) act(StopWork{});
     me().epoch = freeze.epoch;
     me().doing = Doing::frozen;

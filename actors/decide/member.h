@@ -9,8 +9,8 @@
 
 namespace troupe::actors::reconciler {
 
-/// A node's half of what reconciler.h decides: as pure, and by the same messages. It knows one
-/// head, the latest, and one epoch, the latest: what is of an earlier one changes nothing.
+/// A node's counterpart of reconciler.h, as pure as that. It knows only the latest head and attempt
+/// (here: epoch); messages about earlier ones change nothing.
 struct Member {
   enum class Doing : std::uint8_t {
     nothing,
@@ -27,18 +27,18 @@ struct Member {
   std::uint64_t epoch = 0;
   Doing doing = Doing::nothing;
   PlanChoice plan;
-  std::string weights;       // The digest of what it has read.
-  std::int64_t line = 0;     // The step that the epoch begins after,
-  std::int64_t decided = 0;  // and the last one that was decided; whoever plays counts.
+  std::string weights;       // The digest of the state that it has read.
+  std::int64_t line = 0;     // The step after which the attempt starts.
+  std::int64_t decided = 0;  // The last decided step; the players count it.
 };
 
-/// What a head says to a node.
+/// The messages from a head to a node.
 using HeadSays = std::variant<Prepare, Load, Activate, Adopt, Freeze, Abort, AskSavePoint, Save,
                               AbortSave, GoOn, Retire, Reject>;
 
-// What a node does then.
+// The actions that a node takes in response.
 
-/// Stop all work of an earlier epoch: its results are for nobody.
+/// Stop all work of an earlier attempt, whose results are useless.
 struct StopWork {};
 struct MakeReady {
   std::uint64_t epoch = 0;
@@ -51,7 +51,7 @@ struct PlayOn {
   std::uint64_t epoch = 0;
   std::int64_t step = 0;
 };
-/// Nothing shall be in flight, as soon as may be; then say so, and wait.
+/// Drain as soon as possible; then report it and wait.
 struct HoldSoon {};
 struct WritePart {
   std::uint64_t save = 0;
@@ -64,19 +64,19 @@ struct DropPart {
 struct Resume {
   std::int64_t step = 0;
 };
-/// Say again what a new head may not have heard: all steps since the line.
+/// Report again what a new head may have missed: all steps since the start of the attempt.
 struct TellAgain {
   std::int64_t after = 0;
 };
-/// The process shall end, and perhaps begin another life.
+/// End the process; it may start again.
 struct Leave {
   std::string why;
 };
-/// To the head.
+/// Send an event to the head.
 struct Tell {
   Event event;
 };
-/// To a head of the past: another one leads.
+/// Tell an old head that another one leads.
 struct TellDeposed {
   std::uint64_t term = 0;
 };
@@ -84,22 +84,22 @@ struct TellDeposed {
 using Deed = std::variant<StopWork, MakeReady, ReadState, PlayOn, HoldSoon, WritePart, DropPart,
                           Resume, TellAgain, Leave, Tell, TellDeposed>;
 
-/// What it says to a head that it finds.
+/// Returns the greeting for a head.
 Attached hello(const Member& member, const std::string& name);
 
-/// Total. An order that comes twice is answered twice and done once.
+/// Handles an order, in any state. A repeated order is answered again but done only once.
 struct MemberAnswer {
   Member member;
   std::vector<Deed> deeds;
 };
 MemberAnswer heard(Member member, std::uint64_t term, const HeadSays& order);
 
-/// How what heard() asked for has ended; of an earlier epoch it is nothing.
+/// Handle the outcome of an action of heard(). Outcomes of earlier attempts are ignored.
 MemberAnswer is_ready(Member member, const MakeReady& what, const Status& how);
 struct ReadOutcome {
-  std::string weights;  // The digest.
+  std::string weights;  // The digest of the state.
   LoadFailed::Cause cause = LoadFailed::Cause::node;
-  std::string why;  // Empty: all is well.
+  std::string why;  // Empty if it succeeded.
 };
 MemberAnswer has_read(Member member, const ReadState& what, const ReadOutcome& how);
 

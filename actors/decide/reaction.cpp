@@ -45,7 +45,7 @@ void Reaction::on(const JournalRead& read) {
   const auto found = remember(read.records);
   state_.term = found.term + 1;
   state_.epoch = found.epoch;
-  // Nodes remember saves of earlier heads that were given up.
+  // Saves of earlier heads that were given up have lower numbers, which nodes may remember.
   state_.last_save = state_.term << 32;
   state_.saved = read.saved;
   if (found.has_ended) {

@@ -11,8 +11,8 @@ namespace troupe::actors::reconciler {
 constexpr int exit_failed = 1;
 constexpr int exit_preempted = 75;
 
-/// One answer in the making, to one event. What is done about events of a kind, and all that it is
-/// made of, is in a file of its own.
+/// The reaction to one event while it is computed. Each file implements the events of one kind and
+/// their helper functions.
 class Reaction {
  public:
   Reaction(State state, Time now, const Limits& limits)
@@ -21,7 +21,7 @@ class Reaction {
   Answer to(const Event& event);
 
  private:
-  // Its beginning, its end, and what befalls the head; reaction.cpp.
+  // The run's start and end, and the head's own failures: reaction.cpp.
 
   void on(const JournalRead& read);
   void on(const StopAsked&);
@@ -34,7 +34,7 @@ class Reaction {
   Record& record(Record::Kind kind, const std::string& why = {});
   void set_phase_timer(Duration after);
 
-  // Nodes that come and go, and what is known of those that stay; reaction_nodes.cpp.
+  // Nodes that join and leave, and news about nodes: reaction_nodes.cpp.
 
   void on(const Attached& attached);
   void on(const Lost& lost);
@@ -59,7 +59,7 @@ class Reaction {
   std::vector<Life> everybody() const;
   std::string name_of(Life life) const;
 
-  // From a plan to its being in force; reaction_epochs.cpp.
+  // From a plan to its activation: reaction_epochs.cpp.
 
   void on(const PlanMade& made);
   void on(const Prepared& prepared);
@@ -75,7 +75,7 @@ class Reaction {
   void pass_over(const std::vector<Life>& failed, const std::string& why);
   std::vector<Life> odd_readers() const;
 
-  // From a loss to the next plan, or to waiting for nodes; reaction_recovery.cpp.
+  // From a loss to the next plan, or to waiting for nodes: reaction_recovery.cpp.
 
   void on(const Frozen& frozen);
   void recover();
@@ -90,7 +90,7 @@ class Reaction {
   void suspend_over_or_try();
   void wait_suspended();
 
-  // Steps, their saves, and what waits for a step that is saved; reaction_saves.cpp.
+  // Steps, saves, and what waits for a saved step: reaction_saves.cpp.
 
   void on(const StepDecided& decided);
   void on(const StepFailed& failed);

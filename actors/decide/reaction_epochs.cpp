@@ -12,7 +12,7 @@ void Reaction::on(const PlanMade& made) {
     if (!made.choice) {
       row(Row::plan_none, "no plan fits the nodes that are there: " + made.why);
       order(Warn{answer_.reason});
-      // There may be others than the planner was told of.
+      // Nodes may have joined since the planner was asked.
       return take_whoever_is_there() || usable() != state_.planned_for ? plan_or_suspend()
                                                                        : suspend();
     }
@@ -69,7 +69,7 @@ void Reaction::on(const LineFound& found) {
 
 void Reaction::load() {
   state_.phase = Phase::load;
-  // A save of the epoch before may have become complete meanwhile.
+  // A save of the previous attempt may have completed meanwhile.
   state_.line = std::max(state_.line, newest_saved());
   state_.weights.clear();
   state_.waits_for = {state_.plan.members.begin(), state_.plan.members.end()};
@@ -79,7 +79,7 @@ void Reaction::load() {
 
 void Reaction::on(const Loaded& loaded) {
   if (state_.phase != Phase::load || loaded.epoch != state_.epoch) return;
-  // The state before was bad for others: it has not read this one yet.
+  // This node answers for an earlier state, which turned out bad on other nodes.
   if (loaded.step != state_.line) return;
   if (state_.waits_for.erase(loaded.life) == 0) return;
   state_.weights[loaded.life] = loaded.weights;
@@ -88,7 +88,7 @@ void Reaction::on(const Loaded& loaded) {
   if (const auto odd = odd_readers(); !odd.empty()) {
     row(Row::load_differs, name_of(odd.front()) + " has read other weights than the others");
     if (2 * odd.size() < state_.weights.size()) return pass_over(odd, answer_.reason);
-    // Nobody can say whose are right.
+    // There is no clear majority, so the state itself is suspect.
     return on(LoadFailed{odd.front(), loaded.epoch, state_.line, LoadFailed::Cause::checkpoint,
                          answer_.reason});
   }
@@ -96,7 +96,7 @@ void Reaction::on(const Loaded& loaded) {
   activate();
 }
 
-/// Who has read otherwise than most.
+/// Returns the nodes whose digest differs from the most frequent one.
 std::vector<Life> Reaction::odd_readers() const {
   std::map<std::string, int> readers;
   for (const auto& [life, weights] : state_.weights) ++readers[weights];
@@ -133,7 +133,7 @@ void Reaction::activate() {
   state_.decided = state_.line;
   state_.furthest = std::max(state_.furthest, state_.line);
   state_.did_new_step = false;
-  ++state_.futile;  // Until a new step of it is done.
+  ++state_.futile;  // Reset when it does a new step.
   order(Activate{state_.epoch, state_.plan.members, state_.line});
   free_passed_over();
   state_.takes_all = false;
@@ -141,7 +141,7 @@ void Reaction::activate() {
   wants_boundary() ? ask_save_point() : consider_switch();
 }
 
-/// Asks for a plan with those who have no part yet.
+/// Asks for a plan that includes unused nodes.
 void Reaction::consider_switch() {
   const auto nodes = usable();
   if (state_.phase != Phase::run || state_.better) return;
@@ -162,7 +162,7 @@ void Reaction::give_up_epoch(const std::string& why) {
   if (!state_.futile_since) state_.futile_since = now_;
 }
 
-/// They have no part in the next plan.
+/// Excludes failed nodes from the next plan.
 void Reaction::pass_over(const std::vector<Life>& failed, const std::string& why) {
   for (const Life life : failed) {
     strike(name_of(life), why);

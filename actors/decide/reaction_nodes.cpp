@@ -22,7 +22,7 @@ void Reaction::on(const Attached& attached) {
   if (older != state_.nodes.end()) {
     const Life gone = older->first;
     lose_from(gone, "it came back as another process");
-    // Where the news of this one is late it was the other one that came after it.
+    // If this event is late, this rejects the newer process, which then starts a new life.
     order(Reject{gone, "another process has its name"});
   }
 
@@ -39,7 +39,7 @@ void Reaction::on(const Attached& attached) {
       return row(Row::arrival_under_way, attached.name + " may be in the next plan");
     case Phase::run:
       row(Row::run_arrival, attached.name + " is there");
-      // It had lost its connection before it heard of it.
+      // The node had lost its connection before it got the order.
       if (is_member(attached.life) && !plays)
         return order(Activate{state_.epoch, {attached.life}, state_.line});
       return consider_switch();
@@ -60,7 +60,7 @@ void Reaction::on(const Attached& attached) {
   }
 }
 
-/// A node is there, for a head that has begun just now.
+/// Handles a node that connects to a new head.
 void Reaction::gather(const std::string& name, bool plays) {
   if (state_.plan.members.empty() && !state_.is_broken) {
     if (static_cast<int>(usable().size()) < limits_.most)
@@ -91,14 +91,14 @@ void Reaction::gather(const std::string& name, bool plays) {
   consider_switch();
 }
 
-/// The epoch of an earlier head cannot be gone on with; those who have not come yet may still do.
+/// An earlier head's attempt cannot continue. Nodes that have not returned yet may still do so.
 void Reaction::break_what_was_played() {
   state_.is_broken = true;
   if (state_.led_before.empty()) recover();
 }
 
 void Reaction::on(const Lost& lost) {
-  // Its end may become known after its silence.
+  // A process may be known to have ended only after it fell silent.
   if (!lost.is_silent && state_.silent_keepers.erase(lost.life) > 0 && state_.waits_for_keepers)
     return go_on_if_all_frozen();
   if (lost.is_silent) fall_silent(lost.life);
@@ -120,13 +120,13 @@ void Reaction::fall_silent(Life life) {
     state_.silent_keepers[life] = {found->second.name, now_ + limits_.gather_patience, false};
 }
 
-/// A node has come: perhaps one that was silent.
+/// Notes that a silent node may have returned.
 void Reaction::hear_of_keeper(const std::string& name) {
   for (auto& [life, keeper] : state_.silent_keepers)
     if (keeper.name == name) keeper.has_returned = true;
 }
 
-/// A node is gone: what that means depends on what is under way.
+/// Handles a lost node, according to the phase.
 void Reaction::lose_from(Life life, const std::string& why) {
   const auto found = state_.nodes.find(life);
   if (found == state_.nodes.end()) return;
@@ -163,7 +163,7 @@ void Reaction::lose_from(Life life, const std::string& why) {
       return row(Row::run_spare_lost, text);
     case Phase::recover:
       row(Row::recover_merges, text);
-      // Else it waits for a time, which no loss makes longer.
+      // Otherwise a timer runs, which a loss does not extend.
       if (was_waited_for) go_on_if_all_frozen();
       return;
     case Phase::suspend:
@@ -190,20 +190,20 @@ void Reaction::lose(Life life, const std::string& why) {
   if (state_.changes.size() > most_changes) state_.changes.erase(state_.changes.begin());
 }
 
-/// The epoch ends by itself: its players do. Here is only decided what that means for the next one.
+/// Decides only what the lost path means for the next plan. The players end the attempt.
 void Reaction::on(const PairLost& lost) {
   if (lost.epoch != state_.epoch || lost.one == lost.other) return;
   if (!is_member(lost.one) || !is_member(lost.other)) return;
   if (!state_.nodes.contains(lost.one) || !state_.nodes.contains(lost.other)) return;
   auto& pair = state_.lost_pairs[std::minmax(lost.one, lost.other)];
-  if (pair.epoch == lost.epoch) return;  // Both of them tell.
+  if (pair.epoch == lost.epoch) return;  // Both nodes report it.
   const auto wait = first_wait_for_path * (1 << std::min(pair.times, most_doublings));
   pair = {pair.times + 1, now_ + std::min<Duration>(wait, longest_wait_for_path), lost.epoch,
           lost.why};
   row(Row::pair_lost, lost.why);
 }
 
-/// It may be late only, and what a loss would ask for is foreseen for all (foresight.h).
+/// Only notes it: the node may just be late, and plans for its loss exist already (foresight.h).
 void Reaction::on(const Suspected& suspected) {
   if (state_.phase != Phase::run || !is_member(suspected.life)) return;
   row(Row::run_suspect, name_of(suspected.life) + ": " + suspected.why);
@@ -230,7 +230,7 @@ void Reaction::on(const Notice& notice) {
     return release_idle();
   }
   const auto step = from_seconds(state_.plan.rate > 0 ? 1 / state_.plan.rate : 0);
-  // The step that is open, one more if the boundary was just missed, and the save.
+  // Time for the open step, one more if a boundary was just missed, and the save.
   if (notice.left > 2 * step + limits_.hold_time) {
     row(Row::run_notice, text + "; after the next boundary it has no part any more");
     return ask_save_point();
@@ -247,14 +247,14 @@ void Reaction::on(const DrainAsked& asked) {
   on(Notice{found->first, Duration::max()});
 }
 
-/// Who fails too often gets no part for a while.
+/// A node with too many strikes is avoided for a while.
 void Reaction::strike(const std::string& name, const std::string& why) {
   if (name.empty()) return;
   record(Record::Kind::strike, why).names = {name};
   state_.strikes.strike(name, now_);
 }
 
-/// The next plan does without it.
+/// Excludes a node from the next plan.
 void Reaction::set_aside(Life life) {
   const auto found = state_.nodes.find(life);
   if (found != state_.nodes.end() && found->second.use == Node::Use::free)
@@ -266,7 +266,7 @@ void Reaction::free_passed_over() {
     if (node.use == Node::Use::passed_over) node.use = Node::Use::free;
 }
 
-/// Those who leave and have no part may go.
+/// Lets leaving nodes go that have no part in the plan.
 void Reaction::release_idle() {
   for (const auto& [life, node] : state_.nodes)
     if (node.use == Node::Use::leaving && !is_member(life))

@@ -9,8 +9,8 @@ constexpr Duration longest_back_off = std::chrono::minutes(1);
 
 }  // namespace
 
-/// All stop where they are; then it is known who is there, and the run begins again from its newest
-/// checkpoint. What comes in meanwhile is merged into it.
+/// Stops all nodes, to learn which ones are left; then the run restarts from the newest state.
+/// Events in the meantime are merged into this recovery.
 void Reaction::recover() {
   if (state_.phase == Phase::run) count_epoch_in_force();
   state_.phase = Phase::recover;
@@ -24,7 +24,7 @@ void Reaction::recover() {
   state_.waits_for.clear();
   for (const Life life : state_.plan.members) {
     const auto found = state_.nodes.find(life);
-    // Who has failed has stopped.
+    // A node that failed has stopped already.
     if (found != state_.nodes.end() && found->second.use != Node::Use::passed_over)
       state_.waits_for.insert(life);
   }
@@ -35,7 +35,7 @@ void Reaction::recover() {
 
 void Reaction::on(const Frozen& frozen) {
   if (frozen.epoch != state_.epoch) return;
-  // Nobody has told it to: it could not go on, or an earlier head has told it after this one came.
+  // It stopped without an order: it could not continue, or an earlier head's order came late.
   const bool is_played = state_.phase == Phase::run;
   const bool is_under_way = state_.phase == Phase::prepare || state_.phase == Phase::load;
   if ((is_played || is_under_way) && is_member(frozen.life)) {
@@ -50,7 +50,7 @@ void Reaction::on(const Frozen& frozen) {
   go_on_if_all_frozen();
 }
 
-/// An epoch that comes close to the furthest step and ends there, again and again, is no accident.
+/// Counts an attempt without a new step, and whether it came near the furthest step.
 void Reaction::count_epoch_in_force() {
   if (state_.did_new_step) return;
   if (ends_by_lost_path()) {
@@ -62,7 +62,7 @@ void Reaction::count_epoch_in_force() {
   if (is_near) ++state_.futile_near;
 }
 
-/// Nodes that are lost take their pairs with them, so that both of a pair are there.
+/// A lost node's pairs are deleted, so both nodes of each pair are alive.
 bool Reaction::ends_by_lost_path() const {
   return std::ranges::any_of(
       state_.lost_pairs, [this](const auto& entry) { return entry.second.epoch == state_.epoch; });
@@ -102,8 +102,8 @@ void Reaction::go_on_if_all_frozen() {
   plan_or_suspend();
 }
 
-/// Until when to wait for silent nodes, so that the run can go on from memory. Nothing if all that
-/// is needed is there, or a part of it is lost for good.
+/// Returns until when to wait for silent nodes so that the run can resume from memory. Returns
+/// nothing if all states are available, or if one is lost for good.
 std::optional<Time> Reaction::keepers_until() const {
   std::optional<Time> latest;
   for (const auto& keepers : state_.keepers) {
@@ -140,7 +140,7 @@ void Reaction::plan_or_suspend() {
   set_phase_timer(limits_.plan_patience);
 }
 
-/// Those who failed are better than none. False where there are no such.
+/// Uses nodes that failed rather than none. Returns false if there are none.
 bool Reaction::take_whoever_is_there() {
   const auto before = usable();
   free_passed_over();
@@ -160,7 +160,7 @@ void Reaction::suspend() {
   wait_suspended();
 }
 
-/// Until nodes that have lost each other may be tried again, or for as long as the run may wait.
+/// Waits until a lost path may be tried again, but no longer than the run may wait.
 void Reaction::wait_suspended() {
   Time until = *state_.suspended_until;
   for (const auto& [pair, loss] : state_.lost_pairs)

@@ -46,13 +46,13 @@ void Reaction::on(const StepFailed& failed) {
   if (state_.phase == Phase::prepare || state_.phase == Phase::load)
     if (failed.name.empty()) return pass_over({failed.life}, text);
   strike(name, text);
-  if (!failed.name.empty()) return;  // Its loss is what the run recovers from.
+  if (!failed.name.empty()) return;  // The run recovers when the node's loss is reported.
   switch (state_.phase) {
     case Phase::run:
     case Phase::gather:
     case Phase::plan:
       set_aside(failed.life);
-      // Its memory is suspect: where it can be, it is restarted, and comes back as another life.
+      // Its memory is suspect: it should restart and come back with a new life.
       order(Retire{failed.life, text});
       return state_.phase == Phase::gather ? break_what_was_played() : recover();
     default:
@@ -76,7 +76,7 @@ bool Reaction::wants_boundary() const {
 
 void Reaction::on(const SavePoint& point) {
   if (state_.phase != Phase::run || point.epoch != state_.epoch) return;
-  // Nobody holds there any more.
+  // No node holds at that step any more.
   if (point.step < state_.decided) return;
   if (!state_.saving) {
     row(Row::save_begins, "step " + std::to_string(point.step) + " is to be saved");
@@ -85,7 +85,7 @@ void Reaction::on(const SavePoint& point) {
   row(Row::save_still_goes_on, "step " + std::to_string(point.step) +
                                    " is not saved: the save of step " +
                                    std::to_string(state_.saving->step) + " still goes on");
-  // Where the boundary is needed, all hold until that save has ended, and this one is asked for.
+  // If a boundary is wanted, all hold until that save has ended; then this step is saved.
   if (point.step >= limits_.steps || wants_boundary()) return;
   order(GoOn{state_.epoch, point.step});
   order(Warn{answer_.reason});
@@ -109,7 +109,7 @@ void Reaction::on(const ShardsWritten& written) {
 }
 
 void Reaction::on(const Saved& saved) {
-  // A head may have found newer ones that turn out to be bad, so this may be the oldest.
+  // Newer checkpoints may have turned out bad, so this one may be the oldest.
   const auto newer = std::ranges::lower_bound(state_.saved, saved.step);
   if (newer != state_.saved.end() && *newer == saved.step) return;
   const bool is_oldest = newer == state_.saved.begin();
@@ -138,7 +138,7 @@ void Reaction::save_failed(const std::string& why) {
   if (++state_.failed_saves < limits_.save_tries) {
     row(Row::save_failed, text);
     if (failed.meanwhile == Meanwhile::hold) return save(failed.step);
-    // Somebody may hold still who has not heard of the save.
+    // Nodes may hold that have not heard of the save.
     order(GoOn{state_.epoch, failed.step});
     return ask_save_point();
   }
@@ -157,7 +157,7 @@ void Reaction::abort_save() {
   state_.saving.reset();
 }
 
-/// All nodes hold, and the step that they are at is saved: what had to wait for that comes now.
+/// All nodes hold at a saved step: apply what waited for that.
 void Reaction::end_epoch_at_boundary() {
   const auto step = state_.saved.back();
   if (end_if_all_is_saved()) return;
@@ -180,7 +180,7 @@ void Reaction::end_epoch_at_boundary() {
   order(GoOn{state_.epoch, step});
 }
 
-/// A head may have been gone before it could write that down.
+/// An earlier head may have died before it recorded the end.
 bool Reaction::end_if_all_is_saved() {
   if (newest_saved() < limits_.steps) return false;
   row(Row::run_done, "all steps are done and saved");

@@ -12,7 +12,7 @@ namespace troupe::actors::reconciler {
 namespace {
 
 constexpr Duration remembered_changes = std::chrono::hours(1);
-// Until something is known of a cluster: as if one node had come or gone in the hour before.
+// The prior for a new cluster: one change in the hour before.
 constexpr double prior_changes = 1;
 
 constexpr std::array row_names = {
@@ -97,8 +97,8 @@ std::vector<Row> all_rows() {
 
 namespace {
 
-/// Drops nodes until no two are left that have lost each other: first those that have lost most
-/// others, and of two alike the one whose name comes later.
+/// Drops nodes until no lost pair is left: first nodes with most lost pairs; of equals, the one
+/// with the greater name.
 void drop_lost_pairs(std::vector<Life>& lives, const State& state, Time now) {
   const auto has = [&](Life life) { return std::ranges::count(lives, life) > 0; };
   for (;;) {

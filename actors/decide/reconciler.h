@@ -15,26 +15,25 @@
 #include "actors/decide/reconciler_record.h"
 #include "transport/control/strikes.h"
 
-/// The desired configuration of a run against the nodes that live: what a head decides, as a pure
-/// function with the time as an argument. A head's runs (reconciling.h, remote_cast.h), `troupe
-/// sim` and the tests run on it. In a head the supervisor has the steps, the saves and the
-/// boundaries to itself: what is about these is played in simulations alone, whose nodes need no
-/// head for a step.
+/// The head's decisions: a pure function that moves a run toward its desired configuration, given
+/// the nodes that live and the time. A head's runs (reconciling.h, remote_cast.h), `troupe sim` and
+/// tests use it. In a head, the supervisor manages steps, saves and boundaries; only simulations,
+/// whose nodes need no head for a step, use those parts.
 ///
-/// Whoever calls react() writes down the records of its answer, and only when they are on the disk
-/// takes over its state and carries out its orders, in their order. Where they cannot be written
-/// the answer never was: the head says JournalFailed, and asks again later.
+/// The caller of react() writes the answer's records to disk. Only then does it adopt the state and
+/// carry out the orders, in order. If writing fails, it discards the answer, reports JournalFailed,
+/// and asks again later.
 ///
-/// Names that others have too (Prepare, Start, Event) are those of these pages here.
+/// Names that also exist elsewhere (Prepare, Start, Event) mean those of this folder.
 namespace troupe::actors::reconciler {
 
 struct Limits {
-  int fewest = 1;          // Nodes without which the run waits.
-  int most = 1;            // That it waits for at its start, and not beyond `start_patience`.
-  std::int64_t steps = 0;  // At which it is done.
-  int keep = 3;            // Checkpoints.
+  int fewest = 1;          // Below this number of nodes the run waits.
+  int most = 1;            // Nodes to wait for at the start, until `start_patience` is over.
+  std::int64_t steps = 0;  // The run ends after this many steps.
+  int keep = 3;            // Checkpoints to keep.
   Duration start_patience = std::chrono::seconds(30);
-  Duration gather_patience = std::chrono::seconds(5);  // For those whom an earlier head led.
+  Duration gather_patience = std::chrono::seconds(5);  // For nodes that an earlier head led.
   Duration plan_patience = std::chrono::seconds(1);
   Duration prepare_patience = std::chrono::seconds(10);
   Duration load_patience = std::chrono::seconds(5);
@@ -42,18 +41,18 @@ struct Limits {
   Duration save_patience = std::chrono::seconds(60);
   Duration suspend_patience = std::chrono::hours(24);
   Duration journal_patience = std::chrono::seconds(60);
-  Duration back_off = std::chrono::seconds(1);  // At first, after epochs that came to nothing.
+  Duration back_off = std::chrono::seconds(1);  // The first delay after attempts without progress.
   int futile_epochs = 5;
-  /// The run ends at so many epochs in a row without a new step that had done again most of what
-  /// was lost. Other epochs count only once no new step has come for `futile_time`: nodes that die
-  /// at random often end an epoch before it can do anything.
+  /// The run ends after this many attempts in a row that repeated most of the lost steps but did no
+  /// new one. Other attempts count only if no new step was done for `futile_time`: nodes that die
+  /// at random often end an attempt early.
   int most_futile = 8;
   Duration futile_time = std::chrono::minutes(1);
   int save_tries = 3;
-  Duration hold_time = std::chrono::milliseconds(200);  // To save and to begin the next epoch, so
-                                                        // far as is known: what a switch costs.
-  double least_gain = 0.03;                             // Of a switch,
-  int saves_between_switches = 2;                       // which come no closer than this.
+  Duration hold_time = std::chrono::milliseconds(
+      200);  // The estimated cost of a switch: to save, and to begin the next attempt.
+  double least_gain = 0.03;        // The least gain of a switch.
+  int saves_between_switches = 2;  // The least distance between switches.
   transport::StrikeRules strikes = {
       .most = 3, .within = std::chrono::minutes(10), .quarantine = std::chrono::minutes(10)};
 };
@@ -62,36 +61,36 @@ enum class Phase : std::uint8_t {
   boot,
   gather,   // Waits for nodes.
   plan,     // Waits for the planner.
-  prepare,  // The epoch is written down; its nodes make themselves ready.
-  load,     // They read the state to begin with.
-  run,      // The plan is in force; saves, drains and switches are beside it.
-  recover,  // After a loss: all stop where they are.
-  suspend,  // Fewer nodes than the run needs.
-  halted,   // Ended, with a reason that needs a person.
+  prepare,  // The attempt is recorded; its nodes prepare.
+  load,     // The nodes load the state.
+  run,      // The plan is active. Saves, drains and switches happen in this phase.
+  recover,  // After a loss: all nodes stop.
+  suspend,  // There are fewer nodes than the run needs.
+  halted,   // Ended with a reason that needs a person.
   done,
 };
 
 struct Node {
   std::string name;
   enum class Use : std::uint8_t { free, passed_over, leaving };
-  Use use = Use::free;  // Passed over: it failed, and the next plan does without it. So does each
-                        // for a while after too many failures. Where the others are too few, who
-                        // has failed is better than nobody.
+  Use use = Use::free;  // Passed over: it failed, so the next plan avoids it. After too many
+                        // failures plans avoid it for a while. If too few nodes are left, failed
+                        // nodes are used all the same.
 };
 
-/// Two nodes that have lost each other, though both reach the head.
+/// Two nodes that cannot reach each other, although both reach the head.
 struct LostPair {
-  int times = 0;            // Without a step in between that both had a part in.
-  Time until{};             // No plan has both before; then the path is tried again.
-  std::uint64_t epoch = 0;  // In which it was lost last.
+  int times = 0;            // Losses since the last step that both took part in.
+  Time until{};             // No plan uses both before this time.
+  std::uint64_t epoch = 0;  // The attempt in which the path was lost last.
   std::string why;
 };
 
-/// A keeper of a state that fell silent: with its memory it may come back, by the same name.
+/// A silent node that keeps a state. It may come back with its memory, under the same name.
 struct SilentKeeper {
   std::string name;
-  Time until{};               // So long it is waited for if nobody else keeps that state.
-  bool has_returned = false;  // As another life.
+  Time until{};               // How long to wait for it if nobody else has that state.
+  bool has_returned = false;  // With a new life.
 };
 
 struct Saving {
@@ -100,59 +99,59 @@ struct Saving {
   Meanwhile meanwhile = Meanwhile::go_on;
 };
 
-/// What is wanted is in `nodes`, what is in force in `plan`: new events change the first; what is
-/// under way is finished or given up, never stacked.
+/// The reconciler's state. `nodes` is what the run should use, `plan` what it uses. Events change
+/// the former; work in progress is finished or given up, never stacked.
 struct State {
   Phase phase = Phase::boot;
   std::uint64_t term = 0;
-  std::uint64_t epoch = 0;  // The newest that was written down: a number is never used again.
+  std::uint64_t epoch = 0;  // The latest that was recorded; numbers are never reused.
   std::map<Life, Node> nodes;
 
-  PlanChoice plan;                         // Of `epoch`.
-  std::set<Life> waits_for;                // Who has not answered yet.
-  std::map<Life, std::string> led_before;  // By an earlier head, by name: who is waited for.
-  bool is_broken = false;                  // One of them came, and does not play any more.
-  std::map<Life, std::string> weights;     // What each of them has loaded.
-  std::int64_t line = 0;                   // The step that an epoch begins after.
-  std::int64_t decided = 0;                // The newest step that was heard to be done.
-  std::vector<std::int64_t> saved;         // Checkpoints that are complete, oldest first.
+  PlanChoice plan;                         // The plan of `epoch`.
+  std::set<Life> waits_for;                // Nodes that have not answered yet.
+  std::map<Life, std::string> led_before;  // Names of nodes to wait for: an earlier head led them.
+  bool is_broken = false;                  // One of them returned and no longer plays.
+  std::map<Life, std::string> weights;     // The digest of the state that each node loaded.
+  std::int64_t line = 0;                   // The step after which the attempt starts.
+  std::int64_t decided = 0;                // The last step that is known to be done.
+  std::vector<std::int64_t> saved;         // Complete checkpoints, oldest first.
 
-  std::vector<std::vector<Life>> keepers;       // By optimizer, of the newest epoch in force.
-  std::map<Life, SilentKeeper> silent_keepers;  // Of them.
-  bool waits_for_keepers = false;               // While it recovers.
-  std::map<std::pair<Life, Life>, LostPair> lost_pairs;  // The lower life first.
-  std::optional<Time> suspended_until;                   // Unless a step is done before.
+  std::vector<std::vector<Life>> keepers;  // Indexed by optimizer; of the latest active attempt.
+  std::map<Life, SilentKeeper> silent_keepers;           // Silent ones of `keepers`.
+  bool waits_for_keepers = false;                        // In phase `recover`.
+  std::map<std::pair<Life, Life>, LostPair> lost_pairs;  // The lower life comes first.
+  std::optional<Time> suspended_until;                   // Cleared when a step is done.
 
   std::uint64_t last_timer = 0;
-  std::uint64_t timer = 0;  // Of the phase; others that come are of the past.
+  std::uint64_t timer = 0;  // The phase's timer; all other timers are outdated.
   std::uint64_t plan_number = 0;
   std::vector<Life> planned_for;
-  bool takes_all = false;    // No plan fits without those who have failed.
-  bool plans_aside = false;  // The planner is asked whether a switch would pay.
+  bool takes_all = false;    // No plan fits without the nodes that failed.
+  bool plans_aside = false;  // The planner was asked whether a switch would pay.
 
-  std::optional<PlanChoice> better;  // To be switched to at the next save point.
+  std::optional<PlanChoice> better;  // The plan to switch to at the next save point.
   std::optional<Saving> saving;
   std::uint64_t save_timer = 0;
   std::uint64_t last_save = 0;
-  int failed_saves = 0;  // One after the other.
+  int failed_saves = 0;  // In a row.
   int saves_since_switch = 1 << 20;
 
   bool is_stopping = false;
-  // A step is new if no epoch has done it before.
-  std::int64_t furthest = 0;         // The newest step that any epoch has done.
-  int futile = 0;                    // Epochs in a row without a new step.
-  int futile_near = 0;               // Those of them that had done again most of what was lost.
-  bool did_new_step = false;         // The epoch in force has.
+  // A step is new if no attempt has done it before.
+  std::int64_t furthest = 0;         // The last step that any attempt has done.
+  int futile = 0;                    // Attempts in a row without a new step.
+  int futile_near = 0;               // Futile attempts that repeated most lost steps.
+  bool did_new_step = false;         // Whether the current attempt has done a new step.
   std::optional<Time> futile_since;  // When the first of them ended.
   transport::Strikes strikes;
-  /// By step and by what went wrong: on whom.
+  /// Nodes on which a step failed, by step, then reason.
   std::map<std::int64_t, std::map<std::string, std::set<std::string>>> failed_steps;
   std::optional<Time> journal_failed;
-  std::vector<Time> changes;  // Nodes that came or went in the last hour.
+  std::vector<Time> changes;  // Times at which nodes joined or left in the last hour.
   Time begun{};
 };
 
-/// The rows of the table: which one an answer is of. Tests count them.
+/// The rows of the decision table. Tests count how often each one applies.
 enum class Row : std::uint8_t {
   boot_fresh,
   boot_again,
@@ -234,15 +233,15 @@ struct Answer {
   Row row() const { return rows.empty() ? Row::of_the_past : rows.front(); }
 };
 
-/// Total: every event in every state has an answer.
+/// Reacts to any event in any state.
 Answer react(State state, const Event& event, Time now, const Limits& limits);
 
-/// Who may have a part in the next plan: without those who failed too often, as long as the others
-/// suffice. No two of them have lost each other.
+/// Returns the nodes that the next plan may use: without nodes that failed too often, if the others
+/// suffice, and without pairs that have lost each other.
 std::vector<Life> usable(const State& state, Time now, const Limits& limits);
-/// How long, so far as is known, it is until the next node comes or goes.
+/// Returns the expected time until a node joins or leaves.
 Duration time_to_next_change(const State& state, Time now);
-/// Whether a better plan is worth its switch.
+/// Returns whether a better plan is worth the cost of a switch.
 bool pays(const State& state, const PlanChoice& better, Time now, const Limits& limits);
 
 }  // namespace troupe::actors::reconciler

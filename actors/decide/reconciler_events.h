@@ -13,14 +13,14 @@
 #include "actors/decide/reconciler_record.h"
 #include "transport/wire/fields.h"
 
-/// What a reconciler hears. What has a `type` is said by nodes, and has its fields on the wire.
+/// The events of a reconciler. Those with a `type` come from nodes; their fields go over the wire.
 namespace troupe::actors::reconciler {
 
-/// What a planner made of the nodes that it was given.
+/// A planner's result for a set of nodes.
 struct PlanChoice {
-  std::vector<Life> members;  // Who has a part, in the order of the plan's nodes.
+  std::vector<Life> members;  // The nodes in use, in the order of the plan.
   double rate = 0;            // Steps per second.
-  std::string text;           // For a person.
+  std::string text;           // For users.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("members", &PlanChoice::members),
@@ -30,22 +30,22 @@ struct PlanChoice {
   friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
 };
 
-/// The head has its lock, and has read what an earlier one left.
+/// The head holds its lock and has read the records of an earlier head.
 struct JournalRead {
   enum class Health : std::uint8_t { whole, torn, damaged };
 
   Health health = Health::whole;
   std::vector<Record> records;
-  std::vector<std::int64_t> saved;  // Steps of the checkpoints that are there and complete.
+  std::vector<std::int64_t> saved;  // Steps of complete checkpoints.
 };
-/// A node is there, for the first time in its life or again.
+/// A node has connected, for the first time or again.
 struct Attached {
   static constexpr std::string_view type = "member.attached";
 
   Life life = 0;
   std::string name;
-  std::uint64_t term = 0;   // The highest that it knows,
-  std::uint64_t epoch = 0;  // and what it plays; 0: nothing.
+  std::uint64_t term = 0;   // The highest term that it knows.
+  std::uint64_t epoch = 0;  // The attempt that it plays; 0: none.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("life", &Attached::life),
@@ -54,19 +54,19 @@ struct Attached {
                       transport::required("epoch", &Attached::epoch));
   }
 };
-/// A node is gone: it said so, or the detector did.
+/// A node is lost, by its own report or by the detector's judgement.
 struct Lost {
   Life life = 0;
   std::string why;
-  bool is_silent = false;  // Nobody knows that its process has ended: it may be heard again.
+  bool is_silent = false;  // The process may still live, and so may be heard again.
 };
-/// By optimizer: the nodes that keep its state in their memory, in this epoch.
+/// The nodes that keep states in memory in this attempt, by optimizer.
 struct KeptBy {
   std::uint64_t epoch = 0;
   std::vector<std::vector<Life>> keepers;
 };
-/// Two nodes of an epoch do not reach each other. If both still reach the head, the path between
-/// them is lost, and neither of them.
+/// Two nodes of an attempt cannot reach each other. If both still reach the head, then the path is
+/// lost, not a node.
 struct PairLost {
   Life one = 0;
   Life other = 0;
@@ -77,7 +77,7 @@ struct Suspected {
   Life life = 0;
   std::string why;
 };
-/// A node will go in so much time.
+/// A node will leave after `left`.
 struct Notice {
   static constexpr std::string_view type = "member.notice";
 
@@ -89,7 +89,7 @@ struct Notice {
                       transport::required("left", &Notice::left));
   }
 };
-/// Of the request with this number; nothing: no plan fits, and why.
+/// The answer to the plan request `number`; empty if no plan fits, with the reason.
 struct PlanMade {
   std::uint64_t number = 0;
   std::optional<PlanChoice> choice;
@@ -119,7 +119,7 @@ struct PrepareFailed {
                       transport::required("why", &PrepareFailed::why));
   }
 };
-/// The newest step whose state the nodes of an epoch have in memory; 0: none.
+/// The newest step whose whole state is in the memory of an attempt's nodes; 0: none.
 struct LineFound {
   std::uint64_t epoch = 0;
   std::int64_t step = 0;
@@ -161,13 +161,13 @@ struct LoadFailed {
 constexpr std::array<std::string_view, 2> enum_names(LoadFailed::Cause) {
   return {"node", "checkpoint"};
 }
-/// A node has stopped where it was, as it was told, or by itself: then the epoch is over.
+/// A node has stopped, by order or by itself; in the second case the attempt is over.
 struct Frozen {
   static constexpr std::string_view type = "member.frozen";
 
   Life life = 0;
   std::uint64_t epoch = 0;
-  std::int64_t step = 0;  // Steps that it knows to be decided.
+  std::int64_t step = 0;  // The last step that it knows to be decided.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("life", &Frozen::life),
@@ -193,7 +193,7 @@ struct StepFailed {
   std::uint64_t epoch = 0;
   std::int64_t step = 0;
   std::string why;
-  std::string name = {};  // Of a node whose process has ended, in the place of its life.
+  std::string name = {};  // Set instead of `life` for a node whose process has ended.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("life", &StepFailed::life),
@@ -203,7 +203,7 @@ struct StepFailed {
                       transport::optional("name", &StepFailed::name));
   }
 };
-/// Nothing is in flight, and a checkpoint is due, was asked for, or the run is at its end.
+/// Nothing is in flight, and a checkpoint is due or was asked for, or the run is at its end.
 struct SavePoint {
   static constexpr std::string_view type = "member.save_point";
 
@@ -215,11 +215,11 @@ struct SavePoint {
                       transport::required("step", &SavePoint::step));
   }
 };
-/// All parts of a save are on the disk, with the sizes and checksums that were told.
+/// All parts of a save are on disk with the reported sizes and checksums.
 struct ShardsWritten {
   std::uint64_t save = 0;
 };
-/// The checkpoint is complete, even if it was given up meanwhile: older ones may have gone for it.
+/// A checkpoint is complete, even if its save was given up: it may have replaced older ones.
 struct Saved {
   std::uint64_t save = 0;
   std::int64_t step = 0;
@@ -235,7 +235,7 @@ struct Slow {
 struct JournalFailed {
   std::string why;
 };
-/// Another head came later.
+/// Another head has a higher term.
 struct Deposed {
   std::uint64_t term = 0;
 };
@@ -243,7 +243,7 @@ struct StopAsked {};
 struct DrainAsked {
   std::string name;
 };
-/// A timer that an order has set.
+/// A timer of an order has expired.
 struct Timeout {
   std::uint64_t timer = 0;
 };

@@ -7,10 +7,10 @@
 
 namespace troupe::actors::reconciler {
 
-/// What earlier heads have written down. What is saved is not in it.
+/// The records of earlier heads. Saves are not taken from it.
 struct Journal {
   JournalRead read;
-  std::string flaw;  // What is wrong and where, in one that is damaged.
+  std::string flaw;  // The error and its place in a damaged journal.
 };
 Journal read_journal(std::string_view text);
 

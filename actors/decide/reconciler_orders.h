@@ -10,20 +10,20 @@
 
 #include "actors/decide/reconciler_events.h"
 
-/// What a reconciler has others do. What has a `type` is said to nodes, and has its fields on the
-/// wire; whom it is for is no field of it.
+/// The orders of a reconciler. Those with a `type` go to nodes; their fields go over the wire,
+/// except the receivers.
 namespace troupe::actors::reconciler {
 
 struct SetTimer {
   std::uint64_t timer = 0;
   Duration after{};
 };
-/// Plan for these nodes; the answer has the number.
+/// Make a plan for these nodes. The answer has the same number.
 struct MakePlan {
   std::uint64_t number = 0;
   std::vector<Life> nodes;
 };
-/// To nodes, from here on.
+/// The orders below go to nodes.
 struct Prepare {
   static constexpr std::string_view type = "epoch.prepare";
 
@@ -35,7 +35,7 @@ struct Prepare {
                       transport::required("plan", &Prepare::plan));
   }
 };
-/// All nodes of the epoch are prepared: which is the newest step whose state they have in memory?
+/// All nodes are prepared: find the newest step whose state they have in memory.
 struct FindLine {
   std::uint64_t epoch = 0;
 };
@@ -44,7 +44,7 @@ struct Load {
 
   std::uint64_t epoch = 0;
   std::vector<Life> nodes;
-  std::int64_t step = 0;  // The checkpoint; 0: what the seed or the configuration says.
+  std::int64_t step = 0;  // The checkpoint's step; 0: start from the seed or the configuration.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("epoch", &Load::epoch),
@@ -63,7 +63,7 @@ struct Activate {
                       transport::required("step", &Activate::step));
   }
 };
-/// The head is another one, and all goes on.
+/// A new head leads, and the attempt continues.
 struct Adopt {
   static constexpr std::string_view type = "epoch.adopt";
 
@@ -94,7 +94,7 @@ struct Abort {
 
   static constexpr auto fields() { return std::tuple(transport::required("epoch", &Abort::epoch)); }
 };
-/// At the next boundary, as soon as it is reached: SavePoint comes.
+/// Stop at the next boundary; SavePoint is the answer.
 struct AskSavePoint {
   static constexpr std::string_view type = "epoch.ask_save_point";
 
@@ -104,7 +104,7 @@ struct AskSavePoint {
     return std::tuple(transport::required("epoch", &AskSavePoint::epoch));
   }
 };
-/// What nodes do while a save is written.
+/// Whether nodes continue while a save is written.
 enum class Meanwhile : std::uint8_t { go_on, hold };
 constexpr std::array<std::string_view, 2> enum_names(Meanwhile) { return {"go_on", "hold"}; }
 struct Save {
@@ -135,7 +135,7 @@ struct AbortSave {
     return std::tuple(transport::required("save", &AbortSave::save));
   }
 };
-/// Nodes that hold after this step need not any more; one that has not reached it need not hold.
+/// Nodes that hold after this step continue; nodes before it need not hold.
 struct GoOn {
   static constexpr std::string_view type = "epoch.go_on";
 
@@ -147,8 +147,8 @@ struct GoOn {
                       transport::required("step", &GoOn::step));
   }
 };
-/// A node has no part in the run any more, and may go; or what it did was wrong, and it should not
-/// be trusted before it has begun anew.
+/// The node is not needed any more and may leave; or it did something wrong and must start again
+/// before it is trusted.
 struct Retire {
   static constexpr std::string_view type = "epoch.retire";
 
@@ -176,7 +176,7 @@ struct Warn {
 };
 constexpr int exit_too_few = 6;
 struct End {
-  int code = 0;  // What the program tells the shell.
+  int code = 0;  // The exit code.
   std::string why;
 };
 

@@ -11,21 +11,20 @@
 
 namespace troupe::actors::reconciler {
 
-/// One life of a node's process: a random number that is never used again.
+/// One life of a node's process: a random number that is never reused.
 using Life = std::int64_t;
 
-/// What a head writes down before it acts: a head that comes after it knows by these what was
-/// decided.
+/// A decision that a head writes down before it acts, so that a later head knows it.
 struct Record {
   enum class Kind : std::uint8_t {
     term,     // A head begins.
-    epoch,    // A plan was chosen, and nobody was told yet.
-    active,   // It is in force, from a step on.
-    aborted,  // It never will be.
-    dead,     // A node, by decision.
-    strike,   // Against a node's name.
+    epoch,    // A plan was chosen; no node knows it yet.
+    active,   // The plan is active, starting after `step`.
+    aborted,  // The plan will never be active.
+    dead,     // A node was declared dead.
+    strike,   // A strike against a node's name.
     saved,    // A checkpoint is complete.
-    ended,    // The run.
+    ended,    // The run has ended.
   };
 
   Kind kind = Kind::term;
@@ -51,17 +50,17 @@ constexpr std::array<std::string_view, 8> enum_names(Record::Kind) {
   return {"term", "epoch", "active", "aborted", "dead", "strike", "saved", "ended"};
 }
 
-/// What the records of earlier heads say.
+/// A summary of earlier heads' records.
 struct Remembered {
   std::uint64_t term = 0;
-  std::uint64_t epoch = 0;         // The newest number that was given out.
-  std::uint64_t active_epoch = 0;  // The newest that was in force; 0: none.
-  bool is_in_force = false;        // Nothing was begun after it.
-  std::int64_t line = 0;           // The step that it began after.
-  std::vector<Life> members;       // Of it.
-  std::vector<std::string> names;  // Theirs.
+  std::uint64_t epoch = 0;         // The latest number in use.
+  std::uint64_t active_epoch = 0;  // The latest active attempt; 0: none.
+  bool is_in_force = false;        // No other attempt began after it.
+  std::int64_t line = 0;           // The step after which it started.
+  std::vector<Life> members;       // Its nodes.
+  std::vector<std::string> names;  // Their names.
   bool has_ended = false;
-  std::string why;  // It has.
+  std::string why;  // The reason of the end.
 };
 Remembered remember(const std::vector<Record>& records);
 

@@ -6,33 +6,33 @@
 #include <string>
 
 #include "actors/assembled.h"
+#include "actors/caf_shim.h"
 #include "actors/messages.h"
-#include "actors/play/lines.h"
-#include "actors/rt.h"
+#include "actors/play/recovery_points.h"
 
 namespace troupe::actors {
 
-/// The copies of a run's states in the memory of nodes, from one attempt to the next: which step
-/// the optimizers are asked to keep (lines.h), and how long before it is done they are asked.
+/// Decides which steps' states the optimizers are asked to keep in nodes' memory (lines.h), and how
+/// long in advance they are asked.
 class Copies {
  public:
-  /// There are none until its players are there.
-  void attempt_begins() { lines_ = {}; }
-  void begun(const Assembled& assembled, rt::TimePoint now);
-  /// A node was lost.
-  void lost(rt::TimePoint now) { losses_.lost(now.time_since_epoch()); }
-  /// The ledger has so many steps.
-  void entered(std::int64_t steps) { lines_.entered(steps); }
+  /// Forgets all copies until the attempt's players are assembled.
+  void attempt_begins() { recovery_points_ = {}; }
+  void begun(const Assembled& assembled, caf_shim::TimePoint now);
+  /// Notes the loss of a node.
+  void lost(caf_shim::TimePoint now) { losses_.lost(now.time_since_epoch()); }
+  /// Notes how many steps the ledger has.
+  void entered(std::int64_t steps) { recovery_points_.entered(steps); }
 
-  /// Who is asked for a step must have so many rounds to play before it, to hear of it in time.
+  /// The rounds that optimizers must have left before a step, to hear of the request in time.
   std::size_t rounds_before() const { return rounds_before_; }
-  /// What optimizers are told, where that step's state is to be kept next.
-  std::optional<KeepStep> ask(std::int64_t step, rt::TimePoint now);
-  /// Why there are no more copies in this attempt; nothing where there are.
+  /// Returns the request to the optimizers if the state after this step is to be kept.
+  std::optional<KeepStep> ask(std::int64_t step, caf_shim::TimePoint now);
+  /// Returns the reason if no more copies will be made in this attempt.
   std::optional<std::string> heard(const Kept& kept);
 
  private:
-  Lines lines_;
+  RecoveryPoints recovery_points_;
   LossRate losses_;
   std::size_t rounds_before_ = 1;
 };

@@ -10,10 +10,10 @@
 
 namespace troupe::actors {
 
-/// When a run is to be evaluated, and the losses of an evaluation as they come in.
+/// Decides when a run is evaluated, and collects the losses of an evaluation.
 class Evaluation {
  public:
-  /// Every step up to this one has been evaluated, or will not be.
+  /// Regards every step up to this one as evaluated.
   void count_from(std::int64_t step) {
     done_ = step;
     losses_.clear();
@@ -25,7 +25,7 @@ class Evaluation {
   }
 
   void begin(int micro_batches) { losses_.assign(static_cast<std::size_t>(micro_batches), {}); }
-  /// Whether it is one of those that are waited for.
+  /// Returns whether this loss is still missing.
   bool expects(const MicroBatchLoss& loss) const {
     const auto index = static_cast<std::size_t>(loss.index);
     return index < losses_.size() && !losses_[index];
@@ -33,7 +33,7 @@ class Evaluation {
   void add(const MicroBatchLoss& loss) {
     losses_.at(static_cast<std::size_t>(loss.index)) = loss.mean;
   }
-  /// Once all are there.
+  /// Returns the mean loss once all losses have arrived.
   std::optional<double> mean() const {
     double sum = 0;
     for (const auto& loss : losses_) {
@@ -45,7 +45,7 @@ class Evaluation {
 
  private:
   std::int64_t done_ = 0;
-  std::vector<std::optional<double>> losses_;  // By micro-batch: one order of adding up.
+  std::vector<std::optional<double>> losses_;  // Indexed by micro-batch, the order of summing.
 };
 
 }  // namespace troupe::actors

@@ -7,12 +7,12 @@
 namespace troupe::actors {
 namespace {
 
-// Of a run that is never saved.
+// The limit for a run that never saves.
 constexpr std::size_t most_unsettled = 100'000;
 
 }  // namespace
 
-void Goodput::begun(std::int64_t step, rt::TimePoint now) {
+void Goodput::begun(std::int64_t step, caf_shim::TimePoint now) {
   if (!began_) {
     began_ = now;
     settled_ = step;
@@ -24,7 +24,7 @@ void Goodput::begun(std::int64_t step, rt::TimePoint now) {
   if (since_.empty()) settled_ = step;
 }
 
-void Goodput::done(rt::Duration took) {
+void Goodput::done(caf_shim::Duration took) {
   useful_ += took;
   since_.push_back(took);
   if (since_.size() > most_unsettled) forget_oldest();
@@ -39,7 +39,7 @@ void Goodput::forget_oldest() {
   ++settled_;
 }
 
-double Goodput::at(rt::TimePoint now) const {
+double Goodput::at(caf_shim::TimePoint now) const {
   if (!began_ || now - *began_ <= paused_) return 1;
   return std::clamp(in_seconds(useful_) / in_seconds(now - *began_ - paused_), 0.0, 1.0);
 }

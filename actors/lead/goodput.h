@@ -4,35 +4,35 @@
 #include <deque>
 #include <optional>
 
-#include "actors/rt.h"
+#include "actors/caf_shim.h"
 
 namespace troupe::actors {
 
-/// How much of the time since a run began here went into steps that count. One that is done again
-/// counts once, and what it took before is lost, as is all time between steps: of recoveries,
-/// evaluations, saves.
+/// The fraction of the time since the run began here that went into steps that count. A repeated
+/// step counts once, and its earlier time is lost, as is all time between steps: recoveries,
+/// evaluations and saves.
 class Goodput {
  public:
-  /// An attempt goes on after so many steps.
-  void begun(std::int64_t step, rt::TimePoint now);
-  /// One step more is done.
-  void done(rt::Duration took);
-  /// No attempt will begin before this step.
+  /// Notes that an attempt continues after `step` steps.
+  void begun(std::int64_t step, caf_shim::TimePoint now);
+  /// Notes that one more step is done.
+  void done(caf_shim::Duration took);
+  /// Notes that no attempt will start before this step.
   void settled(std::int64_t step);
-  /// Nobody wanted it to go on for so long.
-  void paused(rt::Duration time) { paused_ += began_ ? time : rt::Duration(); }
+  /// Excludes a pause that the user asked for.
+  void paused(caf_shim::Duration time) { paused_ += began_ ? time : caf_shim::Duration(); }
 
-  /// From 0 to 1.
-  double at(rt::TimePoint now) const;
+  /// Returns a number from 0 to 1.
+  double at(caf_shim::TimePoint now) const;
 
  private:
   void forget_oldest();
 
-  std::optional<rt::TimePoint> began_;
-  rt::Duration paused_{};
-  rt::Duration useful_{};
+  std::optional<caf_shim::TimePoint> began_;
+  caf_shim::Duration paused_{};
+  caf_shim::Duration useful_{};
   std::int64_t settled_ = 0;
-  std::deque<rt::Duration> since_;  // What each step has taken.
+  std::deque<caf_shim::Duration> since_;  // The duration of each step that may be repeated.
 };
 
 }  // namespace troupe::actors

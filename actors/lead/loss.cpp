@@ -8,7 +8,7 @@
 
 namespace troupe::actors {
 
-void Loss::notice(rt::TimePoint now, std::int64_t after, const std::string& why) {
+void Loss::notice(caf_shim::TimePoint now, std::int64_t after, const std::string& why) {
   if (!noticed_) {
     noticed_ = now;
     why_ = why;
@@ -17,7 +17,7 @@ void Loss::notice(rt::TimePoint now, std::int64_t after, const std::string& why)
   after_ = std::max(after_, after);
 }
 
-std::optional<Value> Loss::made_good(Value event, rt::TimePoint now, std::int64_t step) {
+std::optional<Value> Loss::made_good(Value event, caf_shim::TimePoint now, std::int64_t step) {
   if (!noticed_ || step <= after_) return {};
   const auto noticed = *std::exchange(noticed_, {});
   const auto together = assembled_.nodes + assembled_.prepare + assembled_.load;

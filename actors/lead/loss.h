@@ -5,29 +5,29 @@
 #include <string>
 
 #include "actors/assembled.h"
-#include "actors/rt.h"
+#include "actors/caf_shim.h"
 #include "core/value.h"
 
 namespace troupe::actors {
 
-/// What is being made good: from when a loss is noticed until all that was done before it is done
-/// again, and a step more. Losses that come meanwhile are part of it.
+/// A recovery: it lasts from the moment at which a loss is noticed until all lost steps are done
+/// again, and one more. Further losses in that time belong to it.
 class Loss {
  public:
-  /// After so many steps.
-  void notice(rt::TimePoint now, std::int64_t after, const std::string& why);
-  /// All of the attempt before were gone.
-  void over(rt::TimePoint now) { over_ = now; }
+  /// `after` is the number of steps that were done.
+  void notice(caf_shim::TimePoint now, std::int64_t after, const std::string& why);
+  /// Called when all players of the old attempt have ended.
+  void over(caf_shim::TimePoint now) { over_ = now; }
   void assembled(const Assembled& assembled) { assembled_ = assembled; }
 
-  /// Once it is made good, with so many steps done: what run.recovered says beside the run. Told
-  /// once.
-  std::optional<Value> made_good(Value event, rt::TimePoint now, std::int64_t step);
+  /// Once the recovery is complete, returns `event` with the fields of run.recovered, and then
+  /// nothing until the next loss.
+  std::optional<Value> made_good(Value event, caf_shim::TimePoint now, std::int64_t step);
 
  private:
-  std::optional<rt::TimePoint> noticed_;
+  std::optional<caf_shim::TimePoint> noticed_;
   std::int64_t after_ = 0;
-  rt::TimePoint over_;
+  caf_shim::TimePoint over_;
   Assembled assembled_;
   std::string why_;
 };

@@ -15,55 +15,55 @@
 
 namespace troupe::actors {
 
-/// How far a run is: the steps that are done, and of the attempt under way the rounds that are out
-/// and the steps that they are about.
+/// The progress of a run: the steps that are done, and the current attempt's rounds in flight with
+/// the reports about their steps.
 class Progress {
  public:
   void run_begins(std::int64_t step) { step_ = furthest_ = step; }
-  /// Another plan: nothing is out.
+  /// Switches to another plan; no round is in flight.
   void change(const RunSpec& spec);
-  /// An attempt begins: nothing is out, and nothing was heard.
+  /// Starts an attempt without rounds in flight.
   void attempt_begins(const RunSpec& spec);
-  /// It goes on after so many steps.
+  /// Continues after this many steps.
   void go_on_after(std::int64_t step) { step_ = given_out_ = step; }
 
-  /// Steps that are done; before an attempt goes on those of the one before.
+  /// Returns the steps done; before an attempt starts, those of the attempt before.
   std::int64_t step() const { return step_; }
-  /// Steps that are done or in rounds that are out.
+  /// Returns the steps that are done or in flight.
   std::int64_t given_out() const { return given_out_; }
-  /// The most steps that were done in any attempt. Steps that are done again do not count.
+  /// Returns the most steps done by any attempt; repeated steps do not count.
   std::int64_t furthest() const { return furthest_; }
-  /// What is out, in the order in which it is played.
+  /// Returns the rounds in flight, in the order of play.
   const std::deque<RoundUnderWay>& rounds() const { return rounds_; }
 
-  /// Of training or of evaluation.
+  /// Gives out a training or evaluation round.
   void give_out(Play play);
   void evaluated() { rounds_.clear(); }
 
-  /// Whether the device had this round to play, and tells of it for the first time.
+  /// Checks that the device had this round to play and reports it for the first time.
   Status expects(const RoundPlayed& played) const;
-  /// One that is expected.
+  /// Adds a report that expects() accepted.
   void add(const RoundPlayed& played);
-  /// Whether the step is neither done nor further than what was given out.
+  /// Returns whether the step is in flight.
   bool is_under_way(std::int64_t step) const { return step >= step_ && step < given_out_; }
-  /// What is heard of steps.
+  /// The reports about steps.
   StepLedger& ledger() { return *ledger_; }
   const StepLedger& ledger() const { return *ledger_; }
-  /// What the next step is not done without, for a person.
+  /// Returns what the next step waits for, as a text.
   std::string missing() const { return ledger_->missing(step_); }
 
-  /// A step that is done now, and the last one of a round with that round.
+  /// A step that is done, with its round if it is the round's last step.
   struct Done {
     StepLedger::Entry entry;
     std::optional<RoundUnderWay> round;
   };
-  /// The next one, in order, where it is; counts it.
+  /// Removes and counts the next step, in order, if it is done.
   std::optional<Done> take_done();
-  /// None is left to be taken: whether the next step is done but for its devices, which have yet to
-  /// say that they are through with the round.
+  /// If take_done() returns nothing: returns whether the next step waits only for its devices to
+  /// report the end of the round.
   bool waits_for_devices() const { return !rounds_.empty() && ledger_->complete(step_); }
 
-  /// By device, replica after replica: what has lain there at once at most.
+  /// Returns, by replica and device, the most parcels that were in the inbox at once.
   const std::vector<std::size_t>& most_parcels() const { return most_parcels_; }
 
  private:

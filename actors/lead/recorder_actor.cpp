@@ -4,9 +4,9 @@
 #include <deque>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/lead/step_event.h"
 #include "actors/messages.h"
-#include "actors/rt.h"
 #include "core/units.h"
 
 namespace troupe::actors {
@@ -16,7 +16,7 @@ class RecorderActor {
  public:
   static constexpr const char* name = "recorder";
 
-  RecorderActor(rt::Base* self, RunSpecPtr spec, caf::actor supervisor)
+  RecorderActor(caf_shim::Base* self, RunSpecPtr spec, caf::actor supervisor)
       : self_(self), spec_(std::move(spec)), supervisor_(std::move(supervisor)) {}
   ~RecorderActor() { tell_timeline(); }
 
@@ -32,7 +32,7 @@ class RecorderActor {
         [this](const RoundPlayed& played) { remember(played); },
         [this](const Recast& recast) {
           const auto before = std::exchange(spec_, recast.spec);
-          // What was played by others than those who are there now.
+          // Rounds of other devices do not fit the new plan.
           if (spec_->devices() != before->devices() || spec_->replicas() != before->replicas())
             played_.clear();
         },
@@ -40,7 +40,7 @@ class RecorderActor {
   }
 
  private:
-  /// What the ledger could not write it writes later, or no step is saved any more.
+  /// Reports a ledger that cannot be written. It retries later, and no step is saved before.
   void keep(const Status& entered) {
     if (!entered && entered.error().text != ledger_problem_) {
       ledger_problem_ = entered.error().text;
@@ -79,17 +79,17 @@ class RecorderActor {
     spec_->keep_timeline(timeline);
   }
 
-  rt::Base* self_;
+  caf_shim::Base* self_;
   RunSpecPtr spec_;
   caf::actor supervisor_;
   std::deque<RoundPlayed> played_;
-  std::string ledger_problem_;  // The last that was told.
+  std::string ledger_problem_;  // The last problem that was reported.
 };
 
 }  // namespace
 
 caf::actor spawn_recorder(caf::actor_system& system, RunSpecPtr spec, caf::actor supervisor) {
-  return rt::spawn<RecorderActor>(system, std::move(spec), std::move(supervisor));
+  return caf_shim::spawn<RecorderActor>(system, std::move(spec), std::move(supervisor));
 }
 
 }  // namespace troupe::actors

@@ -6,8 +6,8 @@
 
 namespace troupe::actors {
 
-/// Hands events to whoever shows and keeps them, in the order in which they come, keeps the ledger,
-/// and remembers what every device did in the newest rounds.
+/// Spawns the recorder: it passes events on in order, keeps the ledger, and remembers the actions
+/// of all devices in the newest rounds.
 caf::actor spawn_recorder(caf::actor_system& system, RunSpecPtr spec, caf::actor supervisor);
 
 }  // namespace troupe::actors

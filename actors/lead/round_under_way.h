@@ -10,15 +10,15 @@
 
 namespace troupe::actors {
 
-/// A round that was given out, and what its devices have told of it.
+/// A round in flight, and the reports of its devices.
 struct RoundUnderWay {
   Play play;
-  int played = 0;  // Devices that are through.
+  int played = 0;  // Devices that have finished.
   std::chrono::steady_clock::duration busy{};
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::time_point::max();
   std::chrono::steady_clock::time_point end{};
 
-  std::vector<bool> has_told;  // By device, replica after replica.
+  std::vector<bool> has_told;  // Indexed by replica, then device.
 
   explicit RoundUnderWay(Play given_out)
       : play(std::move(given_out)), has_told(static_cast<std::size_t>(devices())) {}

@@ -11,7 +11,7 @@ void Saves::count_from(std::int64_t step) {
   collected_ = none;
 }
 
-bool Saves::is_due(const RunSpec& spec, std::int64_t step, rt::TimePoint now) const {
+bool Saves::is_due(const RunSpec& spec, std::int64_t step, caf_shim::TimePoint now) const {
   if (step <= tried_) return false;
   if (step == spec.steps) return true;
   const auto every = spec.save_every_steps;
@@ -28,15 +28,15 @@ bool Saves::add(Snapshot part, std::size_t parts) {
   return parts_.size() == parts;
 }
 
-void Saves::write(const RunSpec& spec, std::int64_t step, MemoryPool& memory, rt::Base& to) {
+void Saves::write(const RunSpec& spec, std::int64_t step, MemoryPool& memory, caf_shim::Base& to) {
   auto content = checkpoint_content(spec, step, std::exchange(parts_, {}), memory);
   weights_ = content.weights;
   collected_ = tried_ = step;
   at_ = to.now();
   if (saved_ == step) return;
   ++writing_;
-  spec.checkpoints->save(std::move(content), [to = rt::weak(to), step](Status outcome) {
-    rt::post(to, Saved{step, std::move(outcome)});
+  spec.checkpoints->save(std::move(content), [to = caf_shim::weak(to), step](Status outcome) {
+    caf_shim::post(to, Saved{step, std::move(outcome)});
   });
 }
 

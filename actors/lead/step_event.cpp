@@ -10,7 +10,7 @@
 namespace troupe::actors {
 namespace {
 
-/// What every stage had of stale weights; empty where nobody measures.
+/// Returns the staleness of each stage, or an empty list if nobody measures it.
 Value::List lateness_of(const StepLedger::Entry& entry) {
   Value::List stages;
   for (std::size_t stage = 0; stage < entry.late.size(); ++stage) {
@@ -41,7 +41,7 @@ Value run_event(const RunSpec& spec, const std::string& type) {
 
 namespace {
 
-/// Of all devices; nothing where some are in other processes.
+/// Returns the memory of all devices, or nothing if some are in other processes.
 std::optional<std::int64_t> peak_memory(const RunSpec& spec) {
   std::size_t memory = 0;
   for (auto* executor : spec.executors) {

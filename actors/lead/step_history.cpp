@@ -11,12 +11,12 @@ constexpr int steps_in_pace = 8;
 
 }  // namespace
 
-void StepHistory::begun(std::int64_t step, rt::TimePoint now) {
+void StepHistory::begun(std::int64_t step, caf_shim::TimePoint now) {
   step_began_ = now;
   goodput_.begun(step, now);
 }
 
-rt::Duration StepHistory::done(const StepLedger::Entry& entry, rt::TimePoint now) {
+caf_shim::Duration StepHistory::done(const StepLedger::Entry& entry, caf_shim::TimePoint now) {
   const auto took = now - std::exchange(step_began_, now);
   goodput_.done(took);
   pace_ += (took - pace_) / steps_in_pace;
@@ -26,7 +26,7 @@ rt::Duration StepHistory::done(const StepLedger::Entry& entry, rt::TimePoint now
   return took;
 }
 
-void StepHistory::resumed(rt::TimePoint now) {
+void StepHistory::resumed(caf_shim::TimePoint now) {
   step_began_ = now;
   goodput_.paused(now - paused_at_);
 }

@@ -3,45 +3,45 @@
 #include <cstdint>
 #include <deque>
 
+#include "actors/caf_shim.h"
 #include "actors/lead/goodput.h"
 #include "actors/lead/step_ledger.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 
-/// How the steps of a run go, over all attempts: how long they take, how much of the run's time
-/// goes into them, and their losses.
+/// Statistics of a run's steps over all attempts: their duration, their share of the run's time,
+/// and their losses.
 class StepHistory {
  public:
   void run_begins(std::int64_t skipped_steps) { skipped_steps_ = skipped_steps; }
-  /// How fast it is, its steps will show.
+  /// Resets the pace, since the new attempt may be faster or slower.
   void attempt_begins() { pace_ = {}; }
-  /// It goes on after so many steps.
-  void begun(std::int64_t step, rt::TimePoint now);
-  /// What was done until now is no part of the next step.
-  void step_begins(rt::TimePoint now) { step_began_ = now; }
-  /// How long the step has taken. From now on it is the next one.
-  rt::Duration done(const StepLedger::Entry& entry, rt::TimePoint now);
-  /// No attempt will begin before this step.
+  /// Continues after `step` steps.
+  void begun(std::int64_t step, caf_shim::TimePoint now);
+  /// Starts the next step's time now, which excludes what was done before.
+  void step_begins(caf_shim::TimePoint now) { step_began_ = now; }
+  /// Returns the duration of a step that is done, and starts the next one.
+  caf_shim::Duration done(const StepLedger::Entry& entry, caf_shim::TimePoint now);
+  /// Notes that no attempt will start before this step.
   void settled(std::int64_t step) { goodput_.settled(step); }
 
-  void paused(rt::TimePoint now) { paused_at_ = now; }
-  void resumed(rt::TimePoint now);
+  void paused(caf_shim::TimePoint now) { paused_at_ = now; }
+  void resumed(caf_shim::TimePoint now);
 
-  /// Of a step, as the last ones of this attempt were; 0 where there was none.
-  rt::Duration pace() const { return pace_; }
-  double goodput(rt::TimePoint now) const { return goodput_.at(now); }
-  /// The mean of the last steps; 0 before the first one.
+  /// Returns the mean duration of this attempt's last steps, or 0 before the first one.
+  caf_shim::Duration pace() const { return pace_; }
+  double goodput(caf_shim::TimePoint now) const { return goodput_.at(now); }
+  /// Returns the mean loss of the last steps, or 0 before the first one.
   double recent_loss() const;
   std::int64_t skipped_steps() const { return skipped_steps_; }
 
  private:
-  rt::TimePoint step_began_;
-  rt::TimePoint paused_at_;
-  rt::Duration pace_{};
+  caf_shim::TimePoint step_began_;
+  caf_shim::TimePoint paused_at_;
+  caf_shim::Duration pace_{};
   Goodput goodput_;
   std::deque<double> recent_losses_;
-  std::int64_t skipped_steps_ = 0;  // Of those that are done.
+  std::int64_t skipped_steps_ = 0;  // Counts done steps only.
 };
 
 }  // namespace troupe::actors

@@ -13,14 +13,14 @@ double StepLedger::Entry::mean_loss() const {
 
 double StepLedger::Entry::gradient_norm(ClipScope clip) const {
   if (clip == ClipScope::all_stages) return *norms[0];
-  // All optimizers of a stage know the same one.
+  // All optimizers of a stage have the same norm.
   const std::size_t sections = norms.size() / static_cast<std::size_t>(stages);
   double squares = 0;
   for (std::size_t i = 0; i < norms.size(); i += sections) squares += *norms[i] * *norms[i];
   return std::sqrt(squares);
 }
 
-/// Gradients of a stage without penalties count with their plain norm.
+/// Stages without penalties count with their plain norm.
 std::optional<double> StepLedger::Entry::penalised_norm(ClipScope clip) const {
   const auto is_known = [](const auto& norm) { return norm.has_value(); };
   if (clip == ClipScope::all_stages || std::ranges::none_of(penalised_norms, is_known)) return {};

@@ -11,30 +11,30 @@
 
 namespace troupe::actors {
 
-/// What has been heard of the steps that are under way.
+/// The reports about steps that are in flight.
 class StepLedger {
  public:
-  /// The optimizers of a stage follow one another.
+  /// Optimizers are numbered by stage, so those of a stage are adjacent.
   StepLedger(int stages, int optimizers, int micro_batches)
       : stages_(stages), optimizers_(optimizers), micro_batches_(micro_batches) {}
 
   struct Entry {
-    std::vector<std::optional<double>> losses;                  // By micro-batch.
-    std::vector<Digest> samples;                                // Likewise: that were read,
-    std::vector<Digest> contents;                               // and the bytes that they had.
-    std::vector<std::optional<double>> norms;                   // By optimizer: its step is done.
-    std::vector<std::optional<double>> penalised_norms;         // Likewise, after penalties.
-    std::vector<std::optional<models::StalenessMetrics>> late;  // By stage, where it was told.
-    std::optional<Divergence> divergence;                       // The first that came.
-    std::optional<StepDone> done;                               // Likewise: all decide alike.
+    std::vector<std::optional<double>> losses;           // Indexed by micro-batch.
+    std::vector<Digest> samples;                         // Samples read, by micro-batch,
+    std::vector<Digest> contents;                        // and their bytes.
+    std::vector<std::optional<double>> norms;            // Indexed by optimizer; set when done.
+    std::vector<std::optional<double>> penalised_norms;  // Norms after penalties.
+    std::vector<std::optional<models::StalenessMetrics>> late;  // Indexed by stage; if reported.
+    std::optional<Divergence> divergence;                       // The first one reported.
+    std::optional<StepDone> done;  // The first one: all optimizers agree.
     int losses_known = 0, steps_done = 0;
     int stages = 1;
 
-    /// In the order of the micro-batches.
+    /// Sums in the order of the micro-batches.
     double mean_loss() const;
-    /// By which all stages clipped, or what their own norms add up to.
+    /// Returns the norm that all stages clipped by, or else the norm over the stages' own norms.
     double gradient_norm(ClipScope clip) const;
-    /// The norm of all gradients after penalties; empty if no stage penalised any.
+    /// Returns the norm of all gradients after penalties; empty if no stage has penalties.
     std::optional<double> penalised_norm(ClipScope clip) const;
   };
 
@@ -43,13 +43,13 @@ class StepLedger {
   Entry& add(const StepDone& done);
   Entry& add(const LateGradients& late);
 
-  /// Whether it was told already.
+  /// Returns whether this was reported already.
   bool has(const MicroBatchLoss& loss) const;
   bool has(const StepDone& done) const;
 
   bool has_all_losses(const Entry& entry) const { return entry.losses_known == micro_batches_; }
   bool complete(std::int64_t step) const;
-  /// What a step is not complete without, for a person.
+  /// Returns what a step waits for, as a text.
   std::string missing(std::int64_t step) const;
   Entry take(std::int64_t step) { return std::move(entries_.extract(step).mapped()); }
 

@@ -6,20 +6,19 @@
 #include <vector>
 
 #include "actors/assembled.h"
-#include "actors/cause.h"
+#include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
 #include "actors/decide/crashes.h"
+#include "actors/end_cause.h"
 #include "actors/ending.h"
-#include "actors/lead/chronicle.h"
-#include "actors/lead/course.h"
-#include "actors/lead/interludes.h"
+#include "actors/lead/boundary_changes.h"
 #include "actors/lead/loss.h"
+#include "actors/lead/run_reporter.h"
 #include "actors/lead/saves.h"
-#include "actors/nodes/envoy.h"
-#include "actors/play/cast.h"
+#include "actors/lead/step_driver.h"
+#include "actors/play/player_table.h"
 #include "actors/play/players.h"
 #include "actors/recovery.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 namespace {
@@ -28,34 +27,36 @@ class Supervisor {
  public:
   static constexpr const char* name = "supervisor";
 
-  Supervisor(rt::Base* self, RunSpecPtr spec, StartPoint start, std::shared_ptr<Ending> ending)
+  Supervisor(caf_shim::Base* self, RunSpecPtr spec, StartPoint start,
+             std::shared_ptr<Ending> ending)
       : self_(self),
         spec_(std::move(spec)),
         start_(std::move(start)),
         ending_(std::move(ending)),
-        chronicle_(self, spec_),
+        run_reporter_(self, spec_),
         players_(self),
-        course_({self, chronicle_, players_, saves_, loss_}, spec_) {
+        step_driver_({self, run_reporter_, players_, saves_, loss_}, spec_) {
     self_->on_down([this](const caf::actor_addr& who, const caf::error& why) { down(who, why); });
   }
 
   caf::behavior make_behavior() {
     saves_.run_begins(self_->now());
-    course_.run_begins(*start_);
-    chronicle_.open();
+    step_driver_.run_begins(*start_);
+    run_reporter_.open();
     self_->tell_self_after(spec_->stall_patience, Look{});
     now_saved(start_->step);
     begin();
     return {
         [this](const MicroBatchLoss& loss) {
-          if (is_now(loss) && is_expected(loss) && is_good(course_.heard(loss))) advance();
+          if (is_now(loss) && is_expected(loss) && is_good(step_driver_.heard(loss))) advance();
         },
         [this](const Divergence& divergence) {
-          if (is_now(divergence) && is_expected(divergence)) is_good(course_.heard(divergence));
+          if (is_now(divergence) && is_expected(divergence))
+            is_good(step_driver_.heard(divergence));
         },
         [this](const StepDone& done) { heard(done); },
         [this](const LateGradients& late) {
-          if (is_now(late) && is_expected(late)) course_.heard(late);
+          if (is_now(late) && is_expected(late)) step_driver_.heard(late);
         },
         [this](const RoundPlayed& played) { heard(played); },
         [this](const Kept& kept) { heard(kept); },
@@ -68,7 +69,7 @@ class Supervisor {
           if (is_now(assembled)) begun(assembled);
         },
         [this](const Remark& remark) {
-          if (is_now(remark)) chronicle_.warn(remark.text);
+          if (is_now(remark)) run_reporter_.warn(remark.text);
         },
         [this](const ProcessEnded& ended) { process_ended(ended); },
         [this](const GivenUp& given_up) {
@@ -80,23 +81,21 @@ class Supervisor {
         [this](StopNow) { stop_now(); },
         [this](Pause) { pause(); },
         [this](Resume) { resume(); },
-        [this](Interlude& interlude) { add(std::move(interlude)); },
+        [this](BoundaryChange& boundary_change) { add(std::move(boundary_change)); },
     };
   }
 
  private:
   enum class Phase : std::uint8_t {
-    playing,   // An attempt is under way.
-    clearing,  // The cast is asked to go; what comes next is in `next_`.
+    playing,   // An attempt plays.
+    clearing,  // The players are told to end; `next_` says what comes then.
     ended,
   };
   enum class Next : std::uint8_t { try_again, begin_anew, finish };
 
-  std::int64_t step() const { return course_.step(); }
+  std::int64_t step() const { return step_driver_.step(); }
 
-  // An attempt.
-
-  /// What an attempt tells may come once it is over, and is for nobody then.
+  /// Returns whether a report is of the current attempt. Reports of an earlier one may arrive late.
   template <class Report>
   bool is_now(const Report& report) const {
     return report.attempt == attempt_ && phase_ == Phase::playing;
@@ -105,16 +104,16 @@ class Supervisor {
   template <class Report>
   void heard(Report report) {
     if (!is_now(report) || !is_expected(report)) return;
-    course_.heard(std::move(report));
+    step_driver_.heard(std::move(report));
     advance();
   }
-  /// A player of another process may say anything at any time; one of ours has a defect.
+  /// Checks a report. A wrong one of a remote player is refused; otherwise the run fails.
   template <class Report>
   bool is_expected(const Report& report) {
-    const auto expected = course_.expects(report);
+    const auto expected = step_driver_.expects(report);
     if (expected) return true;
     const std::string why = std::string(Report::type) + ": " + expected.error().text;
-    spec_->casting ? spec_->casting->refuse(speaker_of(report), why) : fail_run(why);
+    spec_->player_host ? spec_->player_host->refuse(speaker_of(report), why) : fail_run(why);
     return false;
   }
   PlayerId speaker_of(const MicroBatchLoss& loss) const { return device(loss); }
@@ -131,40 +130,40 @@ class Supervisor {
   PlayerId device(const Of& of) const {
     return {PlayerId::Kind::stage, of.replica * spec_->evaluation->devices() + of.device};
   }
-  /// Else the run has failed.
+  /// Fails the run on an error.
   bool is_good(const Status& heard) {
     if (!heard) fail_run(heard.error().text);
     return bool(heard);
   }
 
-  /// Brings players together; rounds are given out once they are.
+  /// Starts an attempt. Rounds are given out once its players are assembled.
   void begin() {
-    course_.attempt_begins();
+    step_driver_.attempt_begins();
     phase_ = Phase::playing;
     patience_ = {};
     if (next_ == Next::try_again) loss_.over(self_->now());
-    const Backstage backstage{spec_, caf::actor_cast<caf::actor>(self_), ending_};
+    const AttemptContext attempt_context{spec_, caf::actor_cast<caf::actor>(self_), ending_};
     auto& system = self_->home_system();
     ++attempt_;
     Assembled here{.attempt = attempt_};
-    if (spec_->casting) {
+    if (spec_->player_host) {
       const auto saved = start_ ? start_->step : saves_.newest();
-      players_.begin(spec_->casting->begin(system, backstage, attempt_,
-                                           {saved, step(), loading(spec_, start_)}));
+      players_.begin(spec_->player_host->begin(system, attempt_context, attempt_,
+                                               {saved, step(), loading(spec_, start_)}));
     } else {
       sign("it reads the newest checkpoint");
       const auto start = loading(spec_, start_)();
       if (!start) return finish(failed(last_failure_ + " (and " + start.error().text + ")"));
-      players_.begin(spawn_company(system, backstage, attempt_, *start));
+      players_.begin(spawn_team(system, attempt_context, attempt_, *start));
       here.step = start->step;
     }
-    if (!spec_->casting) return begun(here);
+    if (!spec_->player_host) return begun(here);
     if (drain_asked_) drain();
   }
 
   void begun(const Assembled& assembled) {
     if (next_ == Next::try_again) loss_.assembled(assembled);
-    course_.begun(assembled);
+    step_driver_.begun(assembled);
     if (!assembled.from_memory) now_saved(step());
     advance();
   }
@@ -174,30 +173,30 @@ class Supervisor {
     ending_->saved(step);
   }
 
-  Course::Wishes wishes() const {
-    return {.end = drain_asked_, .pause = paused_, .interlude = interludes_.wait()};
+  StepDriver::Wishes wishes() const {
+    return {.end = drain_asked_, .pause = paused_, .boundary_change = boundary_changes_.wait()};
   }
 
-  /// Goes on as far as what has come allows.
+  /// Continues as far as the reports allow.
   void advance() {
     if (phase_ != Phase::playing) return;
-    switch (course_.advance(wishes())) {
-      case Course::Moment::none:
+    switch (step_driver_.advance(wishes())) {
+      case StepDriver::Moment::none:
         return;
-      case Course::Moment::interlude:
-        return hold_interludes();
-      case Course::Moment::end:
+      case StepDriver::Moment::boundary_change:
+        return hold_boundary_changes();
+      case StepDriver::Moment::end:
         return conclude();
     }
   }
 
   void saved_or_not(const Saved& saved) {
     if (saves_.heard(saved)) {
-      course_.saved();
+      step_driver_.saved();
       ending_->saved(saves_.newest());
-      start_.reset();  // From now on there is a newer one.
+      start_.reset();  // A newer checkpoint exists now.
     } else {
-      chronicle_.warn(saves_.not_saved(saved.step));
+      run_reporter_.warn(saves_.not_saved(saved.step));
     }
     if (phase_ == Phase::clearing && players_.have_gone()) return cleared();
     advance();
@@ -215,23 +214,23 @@ class Supervisor {
     finish(std::move(outcome));
   }
 
-  // Interludes: nothing is in flight, and all that was done is saved.
+  // Boundary changes, which happen when nothing is in flight and all steps are saved.
 
-  void add(Interlude interlude) {
+  void add(BoundaryChange boundary_change) {
     if (phase_ == Phase::ended || (phase_ == Phase::clearing && next_ == Next::finish))
-      return interlude.done(Error{"the run is ending"});
-    interludes_.add(std::move(interlude));
+      return boundary_change.done(Error{"the run is ending"});
+    boundary_changes_.add(std::move(boundary_change));
     advance();
   }
 
-  void hold_interludes() {
+  void hold_boundary_changes() {
     sign("it changes the run after step " + std::to_string(step()));
     const auto saved =
         saves_.is_saved(step()) ? Status(Done{}) : Status(Error{saves_.not_saved(step())});
-    const bool is_another = interludes_.hold(step(), saved, [this](RunSpecPtr spec) {
+    const bool is_another = boundary_changes_.hold(step(), saved, [this](RunSpecPtr spec) {
       spec_ = std::move(spec);
-      course_.change(spec_);
-      chronicle_.change(spec_);
+      step_driver_.change(spec_);
+      run_reporter_.change(spec_);
     });
     is_another ? clear(Next::begin_anew) : advance();
   }
@@ -239,30 +238,30 @@ class Supervisor {
   // Failures.
 
   void down(const caf::actor_addr& who, const caf::error& why) {
-    if (chronicle_.forget_recorder(who)) return recorder_down(why);
+    if (run_reporter_.forget_recorder(who)) return recorder_down(why);
     const Player* player = players_.ended(who);
     if (!player) return;
     if (phase_ != Phase::clearing)
       return fail_attempt(player->standing.who, reason_of(why),
-                          is_lost(why) ? Cause::lost : Cause::failed);
+                          caf_shim::is_lost(why) ? EndCause::lost : EndCause::failed);
     if (have_all_gone()) cleared();
   }
 
-  /// With the place, where an actor had no chance to tell it.
+  /// Adds the place if the actor could not report it.
   std::string reason_of(const caf::error& why) const {
-    const auto text = rt::to_text(why);
-    return rt::is_told(why) ? text : text + " after step " + std::to_string(step());
+    const auto text = caf_shim::to_text(why);
+    return caf_shim::is_told(why) ? text : text + " after step " + std::to_string(step());
   }
 
-  /// An actor has failed: all others of its attempt go, and the run goes on from the newest
-  /// checkpoint, unless there is no hope.
-  void fail_attempt(const std::string& who, const std::string& why, Cause cause) {
+  /// Handles the failure of a player: all others of the attempt end, and the run continues from the
+  /// newest state, unless that is hopeless.
+  void fail_attempt(const std::string& who, const std::string& why, EndCause cause) {
     const std::string text = who + ": " + why;
     fell_at_ = place();
     last_failure_ = text;
-    // The reconciler counts losses, and ends the run if no attempt comes further any more.
-    if (cause == Cause::lost) {
-      chronicle_.warn(text + "; " + going_on());
+    // The reconciler counts losses. It ends the run if no attempt gets further.
+    if (cause == EndCause::lost) {
+      run_reporter_.warn(text + "; " + going_on());
     } else {
       failures_.push_back({self_->now().time_since_epoch(), text, set_aside(who, why)});
       const auto verdict = judge(failures_, {spec_->strikes, spec_->strike_window});
@@ -270,23 +269,23 @@ class Supervisor {
         const bool repeated = failures_.size() > 1;
         return fail_run(repeated ? text + " (given up: " + verdict.reason + ")" : text);
       }
-      chronicle_.warn(text + "; " + going_on() + ": " + verdict.reason);
+      run_reporter_.warn(text + "; " + going_on() + ": " + verdict.reason);
     }
-    course_.lost();
+    step_driver_.lost();
     loss_.notice(self_->now(), step(), text);
     clear(Next::try_again);
   }
-  /// Where an attempt is. `is_new`: at a step that no attempt has done.
+  /// The position of an attempt. `is_new`: no attempt has done this step.
   struct Place {
     std::int64_t step = 0;
     bool is_new = false;
   };
   Place place() const {
-    return {step(), course_.is_assembled() && step() == course_.progress().furthest()};
+    return {step(), step_driver_.is_assembled() && step() == step_driver_.progress().furthest()};
   }
 
-  /// The channels of the process may have told its end before, so that the next attempt is under
-  /// way already.
+  /// Judges the end of a node's process. The next attempt may have begun already, since channels
+  /// may report the loss earlier.
   void process_ended(const ProcessEnded& ended) {
     const bool is_ending = phase_ == Phase::clearing && next_ == Next::finish;
     if (phase_ == Phase::ended || is_ending) return;
@@ -298,21 +297,21 @@ class Supervisor {
         {spec_->strikes, spec_->strike_window});
     using What = Crashes::What;
     if (verdict.what == What::go_on) return;
-    if (verdict.what == What::without_node && spec_->casting &&
-        spec_->casting->strike_node(ended.node, verdict.reason))
-      return chronicle_.warn("without node " + ended.node + " for a while: " + verdict.reason);
+    if (verdict.what == What::without_node && spec_->player_host &&
+        spec_->player_host->strike_node(ended.node, verdict.reason))
+      return run_reporter_.warn("without node " + ended.node + " for a while: " + verdict.reason);
     if (verdict.is_fault)
       finish(failed(verdict.reason + " (given up: the same came twice at the same place)"));
   }
 
-  /// The node that the run does without from now on; empty where it is none.
+  /// Returns the node that the run avoids from now on, or an empty text.
   std::string set_aside(const std::string& who, const std::string& why) const {
-    if (!spec_->casting) return {};
+    if (!spec_->player_host) return {};
     const auto player = players_.find(who);
-    return player ? spec_->casting->set_aside(*player, why).value_or("") : std::string();
+    return player ? spec_->player_host->set_aside(*player, why).value_or("") : std::string();
   }
   std::string going_on() const {
-    const bool is_kept = spec_->casting && spec_->copies > 1;
+    const bool is_kept = spec_->player_host && spec_->copies > 1;
     return is_kept ? "going on from the newest state that is left"
                    : "going on from the newest checkpoint";
   }
@@ -331,8 +330,8 @@ class Supervisor {
 
   void finish(Outcome outcome) {
     outcome_ = std::move(outcome);
-    outcome_.skipped_steps = course_.history().skipped_steps();
-    outcome_.recent_loss = course_.history().recent_loss();
+    outcome_.skipped_steps = step_driver_.history().skipped_steps();
+    outcome_.recent_loss = step_driver_.history().recent_loss();
     clear(Next::finish);
   }
 
@@ -348,13 +347,13 @@ class Supervisor {
 
   void cleared() {
     players_.forget();
-    if (next_ == Next::finish) return chronicle_.is_open() ? chronicle_.close() : end();
+    if (next_ == Next::finish) return run_reporter_.is_open() ? run_reporter_.close() : end();
     if (next_ == Next::begin_anew) last_failure_ = "the run was to begin anew";
     begin();
-    interludes_.play_from(step());
+    boundary_changes_.play_from(step());
   }
 
-  /// Without its events a run cannot be told from one that stands still; so it ends.
+  /// Ends the run: without events it cannot be told from one that stands still.
   void recorder_down(const caf::error& why) {
     if (phase_ == Phase::clearing && next_ == Next::finish) {
       if (have_all_gone()) end();
@@ -365,18 +364,18 @@ class Supervisor {
 
   void end() {
     phase_ = Phase::ended;
-    interludes_.run_has_ended();
-    if (spec_->casting) spec_->casting->over(outcome_.how);
-    outcome_.most_parcels = course_.progress().most_parcels();
+    boundary_changes_.run_has_ended();
+    if (spec_->player_host) spec_->player_host->over(outcome_.how);
+    outcome_.most_parcels = step_driver_.progress().most_parcels();
     ending_->tell(std::move(outcome_));
     self_->quit();
   }
 
-  // Waits, those of others and its own.
+  // The functions below watch the waits of players and the supervisor's own.
 
   void watch(const Pulse& pulse) {
     const Standing* standing = players_.heard(pulse);
-    if (standing && pulse.patiences > 0) chronicle_.tell_stalled(*standing);
+    if (standing && pulse.patiences > 0) run_reporter_.tell_stalled(*standing);
   }
 
   void look() {
@@ -384,7 +383,7 @@ class Supervisor {
     Standing own{.who = name, .wait = waits_for()};
     own.patiences = patience_.look(own.wait);
     sign(own.wait ? own.wait.what : "it waits for nobody");
-    if (own.patiences > 0) chronicle_.tell_stalled(own);
+    if (own.patiences > 0) run_reporter_.tell_stalled(own);
     if (phase_ == Phase::clearing) {
       if (own.patiences >= spec_->stalls.of(own.wait)) end_anyway(own.wait.what);
       return;
@@ -392,13 +391,13 @@ class Supervisor {
     auto all = players_.look();
     all.push_back(std::move(own));
     if (const auto found = find_standstill(all, spec_->stalls))
-      fail_attempt(found->who, found->what, Cause::failed);
+      fail_attempt(found->who, found->what, EndCause::failed);
   }
 
   Wait waits_for() const {
     switch (phase_) {
       case Phase::playing:
-        return course_.waits_for(wishes());
+        return step_driver_.waits_for(wishes());
       case Phase::clearing:
         if (const Player* player = players_.some_left())
           return waits("it waits for " + player->standing.who + " to end");
@@ -410,7 +409,7 @@ class Supervisor {
     return {};
   }
 
-  /// Without those who do not go.
+  /// Ends the run although some players do not end.
   void end_anyway(const std::string& what) {
     if (next_ == Next::try_again) outcome_ = failed(last_failure_);
     if (next_ == Next::begin_anew) outcome_ = failed("the run was to begin anew");
@@ -420,10 +419,10 @@ class Supervisor {
   }
 
   void heard_recorded() {
-    const bool had_room = chronicle_.has_room();
-    chronicle_.confirmed();
-    course_.recorded();
-    if (chronicle_.is_confirmed() || !had_room) advance();
+    const bool had_room = run_reporter_.has_room();
+    run_reporter_.confirmed();
+    step_driver_.recorded();
+    if (run_reporter_.is_confirmed() || !had_room) advance();
   }
 
   // Orders.
@@ -431,8 +430,8 @@ class Supervisor {
   void drain() {
     drain_asked_ = true;
     paused_ = false;
-    // Nobody who could finish anything is there, or has begun to: the newest checkpoint is all.
-    if (phase_ == Phase::playing && !course_.is_assembled()) return stop({});
+    // No player can finish anything yet, so the newest checkpoint is the result.
+    if (phase_ == Phase::playing && !step_driver_.is_assembled()) return stop({});
     advance();
   }
   void stop_now() {
@@ -449,14 +448,14 @@ class Supervisor {
   void pause() {
     if (paused_) return;
     paused_ = true;
-    course_.paused();
-    chronicle_.tell_state("paused");
+    step_driver_.paused();
+    run_reporter_.tell_state("paused");
   }
   void resume() {
     if (!paused_) return;
     paused_ = false;
-    chronicle_.tell_state("running");
-    course_.resumed();
+    run_reporter_.tell_state("running");
+    step_driver_.resumed();
     advance();
   }
 
@@ -466,26 +465,26 @@ class Supervisor {
     if (spec_->alive) spec_->alive(doing);
   }
 
-  rt::Base* self_;
+  caf_shim::Base* self_;
   RunSpecPtr spec_;
-  std::optional<StartPoint> start_;  // Until there is a newer one.
+  std::optional<StartPoint> start_;  // Used until there is a newer checkpoint.
   std::shared_ptr<Ending> ending_;
-  Chronicle chronicle_;
+  RunReporter run_reporter_;
 
-  Players players_;
+  PlayerTable players_;
   Saves saves_;
   Loss loss_;
-  Course course_;
+  StepDriver step_driver_;
   int attempt_ = 0;
   Phase phase_ = Phase::playing;
-  Next next_ = Next::finish;  // Once all are gone; then why an attempt began.
+  Next next_ = Next::finish;  // The step after clearing; then the reason of the attempt.
   std::vector<Failure> failures_;
   std::string last_failure_;
-  Place fell_at_;  // When the last attempt ended.
+  Place fell_at_;  // The position when the last attempt ended.
   Crashes crashes_;
   Outcome outcome_;
   Patience patience_;
-  Interludes interludes_;
+  BoundaryChanges boundary_changes_;
   bool drain_asked_ = false;
   bool paused_ = false;
 };
@@ -495,7 +494,7 @@ class Supervisor {
 caf::actor spawn_supervisor(caf::actor_system& system, RunSpecPtr spec, StartPoint start,
                             std::function<void(Outcome)> ended) {
   const auto ending = std::make_shared<Ending>(std::move(ended));
-  auto supervisor = rt::spawn<Supervisor>(system, std::move(spec), std::move(start), ending);
+  auto supervisor = caf_shim::spawn<Supervisor>(system, std::move(spec), std::move(start), ending);
   supervisor->attach_functor([ending](const caf::error& why) { ending->supervisor_died(why); });
   return supervisor;
 }

@@ -8,13 +8,13 @@
 
 namespace troupe::actors {
 
-/// Leads a run from a start point to its end: gives out rounds, decides steps, evaluates and saves
-/// where the configuration says, and makes a new cast from the newest checkpoint when an actor
-/// fails. `ended` is called once, when all other actors of the run are gone, or did not go when
-/// they were told to. Where the supervisor itself dies, the others end by themselves, and the last
-/// one calls `ended`: the run has failed, and can be resumed as after a crash.
+/// Spawns the supervisor, which leads a run from a start point to its end: it gives out rounds,
+/// decides steps, evaluates and saves as configured, and replaces all players when one fails. It
+/// calls `ended` once, when all other actors of the run have ended or did not end in time. If the
+/// supervisor dies, the other actors end, and the last one calls `ended`: the run has failed and
+/// can be resumed.
 ///
-/// Whoever spawns it keeps the handle until then. It takes Drain, StopNow, Pause and Resume.
+/// The caller keeps the handle until then. The supervisor takes Drain, StopNow, Pause and Resume.
 caf::actor spawn_supervisor(caf::actor_system& system, RunSpecPtr spec, StartPoint start,
                             std::function<void(Outcome)> ended);
 

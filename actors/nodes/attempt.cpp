@@ -4,9 +4,9 @@
 #include <random>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
-#include "actors/nodes/site.h"
-#include "actors/rt.h"
+#include "actors/nodes/node_attempt.h"
 #include "core/threads/thread_name.h"
 
 namespace troupe::actors {
@@ -20,7 +20,7 @@ std::int64_t random_token() {
   return (high << 32) | static_cast<std::int64_t>(random());
 }
 
-// A process keeps two of each optimizer; one of an earlier plan may have kept others.
+// A process keeps two states of each optimizer; under an earlier plan it may have kept others.
 constexpr std::size_t most_steps_kept = 256;
 
 }  // namespace
@@ -35,11 +35,11 @@ Result<NewestState> newest_state(std::optional<Found> in_memory, std::int64_t sa
   return NewestState{{}, std::move(*loaded)};
 }
 
-Attempt::Attempt(Surroundings around, const Backstage& backstage, int number, Origin origin)
+Attempt::Attempt(Context around, const AttemptContext& attempt_context, int number, Origin origin)
     : around_(std::move(around)),
-      spec_(backstage.spec),
+      spec_(attempt_context.spec),
       bounds_(RunBounds::of(*spec_)),
-      supervisor_(caf::actor_cast<caf::weak_actor_ptr>(backstage.supervisor)),
+      supervisor_(caf::actor_cast<caf::weak_actor_ptr>(attempt_context.supervisor)),
       number_(number),
       origin_(std::move(origin)) {}
 
@@ -53,7 +53,7 @@ Attempt::~Attempt() {
   mesh_.reset();
 }
 
-// One after the other.
+// The functions below are called in sequence.
 
 Status Attempt::prepare(const Lineup& lineup, const Value& config) {
   const auto& placement = lineup.placement;
@@ -82,15 +82,16 @@ Status Attempt::prepare(const Lineup& lineup, const Value& config) {
        .carriers = around_.carriers,
        .linked = {},
        .protection = shared,
-       .on_dispatch =
-           [this](int from, PlayerId to, Dispatch dispatch) {
-             if (auto taken = take_from(from, to, std::move(dispatch)); !taken)
+       .on_wire_message =
+           [this](int from, PlayerId to, WireMessage wire_message) {
+             if (auto taken = take_from(from, to, std::move(wire_message)); !taken)
                refuse(from, taken.error().text);
            },
        .on_lost =
            [this](int process, const std::string& why) {
              doubt(process);
-             end_process(process, {"the channel to " + name_of(process) + ": " + why, Cause::lost});
+             end_process(process,
+                         {"the channel to " + name_of(process) + ": " + why, EndCause::lost});
            }});
   if (!mesh) return mesh.error();
   mesh_ = std::move(*mesh);
@@ -107,7 +108,7 @@ Status Attempt::prepare(const Lineup& lineup, const Value& config) {
   return Done{};
 }
 
-/// Without keys of the head's own nobody has any.
+/// Returns the keys. If the head has no keys of its own, nobody has.
 MeshProtection Attempt::protection(const Lineup& lineup) const {
   MeshProtection protection{around_.plain, around_.keys, {}};
   if (!around_.keys) return protection;
@@ -130,7 +131,7 @@ Status Attempt::find_state() {
     newest = find_newest(kept_, placement_.optimizers, origin_.committed);
   }
   auto state = newest_state(std::move(newest), origin_.saved, origin_.load);
-  origin_.load = nullptr;  // It holds what is not needed any more.
+  origin_.load = nullptr;  // Frees what it holds.
   if (!state) return state.error();
   step_ = state->step();
   in_memory_ = std::move(state->in_memory);
@@ -171,10 +172,10 @@ Status Attempt::start() {
   for (int i = 0; is_loaded && i < static_cast<int>(optimizers); ++i) {
     const PlayerId optimizer{PlayerId::Kind::optimizer, i};
     auto part = part_of(loaded_, *spec_, i);
-    const auto dispatch = to_dispatch(Snapshot{0, i, part.step, std::move(part.weights),
-                                               std::move(part.moments), part.loss_scale},
-                                      around_.memory);
-    if (auto sent = mesh_->send(placement_.process_of(optimizer), optimizer, dispatch); !sent)
+    const auto wire_message = to_wire_message(Snapshot{0, i, part.step, std::move(part.weights),
+                                                       std::move(part.moments), part.loss_scale},
+                                              around_.memory);
+    if (auto sent = mesh_->send(placement_.process_of(optimizer), optimizer, wire_message); !sent)
       return sent;
   }
   loaded_ = {};
@@ -209,8 +210,9 @@ void Attempt::begin(std::chrono::nanoseconds nodes, std::chrono::nanoseconds pre
                     std::chrono::nanoseconds load) {
   int copies = 0;
   for (const auto& keepers : keepers_) copies += static_cast<int>(keepers.size());
-  rt::post(supervisor_, Assembled{number_, step_, in_memory_.has_value(),
-                                  static_cast<int>(used_.size()), copies, nodes, prepare, load});
+  caf_shim::post(supervisor_,
+                 Assembled{number_, step_, in_memory_.has_value(), static_cast<int>(used_.size()),
+                           copies, nodes, prepare, load});
 }
 
 void Attempt::aside(std::function<void()> what) {
@@ -221,29 +223,31 @@ void Attempt::aside(std::function<void()> what) {
   });
 }
 
-// Beside that.
-
 void Attempt::wait(const std::string& for_what) {
   const auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
   if (!supervisor) return;
-  for (const auto& [player, envoy] : envoys_)
-    rt::post(supervisor, Pulse{number_, player, waits("it waits for " + for_what), 0});
+  for (const auto& [player, proxy] : proxies_)
+    caf_shim::post(supervisor, Pulse{number_, player, waits("it waits for " + for_what), 0});
 }
 
-void Attempt::remark(const std::string& text) { rt::post(supervisor_, Remark{number_, text}); }
-void Attempt::give_up(const std::string& why) { rt::post(supervisor_, GivenUp{number_, why}); }
+void Attempt::remark(const std::string& text) {
+  caf_shim::post(supervisor_, Remark{number_, text});
+}
+void Attempt::give_up(const std::string& why) {
+  caf_shim::post(supervisor_, GivenUp{number_, why});
+}
 
-Status Attempt::carry(PlayerId to, Dispatch dispatch) {
+Status Attempt::carry(PlayerId to, WireMessage wire_message) {
   const std::lock_guard lock(mutex_);
   const auto process = static_cast<std::size_t>(placement_.process_of(to));
-  return say(used_[process], as_message(to, std::move(dispatch)));
+  return say(used_[process], as_message(to, std::move(wire_message)));
 }
 
 void Attempt::heard(std::uint64_t node, transport::Message message) {
   if (message.epoch != static_cast<std::uint64_t>(number_)) return;  // It is late.
   if (auto taken = take(node, std::move(message)); !taken) {
     const std::string why = taken.error().text;
-    end_all_of(node, why, Cause::failed);
+    end_all_of(node, why, EndCause::failed);
     around_.nodes.strike(node, why);
   }
 }
@@ -277,14 +281,14 @@ Status Attempt::take(std::uint64_t node, transport::Message message) {
     end(*failed);
     return Done{};
   }
-  auto addressed = as_dispatch(std::move(message));
+  auto addressed = as_wire_message(std::move(message));
   if (!addressed) return addressed.error();
-  return take_from(process, addressed->to, std::move(addressed->dispatch));
+  return take_from(process, addressed->to, std::move(addressed->wire_message));
 }
 
 namespace {
 
-/// Whether a node reads its samples from the same bytes as the head, as far as digests tell.
+/// Checks that a node reads the same sample bytes as the head, as far as digests tell.
 Status same_data(const RunSpec& spec, const std::vector<DataHere>& there) {
   if (there.size() != spec.data.size())
     return Error{"it reads samples from " + std::to_string(there.size()) +
@@ -303,17 +307,17 @@ Status same_data(const RunSpec& spec, const std::vector<DataHere>& there) {
 
 }  // namespace
 
-/// The placement is fixed by the time that anybody has a part.
-Status Attempt::take_from(int process, PlayerId to, Dispatch dispatch) const {
+/// Needs no lock: the placement is fixed before any process takes part.
+Status Attempt::take_from(int process, PlayerId to, WireMessage wire_message) const {
   auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
   if (!supervisor) return Done{};
-  return deliver(std::move(dispatch), {process, to, placement_, bounds_}, *spec_, supervisor);
+  return deliver(std::move(wire_message), {process, to, placement_, bounds_}, *spec_, supervisor);
 }
 
-/// From a channel.
+/// Refuses a message that came by a channel.
 void Attempt::refuse(int process, const std::string& why) {
   const std::string text = name_of(process) + ": " + why;
-  end_process(process, {text, Cause::failed});
+  end_process(process, {text, EndCause::failed});
   std::optional<std::uint64_t> node;
   {
     const std::lock_guard lock(mutex_);
@@ -327,7 +331,7 @@ Status Attempt::prepared(int process, std::uint64_t node, const transport::Messa
   auto read = transport::from_message<Prepared>(message);
   if (!read) return read.error();
   if (auto same = same_data(*spec_, read->data); !same) {
-    end_all_of(node, same.error().text, Cause::failed);
+    end_all_of(node, same.error().text, EndCause::failed);
     return Done{};
   }
   if (read->address.tcp.empty()) return Error{message.type + ": found no address"};
@@ -356,8 +360,8 @@ Status Attempt::prepared(int process, std::uint64_t node, const transport::Messa
   return Done{};
 }
 
-/// A node says which other process it has lost. The head's own channels tell of the head's losses.
-/// Names a lost node in `why`.
+/// Handles a node's report that it lost another process, and names that node in `why`. Losses of
+/// the head are reported by the head's own channels.
 Status Attempt::hear_lost(int process, std::string_view type, std::optional<int> lost,
                           std::string& why) {
   if (!lost) return Done{};
@@ -379,7 +383,7 @@ std::optional<NodeHere> Attempt::blamed(PlayerId player) {
   return process < used_.size() ? std::optional(used_[process]) : std::nullopt;
 }
 
-void Attempt::end_all_of(std::uint64_t node, const std::string& why, Cause cause) {
+void Attempt::end_all_of(std::uint64_t node, const std::string& why, EndCause cause) {
   std::string text;
   int process = -1;
   {
@@ -398,17 +402,18 @@ void Attempt::process_ended(const NodeHere& node, const NodeLoss& loss) {
     const std::lock_guard lock(mutex_);
     process = process_of(node.incarnation);
   }
-  rt::post(supervisor_, ProcessEnded{process < 0 ? 0 : number_, node.name, loss.signal, loss.why});
+  caf_shim::post(supervisor_,
+                 ProcessEnded{process < 0 ? 0 : number_, node.name, loss.signal, loss.why});
 }
 
-void Attempt::cannot_begin(const std::string& why, Cause cause) {
+void Attempt::cannot_begin(const std::string& why, EndCause cause) {
   const std::lock_guard lock(mutex_);
   if (!failure_.empty()) return;
   cannot_begin_ = true;
-  for (const auto& [player, envoy] : envoys_) rt::post(envoy, PlayerEnded{why, cause});
+  for (const auto& [player, proxy] : proxies_) caf_shim::post(proxy, PlayerEnded{why, cause});
 }
 
-/// With the lock held; -1 where it has no part.
+/// Returns -1 if the node takes no part. The caller holds the lock.
 int Attempt::process_of(std::uint64_t node) const {
   const auto found = std::ranges::find(used_, node, &NodeHere::incarnation);
   return found == used_.end() ? -1 : static_cast<int>(found - used_.begin());
@@ -423,16 +428,16 @@ Status Attempt::say(const NodeHere& node, transport::Message message) const {
 }
 
 void Attempt::end(const StageFailed& failed) const {
-  if (const auto found = envoys_.find(failed.player); found != envoys_.end())
-    rt::post(found->second, PlayerEnded{failed.why, failed.cause});
+  if (const auto found = proxies_.find(failed.player); found != proxies_.end())
+    caf_shim::post(found->second, PlayerEnded{failed.why, failed.cause});
 }
 
 void Attempt::end_process(int process, const PlayerEnded& ended) const {
-  for (const auto& [player, envoy] : envoys_)
-    if (placement_.process_of(player) == process) rt::post(envoy, ended);
+  for (const auto& [player, proxy] : proxies_)
+    if (placement_.process_of(player) == process) caf_shim::post(proxy, ended);
 }
 
-/// Perhaps it is dead: no other attempt uses it before it is heard again.
+/// Marks a node that may be dead: no other attempt uses it before it is heard again.
 void Attempt::doubt(int process) {
   const std::lock_guard lock(mutex_);
   if (!is_over_) around_.nodes.set_away(used_[static_cast<std::size_t>(process)].incarnation, true);

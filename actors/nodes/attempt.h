@@ -12,90 +12,90 @@
 #include <vector>
 
 #include "actors/assembled.h"
-#include "actors/cause.h"
-#include "actors/nodes/envoy.h"
+#include "actors/end_cause.h"
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/may.h"
 #include "actors/nodes/mesh.h"
 #include "actors/nodes/node_pool.h"
+#include "actors/nodes/proxy.h"
 #include "actors/nodes/run_orders.h"
-#include "actors/play/cast.h"
-#include "actors/play/lines.h"
+#include "actors/play/players.h"
+#include "actors/play/recovery_points.h"
 #include "core/memory/memory_pool.h"
 
 namespace troupe::actors {
 
-/// What an attempt begins with: a state in the memory of nodes, or one that was loaded.
+/// The state that an attempt starts from: in nodes' memory, or loaded.
 struct NewestState {
   std::optional<Found> in_memory;
-  StartPoint loaded;  // If nothing is in memory.
+  StartPoint loaded;  // Set if no state is in memory.
 
   std::int64_t step() const { return in_memory ? in_memory->step : loaded.step; }
 };
-/// The newest one that there is. A state in memory that is older than the newest checkpoint, which
-/// is of step `saved`, is still newer than the one that is loaded if that checkpoint is damaged.
+/// Returns the newest state. A state in memory that is older than the newest checkpoint (step
+/// `saved`) is still used if that checkpoint is damaged and the loaded one is older.
 Result<NewestState> newest_state(std::optional<Found> in_memory, std::int64_t saved,
                                  const std::function<Result<StartPoint>()>& load);
 
-/// One attempt of a run whose players are on nodes: from the moment at which nothing of the one
-/// before is left until the last envoy is gone, who hold it. What is done one after the other
-/// (prepare, find a state, start, begin) somebody else decides.
+/// One attempt of a run whose players are on nodes. It begins when the previous attempt is gone and
+/// lives until its last proxy is gone; the proxies hold it. The caller decides when to prepare,
+/// find a state, start and begin.
 class Attempt : public std::enable_shared_from_this<Attempt> {
  public:
-  struct Surroundings {
+  struct Context {
     NodePool& nodes;
     transport::ChannelThread& channels;
-    MemoryPool& memory;  // Of states on their way.
+    MemoryPool& memory;  // For states in transit.
     std::string run;
     std::string interface;
     Carriers carriers = Carriers::shm_and_tcp;
-    std::optional<transport::KeyPair> keys;  // Of this process.
+    std::optional<transport::KeyPair> keys;  // This process's keys.
     PlainTensors plain = PlainTensors::within_machine;
-    /// A node has prepared; any thread.
+    /// Called on any thread when a node has prepared.
     std::function<void(std::uint64_t node)> prepared;
-    /// Two nodes do not reach each other; any thread.
+    /// Called on any thread when two nodes cannot reach each other.
     std::function<void(const NodeHere& one, const NodeHere& other, const std::string& why)>
         pair_lost;
   };
 
-  Attempt(Surroundings around, const Backstage& backstage, int number, Origin origin);
+  Attempt(Context around, const AttemptContext& attempt_context, int number, Origin origin);
   ~Attempt();
 
   const RunSpec& spec() const { return *spec_; }
   std::int64_t committed() const { return origin_.committed; }
-  std::map<PlayerId, caf::weak_actor_ptr>& envoys() { return envoys_; }
+  std::map<PlayerId, caf::weak_actor_ptr>& proxies() { return proxies_; }
 
-  // In this order; what they are told is told on any thread.
+  // Call these in this order. The callbacks run on any thread.
 
   Status prepare(const Lineup& lineup, const Value& config);
-  /// In the memory of these nodes, or else on the disk: how many steps were done.
+  /// Finds the newest state, in these nodes' memory or on disk. Reports its step.
   void find_state(std::function<void(Result<std::int64_t>)> found);
   void start(std::function<void(Status)> started);
-  /// Once it has started: by optimizer the nodes that keep its state.
+  /// Returns, after start(), the nodes that keep each optimizer's state.
   std::vector<std::vector<std::uint64_t>> keepers() const;
   void begin(std::chrono::nanoseconds nodes, std::chrono::nanoseconds prepare,
              std::chrono::nanoseconds load);
 
-  // Any thread.
+  // Any thread may call the functions below.
 
-  /// To the supervisor: nobody stands still, all wait for something else.
+  /// Tells the supervisor that the players are waiting, not stuck.
   void wait(const std::string& for_what);
-  /// Likewise: somebody should know this.
+  /// Tells the supervisor something that the user should know.
   void remark(const std::string& text);
-  /// Likewise: no attempt of the run will ever begin.
+  /// Tells the supervisor that no further attempt of the run will begin.
   void give_up(const std::string& why);
-  /// From an envoy, once all are assembled: to its player.
-  Status carry(PlayerId to, Dispatch dispatch);
-  /// What a node says about the run. What it must not say is refused, and strikes the node.
+  /// Passes a proxy's message to its player, after the attempt has begun.
+  Status carry(PlayerId to, WireMessage wire_message);
+  /// Handles a node's message about the run. An invalid one is refused and counts as a strike.
   void heard(std::uint64_t node, transport::Message message);
-  /// Where this player is; nothing where what ended the attempt is no node's fault.
+  /// Returns the player's node, or nothing if no node is to blame for the end of the attempt.
   std::optional<NodeHere> blamed(PlayerId player);
-  /// All players that are there end.
-  void end_all_of(std::uint64_t node, const std::string& why, Cause cause);
-  /// The process of a node has ended.
+  /// Ends the proxies of all players on a node.
+  void end_all_of(std::uint64_t node, const std::string& why, EndCause cause);
+  /// Reports that a node's process has ended.
   void process_ended(const NodeHere& node, const NodeLoss& loss);
-  /// Where it is not known already that a node is to blame.
-  void cannot_begin(const std::string& why, Cause cause = Cause::failed);
+  /// Ends the attempt, unless a node is known to be to blame.
+  void cannot_begin(const std::string& why, EndCause cause = EndCause::failed);
 
  private:
   Status find_state();
@@ -103,7 +103,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   MeshProtection protection(const Lineup& lineup) const;
   void remark_on_links();
   Status take(std::uint64_t node, transport::Message message);
-  Status take_from(int process, PlayerId to, Dispatch dispatch) const;
+  Status take_from(int process, PlayerId to, WireMessage wire_message) const;
   void aside(std::function<void()> what);
   Status prepared(int process, std::uint64_t node, const transport::Message& message);
   int process_of(std::uint64_t node) const;
@@ -115,31 +115,31 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   Status hear_lost(int process, std::string_view type, std::optional<int> lost, std::string& why);
   std::string name_of(int process) const;
 
-  const Surroundings around_;
+  const Context around_;
   RunSpecPtr spec_;
   const RunBounds bounds_;
   caf::weak_actor_ptr supervisor_;
   int number_;
   Origin origin_;
-  std::map<PlayerId, caf::weak_actor_ptr> envoys_;
+  std::map<PlayerId, caf::weak_actor_ptr> proxies_;
 
-  // Of what is done one after the other.
+  // Used by the sequence prepare() to begin().
   std::optional<Found> in_memory_;
-  StartPoint loaded_;  // Where nothing newer is in memory.
+  StartPoint loaded_;  // Set if no newer state is in memory.
   std::int64_t step_ = 0;
-  std::vector<std::vector<int>> keepers_;          // By optimizer.
+  std::vector<std::vector<int>> keepers_;          // Indexed by optimizer.
   std::vector<std::vector<std::int64_t>> tokens_;  // [to][from]
 
   std::mutex mutex_;
   bool is_over_ = false;
-  bool cannot_begin_ = false;   // For no fault of a node's.
-  std::string failure_;         // Of the first node that had one.
-  std::vector<NodeHere> used_;  // By process.
+  bool cannot_begin_ = false;   // No node is to blame.
+  std::string failure_;         // The failure of the first failed node.
+  std::vector<NodeHere> used_;  // Indexed by process.
   Placement placement_;
   std::vector<MeshAddress> addresses_;
-  std::vector<std::vector<KeptStep>> kept_;  // Likewise.
+  std::vector<std::vector<KeptStep>> kept_;  // Indexed by process.
   std::unique_ptr<Mesh> mesh_;
-  std::thread aside_;  // For what waits.
+  std::thread aside_;  // Runs blocking work.
 };
 
 }  // namespace troupe::actors

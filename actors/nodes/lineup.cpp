@@ -8,12 +8,12 @@ namespace troupe::actors {
 
 namespace {
 
-// Beyond them nobody is any faster; who says that it has more is not believed.
+// More cores make no node faster; larger claims are not believed.
 constexpr int most_cores = 1000;
 
 int cores_of(const NodeHere& node) { return std::min(node.inventory.cores, most_cores); }
 
-/// Of these devices, how many a node had.
+/// Returns how many of these devices a node had.
 int had(const Lineup& before, const NodeHere& node, int first, int last) {
   int count = 0;
   for (int device = first; device < last; ++device) {
@@ -25,7 +25,7 @@ int had(const Lineup& before, const NodeHere& node, int first, int last) {
   return count;
 }
 
-/// By process the node that has its share. Whoever keeps most chooses first.
+/// Returns the node of each process. The pair that keeps most devices is chosen first.
 std::vector<std::size_t> seat(const std::vector<NodeHere>& nodes, const Shares& shares,
                               const Lineup& before) {
   struct Claim {
@@ -66,7 +66,7 @@ Sharing sharing_of(const RunSpec& spec, const std::vector<NodeHere>& nodes, int 
 Lineup line_up(const RunSpec& spec, const std::vector<NodeHere>& nodes, const Shares& shares,
                const Lineup& before) {
   Lineup lineup;
-  std::vector<int> process_of;  // By replica, then device.
+  std::vector<int> process_of;  // Indexed by replica, then device.
   for (const std::size_t node : seat(nodes, shares, before)) {
     const int process = static_cast<int>(lineup.nodes.size());
     lineup.nodes.push_back(nodes[node]);

@@ -11,26 +11,26 @@
 
 namespace troupe::actors {
 
-/// Who plays what of a run where.
+/// The assignment of a run's players to nodes.
 struct Lineup {
-  std::vector<NodeHere> nodes;  // By process; each has a device.
+  std::vector<NodeHere> nodes;  // Indexed by process; each node has a device.
   Placement placement;
-  double busiest = 0;  // Work for each core of the node that has most of that: as a step takes.
+  double busiest = 0;  // The most work per core of any node, which determines the step time.
 };
 
-/// What is to be shared out among these nodes, `most` of them at most.
+/// Returns the sharing problem for these nodes, of which at most `most` are used.
 Sharing sharing_of(const RunSpec& spec, const std::vector<NodeHere>& nodes, int most);
 
-/// Each share goes to a node that it is made for: to the one that had most of these devices before,
-/// so that little need be moved, or else to the first.
+/// Assigns each share to a node with its core count: to the one that already has most of the
+/// share's devices, so that little state moves, or else to the first.
 Lineup line_up(const RunSpec& spec, const std::vector<NodeHere>& nodes, const Shares& shares,
                const Lineup& before = {});
 
-/// Why a run cannot begin: so many of the nodes that are there have what it computes in.
+/// Returns the error for too few nodes: `fitting` of `all` support the run's precision.
 Error too_few(std::size_t fitting, int fewest, kernels::Precision least,
               const std::vector<NodeHere>& all);
 
-/// "alpha: device 0 1; beta: device 2 3"
+/// Returns a text like "alpha: device 0 1; beta: device 2 3".
 std::string to_text(const Lineup& lineup);
 
 }  // namespace troupe::actors

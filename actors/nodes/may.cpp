@@ -12,14 +12,14 @@ namespace {
 
 using Who = PlayerId::Kind;
 
-// Far beyond what any run needs, and far below what a sum or a product could overflow.
+// Far beyond any run's needs, and far below what could overflow a sum or product.
 constexpr std::int64_t most_steps = std::int64_t{1} << 48;
 constexpr std::int64_t most_micro_batches = std::int64_t{1} << 24;
 constexpr std::int64_t most_mail = 1 << 20;
 constexpr std::chrono::hours longest_copy{24};
 constexpr std::chrono::hours longest_round{24 * 30};
 
-/// One message under examination: collects the first thing that is wrong.
+/// The examination of one message; it keeps the first error.
 class Examination {
  public:
   Examination(const Sender& from, std::string_view type) : from_(from), type_(type) {}
@@ -51,7 +51,7 @@ class Examination {
                 "found it from process " + std::to_string(from_.process) +
                     ", but only the head gives this order");
   }
-  /// The sender has this player. Ask for bounds first.
+  /// Requires that the sender has this player. Check the index's bounds first.
   Examination& by(Who kind, std::int64_t index) {
     if (!outcome_) return *this;
     const PlayerId player{kind, static_cast<int>(index)};
@@ -100,7 +100,7 @@ bool is_good(const schedules::Action& action, const RunBounds& bounds) {
          action.micro_batch <= most_micro_batches;
 }
 
-/// Spans of one device have an order, and sums of them fit into their type.
+/// Returns whether each span is ordered and their sum fits its type.
 bool are_good(const std::vector<DeviceSpan>& spans) {
   std::chrono::nanoseconds sum{};
   for (const auto& [action, time] : spans) {
@@ -153,7 +153,7 @@ bool has_player(const Placement& placement, PlayerId player) {
   return false;
 }
 
-// To players, from the head.
+// Orders of the head to players.
 
 Status may(const Sender& from, const Play& message) {
   const bool is_player =
@@ -178,7 +178,7 @@ Status may(const Sender& from, const KeepStep& message) {
       .outcome();
 }
 
-// To players, from other players.
+// Messages between players.
 
 Status may(const Sender& from, const Activation& message) {
   return examine(from, message)
@@ -251,7 +251,7 @@ Status may(const Sender& from, const StateCopy& message) {
       .outcome();
 }
 
-// To the supervisor.
+// Reports to the supervisor.
 
 Status may(const Sender& from, const Divergence& message) {
   return examine(from, message)

@@ -11,29 +11,28 @@
 #include "actors/run_spec.h"
 #include "core/result.h"
 
-/// The gate of meaning. A message that came from another process is well formed when it gets here,
-/// but its numbers are still a stranger's. `may()` is asked before anything reacts to the message.
-/// It checks that the sender has the player that the message speaks for, that the receiver takes
-/// such messages, and that every number which is used as an index, a size or a time has its bounds.
-/// What also depends on the moment (a round that is not out, the same report twice) is checked by
-/// Course::expects().
+/// Checks of messages from other processes. Such a message is well formed, but its numbers are
+/// untrusted, so may() is called before anything else uses it. It checks that the sender has the
+/// player for which the message speaks, that the receiver takes such messages, and that every
+/// number used as an index, a size or a time is in range. Course::expects() checks what also
+/// depends on the moment (a round that is not in flight, a repeated report).
 namespace troupe::actors {
 
-/// The numbers of a run that bound what its messages may say.
+/// The numbers of a run that limit its messages.
 struct RunBounds {
   int replicas = 1;
-  int devices = 1;  // In a replica.
+  int devices = 1;  // Per replica.
   int stages = 1;
-  int sections = 1;  // In a stage.
+  int sections = 1;  // Per stage.
   int optimizers = 1;
-  int micro_batches = 1;                  // In a step, over all replicas.
+  int micro_batches = 1;                  // Per step, over all replicas.
   int evaluated = 0;                      // Micro-batches of an evaluation.
-  std::vector<std::vector<int>> holders;  // By stage: their places among all devices.
+  std::vector<std::vector<int>> holders;  // Places of each stage's holders among all devices.
 
   static RunBounds of(const RunSpec& spec);
 };
 
-/// Who sent a message, and to whom.
+/// The sender and the receiver of a message.
 struct Sender {
   int process = 0;
   PlayerId to;
@@ -41,15 +40,15 @@ struct Sender {
   const RunBounds& bounds;
 };
 
-/// Whether a run with this placement has the player.
+/// Returns whether a run with this placement has the player.
 bool has_player(const Placement& placement, PlayerId player);
 
-// To players, from the head.
+// Orders of the head to players.
 Status may(const Sender& from, const Play& message);
 Status may(const Sender& from, const TakeSnapshot& message);
 Status may(const Sender& from, const KeepStep& message);
 
-// To players, from other players.
+// Messages between players.
 Status may(const Sender& from, const Activation& message);
 Status may(const Sender& from, const Targets& message);
 Status may(const Sender& from, const Gradient& message);
@@ -60,7 +59,7 @@ Status may(const Sender& from, const Norms& message);
 Status may(const Sender& from, const NewWeights& message);
 Status may(const Sender& from, const StateCopy& message);
 
-// To the supervisor.
+// Reports to the supervisor.
 Status may(const Sender& from, const Divergence& message);
 Status may(const Sender& from, const StepDone& message);
 Status may(const Sender& from, const LateGradients& message);

@@ -19,10 +19,10 @@ namespace {
 
 constexpr std::size_t label_room = std::size_t{64} << 10;
 
-// So that no label is taken for a word of an edge: its length stands first.
+// A label starts with its length so that it cannot be mistaken for an edge word.
 static_assert(transport::edge_magic > transport::most_head_bytes);
 
-/// What stands before a dispatch's bytes in the head of a parcel.
+/// The part of a parcel's head before the dispatch's bytes.
 struct Label {
   PlayerId to;
   std::string type;
@@ -35,16 +35,16 @@ struct Label {
   }
 };
 
-std::string head_of(PlayerId to, const Dispatch& dispatch) {
+std::string head_of(PlayerId to, const WireMessage& wire_message) {
   const std::string label =
-      transport::pack(transport::to_value(Label{to, dispatch.type, dispatch.body}));
+      transport::pack(transport::to_value(Label{to, wire_message.type, wire_message.body}));
   const auto size = static_cast<std::uint32_t>(label.size());
   std::string head(sizeof size, '\0');
   std::memcpy(head.data(), &size, sizeof size);
-  return head + label + dispatch.bytes;
+  return head + label + wire_message.bytes;
 }
 
-Result<std::pair<PlayerId, Dispatch>> read_head(std::string_view head) {
+Result<std::pair<PlayerId, WireMessage>> read_head(std::string_view head) {
   std::uint32_t size = 0;
   if (head.size() < sizeof size) return Error{"found a parcel whose head has no label"};
   std::memcpy(&size, head.data(), sizeof size);
@@ -58,7 +58,8 @@ Result<std::pair<PlayerId, Dispatch>> read_head(std::string_view head) {
   if (!label) return label.error();
   return std::pair(
       label->to,
-      Dispatch{std::move(label->type), std::move(label->body), std::string(head.substr(size)), {}});
+      WireMessage{
+          std::move(label->type), std::move(label->body), std::string(head.substr(size)), {}});
 }
 
 }  // namespace
@@ -86,7 +87,7 @@ Mesh::Mesh(transport::ChannelThread& thread, MeshOrder order)
               .on_parcel = [this](int from, transport::Parcel parcel) { deliver(from, parcel); },
               .on_lost = [this](int other, const std::string& why) { lost(other, why); }}) {}
 
-// Nothing may be called any more when the rest goes.
+// Channels end first, so that no callback runs while the rest is destroyed.
 Mesh::~Mesh() {
   (void)edges_.end().ok();
   senders_.clear();
@@ -159,7 +160,7 @@ Status Mesh::connect(const std::vector<MeshAddress>& others,
   }
   if (order_.linked.devices.empty()) return Done{};
   std::vector<std::vector<LinkPlace>> places(others.size());
-  // Links between machines are NCCL's, which nobody encrypts.
+  // Links between machines use NCCL, which cannot encrypt.
   const bool anywhere = order_.protection.plain == PlainTensors::anywhere;
   std::ranges::transform(others, places.begin(), [&](const MeshAddress& other) {
     return anywhere || other.machine == machine_ ? other.links : std::vector<LinkPlace>();
@@ -169,23 +170,23 @@ Status Mesh::connect(const std::vector<MeshAddress>& others,
   return edges_.form(places, words);
 }
 
-Status Mesh::send(int process, PlayerId to, const Dispatch& dispatch) {
+Status Mesh::send(int process, PlayerId to, const WireMessage& wire_message) {
   auto* sender = senders_.at(static_cast<std::size_t>(process)).get();
   if (!sender) return Error{"there is no channel to process " + std::to_string(process) + " yet"};
-  const std::string head = head_of(to, dispatch);
-  if (auto* edge = edges_.edge(to, head.size(), dispatch.tensors)) sender = edge;
-  return sender->send(std::as_bytes(std::span(head)), dispatch.tensors);
+  const std::string head = head_of(to, wire_message);
+  if (auto* edge = edges_.edge(to, head.size(), wire_message.tensors)) sender = edge;
+  return sender->send(std::as_bytes(std::span(head)), wire_message.tensors);
 }
 
-bool Mesh::is_linked(PlayerId to, const Dispatch& dispatch) const {
-  return edges_.edge(to, head_of(to, dispatch).size(), dispatch.tensors) != nullptr;
+bool Mesh::is_linked(PlayerId to, const WireMessage& wire_message) const {
+  return edges_.edge(to, head_of(to, wire_message).size(), wire_message.tensors) != nullptr;
 }
 
 bool Mesh::has_keys() const {
   return order_.protection.own.has_value() && !order_.protection.peers.empty();
 }
 
-/// Null if tensors go in the clear.
+/// Returns null if tensors go unencrypted.
 std::shared_ptr<const transport::ChannelKeys> Mesh::keys_with(int other) const {
   const auto& [plain, own, peers] = order_.protection;
   if (plain == PlainTensors::anywhere || !has_keys()) return nullptr;
@@ -193,7 +194,7 @@ std::shared_ptr<const transport::ChannelKeys> Mesh::keys_with(int other) const {
       transport::ChannelKeys{*own, peers[static_cast<std::size_t>(other)]});
 }
 
-/// An error if tensors for this address would leave the machine in the clear unasked.
+/// Fails if tensors for this address would leave the machine unencrypted without consent.
 Status Mesh::check_exposure(const std::string& address) const {
   const auto parsed = transport::tcp_address(address);
   if (!parsed) return parsed.error();
@@ -206,13 +207,13 @@ Status Mesh::check_exposure(const std::string& address) const {
                "network is all yours"};
 }
 
-/// The attempt cannot go on: no device need wait for others any more.
+/// Aborts the edges, since the attempt cannot go on and devices should not wait for each other.
 void Mesh::lost(int other, const std::string& why) {
   edges_.abort(why);
   order_.on_lost(other, why);
 }
 
-/// By a channel.
+/// Handles a parcel that came by a channel.
 void Mesh::arrived(int from, transport::Parcel parcel) {
   if (transport::read_edge_word(parcel.head)) return edges_.hear(from, parcel.head);
   deliver(from, parcel);
@@ -221,9 +222,9 @@ void Mesh::arrived(int from, transport::Parcel parcel) {
 void Mesh::deliver(int from, transport::Parcel parcel) {
   auto read = read_head({reinterpret_cast<const char*>(parcel.head.data()), parcel.head.size()});
   if (!read) return lost(from, read.error().text);
-  auto& [to, dispatch] = *read;
-  for (auto& tensor : parcel.tensors) dispatch.tensors.push_back(std::move(tensor));
-  order_.on_dispatch(from, to, std::move(dispatch));
+  auto& [to, wire_message] = *read;
+  for (auto& tensor : parcel.tensors) wire_message.tensors.push_back(std::move(tensor));
+  order_.on_wire_message(from, to, std::move(wire_message));
 }
 
 }  // namespace troupe::actors

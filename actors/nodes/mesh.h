@@ -8,8 +8,8 @@
 #include <tuple>
 #include <vector>
 
-#include "actors/nodes/dispatch.h"
 #include "actors/nodes/mesh_edges.h"
+#include "actors/nodes/wire_message.h"
 #include "actors/player_id.h"
 #include "transport/channels/channel.h"
 #include "transport/channels/channel_thread.h"
@@ -19,12 +19,12 @@
 
 namespace troupe::actors {
 
-/// Where the channels of a process end.
+/// The addresses of a process's doors.
 struct MeshAddress {
-  std::string machine;  // Processes of one machine share memory.
-  std::string shm;      // Empty where the process has no such door.
+  std::string machine;  // Processes of one machine can share memory.
+  std::string shm;      // Empty if the process has no such door.
   std::string tcp;
-  std::vector<LinkPlace> links;  // Of its devices that have any.
+  std::vector<LinkPlace> links;  // For its devices that have links.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("machine", &MeshAddress::machine),
@@ -34,63 +34,63 @@ struct MeshAddress {
   }
 };
 
-/// Which carriers a process offers to others.
+/// The carriers that a process offers.
 enum class Carriers : std::uint8_t { shm_and_tcp, tcp };
 
-/// Whether tensors may leave the machine in the clear.
+/// Whether tensors may leave the machine unencrypted.
 enum class PlainTensors : std::uint8_t { within_machine, anywhere };
 
-/// What protects tensors between machines. Loopback connections and shared memory need nothing.
+/// The protection of tensors between machines. Loopback connections and shared memory need none.
 struct MeshProtection {
   PlainTensors plain = PlainTensors::within_machine;
-  std::optional<transport::KeyPair> own;  // Of this process.
-  std::vector<std::string> peers;  // By process: the public keys; empty in a cluster without keys.
+  std::optional<transport::KeyPair> own;  // This process's keys.
+  std::vector<std::string> peers;         // Public keys by process; empty without keys.
 };
 
 struct MeshOrder {
   transport::Epoch epoch;
-  int here = 0;                       // This process,
-  int processes = 1;                  // among so many.
-  std::vector<std::uint64_t> tokens;  // What each of the others will show.
-  transport::Bound bound;             // Of each channel.
-  MemoryPool* memory = nullptr;       // Outlives the mesh and what comes.
+  int here = 0;                       // This process
+  int processes = 1;                  // and the number of processes.
+  std::vector<std::uint64_t> tokens;  // The tokens that the others show.
+  transport::Bound bound;             // For each channel.
+  MemoryPool* memory = nullptr;       // Must outlive the mesh and all received tensors.
   std::string interface = "127.0.0.1";
   Carriers carriers = Carriers::shm_and_tcp;
-  LinkedDevices linked = {};  // Whose tensors need not go by way of the host.
+  LinkedDevices linked = {};  // Devices whose tensors can bypass the host.
   MeshProtection protection = {};
 
-  /// On the threads of channels and devices; they must not wait.
-  std::function<void(int from, PlayerId to, Dispatch)> on_dispatch;
+  /// Called on threads of channels and devices; must not block.
+  std::function<void(int from, PlayerId to, WireMessage)> on_wire_message;
   std::function<void(int other, const std::string& why)> on_lost;
 };
 
-/// The channels of one attempt between a process of a run and all others: for what players tell one
-/// another, and for all tensors. Those that go from one linked device to another go by edges.
+/// The channels of one attempt from a process to all others, for messages between players and for
+/// all tensors. Tensors between linked devices go by edges.
 class Mesh {
  public:
   static Result<std::unique_ptr<Mesh>> open(transport::ChannelThread& thread, MeshOrder order);
-  /// Where it has edges, end() went well.
+  /// If it has edges, end() must have succeeded.
   ~Mesh();
 
   MeshAddress address() const;
 
-  /// Waits until all others have let this process in, by order of `tokens`, and the edges are
-  /// ready: not for an actor. Once. Reports a process that it cannot reach as lost, too.
+  /// Connects to all others, showing `tokens` (by process), and waits for the edges: actors must
+  /// not call it. Called once. Also reports unreachable processes as lost.
   Status connect(const std::vector<MeshAddress>& others, const std::vector<std::uint64_t>& tokens);
 
-  // Any thread, once connected.
+  // Any thread may call the functions below, after connect().
 
   /// Returns at once.
-  Status send(int process, PlayerId to, const Dispatch& dispatch);
-  /// Whether its tensors go from device to device.
-  bool is_linked(PlayerId to, const Dispatch& dispatch) const;
-  /// By stage: as a cast has them.
+  Status send(int process, PlayerId to, const WireMessage& wire_message);
+  /// Returns whether the message's tensors go from device to device.
+  bool is_linked(PlayerId to, const WireMessage& wire_message) const;
+  /// Returns the adders by stage; see Cast.
   std::vector<std::shared_ptr<transport::Adder>> adders() const { return edges_.adders(); }
-  /// From now on nothing of the attempt goes from device to device.
+  /// Stops all transfers of the attempt between devices.
   void abort(const std::string& why) { edges_.abort(why); }
 
-  /// Waits until devices have let go of what was on its way. An error where one does not in time:
-  /// it may write into its memory yet, so that nothing may be destroyed.
+  /// Waits until devices have let go of transfers. If it fails, a device may still write to its
+  /// memory, so nothing may be destroyed.
   Status end() { return edges_.end(); }
 
  private:
@@ -108,14 +108,14 @@ class Mesh {
   std::unique_ptr<transport::Door> shm_;
   std::unique_ptr<transport::Door> tcp_;
   std::vector<std::unique_ptr<transport::Receiver>> receivers_;
-  std::vector<std::unique_ptr<transport::Sender>> senders_;  // By process.
+  std::vector<std::unique_ptr<transport::Sender>> senders_;  // Indexed by process.
   MeshEdges edges_;
 };
 
-/// Tells machines apart, also two that were started from one image.
+/// Returns an id of this machine that differs even for machines booted from one image.
 std::string this_machine_id();
 
-/// What the channels of an attempt of a run are marked with.
+/// Returns the id that marks the channels of an attempt.
 transport::Epoch epoch_of(const std::string& run, std::uint64_t attempt);
 
 }  // namespace troupe::actors

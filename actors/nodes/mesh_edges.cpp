@@ -14,12 +14,12 @@ using transport::Edges;
 using transport::LinkMember;
 using Phase = transport::Edges::Phase;
 
-// A sender names its link, and may give it up: more is not said before the other end is open.
+// Before the other end is open, a sender only names its link and may give it up.
 constexpr std::size_t early_words_of_edge = 2;
-// Beyond the patience of edges: for the thread that calls a fabric to find that out.
+// Extra time for the fabric's thread to notice that the patience is over.
 constexpr auto slack = std::chrono::seconds(5);
 
-/// The first of the sender's kinds that joins both; none: null. Both ends find the same.
+/// Returns the first kind of the sender's links that joins both devices, or null. Both ends agree.
 const std::string* kind_between(int from, const std::vector<LinkPlace>& of_sender, int to,
                                 const std::vector<LinkPlace>& of_receiver) {
   for (const auto& one : of_sender)
@@ -32,7 +32,7 @@ const std::string* kind_between(int from, const std::vector<LinkPlace>& of_sende
 
 MeshEdges::MeshEdges(MeshEdgesOrder order) : order_(std::move(order)) {}
 
-// They may be spoken to by nobody; what they hold of devices goes last.
+// The handles go first: nobody may use them, and they refer to devices.
 MeshEdges::~MeshEdges() {
   routes_.clear();
   adders_.clear();
@@ -48,7 +48,7 @@ std::vector<LinkPlace> MeshEdges::places() const {
   return places;
 }
 
-/// The same at both ends, and among those of a device ascending at all others.
+/// Returns a number that both ends agree on and that orders a device's edges equally everywhere.
 std::uint64_t MeshEdges::number_of(int from, int to) const {
   return static_cast<std::uint64_t>(from) * order_.linked.devices.size() +
          static_cast<std::uint64_t>(to);
@@ -109,7 +109,7 @@ Status MeshEdges::form(const std::vector<std::vector<LinkPlace>>& places,
   return Done{};
 }
 
-/// With the lock. Where one end of it is here.
+/// Opens a route if one of its ends is here. The caller holds the lock.
 void MeshEdges::open(int from, int to, const std::string& kind,
                      const std::vector<transport::Sender*>& words) {
   const auto& devices = order_.linked.devices;
@@ -138,7 +138,7 @@ void MeshEdges::open(int from, int to, const std::string& kind,
   routes_.push_back(std::move(route));
 }
 
-/// With the lock. Where one end of it is here. All who hold the stage find the same.
+/// Opens a stage's sum if one end is here. All holders decide alike. The caller holds the lock.
 void MeshEdges::open_sum(std::size_t stage, const Places& places,
                          const std::vector<transport::Sender*>& words) {
   const auto& devices = order_.linked.traffic.sums[stage];
@@ -159,7 +159,7 @@ void MeshEdges::open_sum(std::size_t stage, const Places& places,
     terms.others.push_back(words[static_cast<std::size_t>(process)]);
   auto& edges = edges_of(here, *kind);
   adders_.resize(order_.linked.traffic.sums.size());
-  // Who of the others is to blame is not known.
+  // It is unknown which of the others is to blame.
   adders_[stage] = edges.open_adder(
       terms, [this, stage, other = *processes.begin()](const transport::ChannelEnd& end) {
         lost("the sum of the gradients of stage " + std::to_string(stage), other, end.text);
@@ -167,7 +167,7 @@ void MeshEdges::open_sum(std::size_t stage, const Places& places,
   by_number_.emplace(terms.number, &edges);
 }
 
-/// The first kind that the first of them has, and by which each reaches each other.
+/// Returns the first kind of the first device's links by which all devices reach each other.
 const std::string* MeshEdges::kind_that_adds(const std::vector<int>& devices, int here,
                                              const Places& places) const {
   const auto place_of = [&](int device, const std::string& kind) {
@@ -204,7 +204,7 @@ void MeshEdges::hear(int from, std::span<const std::byte> word) {
   order_.on_lost(from, "it says more of edges than there is to say");
 }
 
-/// With the lock. What is of no edge is of no use to anybody.
+/// Passes a word on; ignores words of unknown edges. The caller holds the lock.
 void MeshEdges::pass_on(std::span<const std::byte> word) {
   const auto read = transport::read_edge_word(word);
   if (!read) return;
@@ -252,7 +252,7 @@ void MeshEdges::abort(const std::string& why) {
 
 Status MeshEdges::end() {
   abort("the attempt has ended");
-  // Twice as long as the edges wait: for a thread that does not come back from its fabric.
+  // Twice the edges' patience, in case a thread does not return from its fabric.
   const auto until = std::chrono::steady_clock::now() + 2 * order_.linked.patience.end;
   for (const auto& own : edges_) {
     const auto phase = own.edges->wait_while({Phase::gathering, Phase::forming, Phase::ready,

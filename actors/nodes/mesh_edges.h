@@ -19,73 +19,73 @@
 
 namespace troupe::actors {
 
-/// What of a process has links, and what of the run could go by them.
+/// The devices of a process that have links, and the run's traffic that can use links.
 struct LinkedDevices {
-  std::vector<LinkedDevice*> devices;  // By device of the run; null: elsewhere, or without links.
+  std::vector<LinkedDevice*> devices;  // Indexed by the run's device; null: elsewhere, or no links.
   Traffic traffic;
   transport::EdgePatience patience;
 };
 
 struct MeshEdgesOrder {
   transport::Epoch epoch;
-  transport::Bound bound;  // Of each edge.
-  LinkedDevices linked;    // They outlive the edges.
+  transport::Bound bound;  // For each edge.
+  LinkedDevices linked;    // Must outlive the edges.
 
-  /// On the threads of the devices; they must not wait.
+  /// Called on the devices' threads; must not block.
   std::function<void(int from, transport::Parcel)> on_parcel;
   std::function<void(int other, const std::string& why)> on_lost;
 };
 
-/// The edges of one attempt between the devices of a process and those of all others: one for each
-/// route of the run's tensors whose two devices are linked, by the best kind of links that joins
-/// them. What has none goes by the channel of the two processes, and so do the words of edges. And
-/// one that adds up for each stage whose gradients may be, where links of one kind that can join
-/// all who hold it, each in a process of its own. Where nothing is linked it does nothing.
+/// The edges of one attempt between this process's devices and all others. Each route whose devices
+/// are linked has an edge, by the best kind of links that joins them. All other tensors, and the
+/// edges' words, use the channel of the two processes. A stage whose gradients may be summed by
+/// links has an adding edge if one kind of links joins all its holders and each is in its own
+/// process. Without links this does nothing.
 class MeshEdges {
  public:
   explicit MeshEdges(MeshEdgesOrder order);
-  /// Ended.
+  /// Must have ended.
   ~MeshEdges();
   MeshEdges(const MeshEdges&) = delete;
   MeshEdges& operator=(const MeshEdges&) = delete;
 
-  /// What the others are to know.
+  /// Returns the links to tell the other processes about.
   std::vector<LinkPlace> places() const;
 
-  /// Waits until all are ready. By process: what has links there, and the channel to it, which
-  /// outlives the edges. Once.
+  /// Forms all edges and waits until they are ready. `places`: the links of each process; `words`:
+  /// the channels to them, which must outlive the edges. Called once.
   Status form(const std::vector<std::vector<LinkPlace>>& places,
               const std::vector<transport::Sender*>& words);
 
-  // Any thread.
+  // Any thread may call the functions below.
 
-  /// A word of an edge has come; perhaps from somebody who was sooner than this process.
+  /// Handles an edge's word. It may come from a process that is ahead of this one.
   void hear(int from, std::span<const std::byte> word);
-  /// The edge for a parcel to this player, once they are formed; null where it goes by way of the
-  /// host. A tensor that goes from device to device lies in the sending device's memory, and that
-  /// one has made it: what a job posts it posts no sooner.
+  /// Returns the edge for a parcel to this player, or null if it goes by way of the host; null
+  /// before form() has returned. Tensors must be complete and in the sending device's memory: a job
+  /// may post them only when it is done.
   transport::Sender* edge(PlayerId to, std::size_t head_bytes,
                           std::span<const Tensor> tensors) const;
-  /// By stage, once they are formed: where this process adds up what others do. Else null, or no
-  /// place at all.
+  /// Returns the adders by stage, after form(); null, or missing, if this process does not sum that
+  /// stage.
   std::vector<std::shared_ptr<transport::Adder>> adders() const { return adders_; }
-  /// Voids the epoch: nothing goes or comes any more, and nobody is told.
+  /// Voids the attempt: nothing is sent or received any more, and no callback is called.
   void abort(const std::string& why);
 
-  /// Aborts, and waits until the devices have let go. An error where one does not in time: then it
-  /// may write into its memory yet, and the process had better end.
+  /// Aborts, and waits until the devices have let go. If it fails, a device may still write to its
+  /// memory, and the process should end.
   Status end();
 
  private:
   struct Route {
     int from = 0;
     int to = 0;
-    const MemoryPool* memory = nullptr;  // Of the device that sends; null where that is elsewhere.
+    const MemoryPool* memory = nullptr;  // The sending device's memory; null if that is elsewhere.
     std::unique_ptr<transport::Sender> sender;
-    std::unique_ptr<transport::Receiver> receiver;  // One of the two.
+    std::unique_ptr<transport::Receiver> receiver;  // One of both is set.
   };
 
-  /// The edges of a device whose links are of one kind.
+  /// A device's edges over one kind of links.
   struct OfLinks {
     int device = 0;
     DeviceLinks& links;
@@ -110,15 +110,15 @@ class MeshEdges {
 
   const MeshEdgesOrder order_;
   std::vector<OfLinks> edges_;
-  std::map<std::uint64_t, transport::Edges*> by_number_;   // Stands still once opened,
-  std::vector<Route> routes_;                              // and so do these
-  std::vector<std::shared_ptr<transport::Adder>> adders_;  // and these.
+  std::map<std::uint64_t, transport::Edges*> by_number_;   // Constant after form(),
+  std::vector<Route> routes_;                              // like this one
+  std::vector<std::shared_ptr<transport::Adder>> adders_;  // and this one.
 
   mutable std::mutex mutex_;
   bool is_open_ = false;
   bool ends_ = false;
   std::string why_;                            // The first reason.
-  std::vector<std::vector<std::byte>> early_;  // Words that came before they were open.
+  std::vector<std::vector<std::byte>> early_;  // Words that arrived before form().
 };
 
 }  // namespace troupe::actors

@@ -12,7 +12,7 @@
 #include <variant>
 
 #include "actors/decide/detector.h"
-#include "actors/play/keep.h"
+#include "actors/play/state_store.h"
 #include "core/digest.h"
 #include "core/json.h"
 #include "core/threads/thread_name.h"
@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t most_waiting = 100'000;
 constexpr auto say_away_every = std::chrono::minutes(1);
 
-/// What the thread of a node is told by others.
+/// News for the node's thread.
 struct Connected {};
 struct Lost {
   std::string why;
@@ -39,7 +39,7 @@ using News = std::variant<Connected, Lost, Leave, transport::Message>;
 
 }  // namespace
 
-/// All that waits is done here, on one thread, in the order in which it came.
+/// Does all work that may block on one thread, in the order of the news.
 class Node::Work {
  public:
   explicit Work(NodeOptions options)
@@ -47,7 +47,7 @@ class Node::Work {
 
   Status start() {
     options_.dial.seed = conversation()->incarnation();
-    // Runs wait for the nodes of a head that has come back.
+    // Retry often: runs wait for their nodes after a restart of the head.
     options_.dial.backoff.longest = std::chrono::milliseconds(250);
     if (auto dialed = dial(); !dialed) return dialed;
     thread_ = std::thread([this] { run(); });
@@ -63,7 +63,7 @@ class Node::Work {
     came_.notify_all();
     if (thread_.joinable()) thread_.join();
     heart_.end();
-    sites_.clear();
+    node_attempts_.clear();
     conversation()->pause();
     client_.reset();
   }
@@ -71,7 +71,7 @@ class Node::Work {
   void hear(News news) {
     {
       const std::lock_guard lock(mutex_);
-      if (news_.size() >= most_waiting) return;  // The head gives up on one that is so far behind.
+      if (news_.size() >= most_waiting) return;  // The head gives up a node that is so far behind.
       news_.push_back(std::move(news));
     }
     came_.notify_all();
@@ -83,16 +83,16 @@ class Node::Work {
   struct Here {
     std::uint64_t epoch = 0;
     std::chrono::nanoseconds head_patience{};
-    std::unique_ptr<Site> site;
+    std::unique_ptr<NodeAttempt> node_attempt;
   };
 
-  /// Of a run, from one attempt to the next.
+  /// The states of a run, from one attempt to the next.
   struct Memory {
     Digest config;
     int nodes = 1;
     std::chrono::nanoseconds head_patience{};
-    std::shared_ptr<Keep> keep;
-    std::optional<Clock::time_point> until;  // Unless an attempt comes that may use it.
+    std::shared_ptr<StateStore> state_store;
+    std::optional<Clock::time_point> until;  // When to drop them; empty: keep.
   };
 
   Status dial() {
@@ -114,7 +114,7 @@ class Node::Work {
     return Done{};
   }
 
-  /// Tells why the head cannot be reached: several tries fail in each second, so once a minute.
+  /// Reports why the head cannot be reached: once a minute, since several tries fail each second.
   void head_is_away(const std::string& why) {
     {
       const std::lock_guard lock(mutex_);
@@ -125,7 +125,7 @@ class Node::Work {
     options_.say("the head is not there: " + why + "; this node tries again and again");
   }
 
-  /// Sends heartbeats on a thread of their own: a node that computes for long, or waits, lives.
+  /// Sends heartbeats, on a thread that computation and waits do not delay.
   void beat_later() {
     heart_.after(DetectorLimits().heartbeat_every, [this] {
       (void)say(transport::to_message(Heartbeat{}));
@@ -138,7 +138,7 @@ class Node::Work {
     while (auto news = next()) std::visit([this](auto& one) { heard(one); }, *news);
   }
 
-  /// Nothing at the end.
+  /// Returns nothing at the end.
   std::optional<News> next() {
     std::unique_lock lock(mutex_);
     const auto came = [&] { return stopping_ || !news_.empty(); };
@@ -158,16 +158,17 @@ class Node::Work {
     return news;
   }
 
-  /// When the first of its patiences ends.
+  /// Returns when the first timeout expires.
   std::optional<Clock::time_point> next_patience() const {
     auto next = headless_until_;
-    for (const auto& [run, memory] : keeps_)
+    for (const auto& [run, memory] : state_stores_)
       if (memory.until && (!next || *memory.until < *next)) next = memory.until;
     return next;
   }
   void lose_patience(Clock::time_point now) {
-    std::erase_if(
-        keeps_, [now](const auto& kept) { return kept.second.until && *kept.second.until <= now; });
+    std::erase_if(state_stores_, [now](const auto& kept) {
+      return kept.second.until && *kept.second.until <= now;
+    });
     if (!headless_until_ || *headless_until_ > now) return;
     headless_until_.reset();
     retire("its head has been gone for too long (limits.head_patience)");
@@ -177,7 +178,7 @@ class Node::Work {
 
   void join() {
     auto inventory = options_.inventory;
-    for (const auto& [run, memory] : keeps_) inventory.kept.push_back({run, memory.nodes});
+    for (const auto& [run, memory] : state_stores_) inventory.kept.push_back({run, memory.nodes});
     auto join = transport::to_message(
         Join{options_.name, std::move(inventory), was_welcome_, term_proof_, options_.life});
     join.incarnation = conversation()->incarnation();
@@ -186,13 +187,13 @@ class Node::Work {
     (void)client_->send(join);
   }
 
-  /// The head knows nothing of it any more. What it keeps may be of use to it all the same.
+  /// Joins as a new node, since the head has forgotten it. Its states may still be useful.
   void come_anew(const std::string& why) {
     if (leaving_) return retire(why);
     options_.say("comes anew: " + why);
-    sites_.clear();
+    node_attempts_.clear();
     const auto now = Clock::now();
-    for (auto& [run, memory] : keeps_) memory.until = now + memory.head_patience;
+    for (auto& [run, memory] : state_stores_) memory.until = now + memory.head_patience;
     {
       const std::lock_guard lock(mutex_);
       conversation_ = new_conversation();
@@ -206,26 +207,27 @@ class Node::Work {
     conversation()->pause();
     is_welcome_ = false;
     if (leaving_) return retire("it leaves, and its head is gone");
-    for (auto& [run, memory] : keeps_)
-      if (!sites_.contains(run)) memory.until = Clock::now() + memory.head_patience;
-    if (sites_.empty()) return;
+    for (auto& [run, memory] : state_stores_)
+      if (!node_attempts_.contains(run)) memory.until = Clock::now() + memory.head_patience;
+    if (node_attempts_.empty()) return;
     options_.say("lost the head; its runs wait for it: " + lost.why);
     std::chrono::nanoseconds patience{};
-    for (const auto& [run, here] : sites_) patience = std::max(patience, here.head_patience);
+    for (const auto& [run, here] : node_attempts_)
+      patience = std::max(patience, here.head_patience);
     headless_until_ = Clock::now() + patience;
   }
 
   void heard(Leave& leave) {
     leaving_ = true;
-    if (sites_.empty() || !is_welcome_) return retire(leave.reason);
+    if (node_attempts_.empty() || !is_welcome_) return retire(leave.reason);
     options_.say("leaving: " + leave.reason);
     (void)say(transport::to_message(Leaving{leave.reason}));
   }
 
   void heard(transport::Message& message) {
-    // A head refuses a term that it has no proof of, and its own term is lower then.
+    // A head rejects a term without proof, so its own term may be lower here.
     if (message.type == Rejected::type) return reject(message);
-    if (message.term < term_) return;  // Of a head that has had its time.
+    if (message.term < term_) return;  // The message is from an outdated head.
     if (message.type == Welcome::type) return welcome(message);
     if (message.type == Retire::type) {
       const auto order = transport::from_message<Retire>(message);
@@ -239,15 +241,16 @@ class Node::Work {
   void act_on(transport::Message& message) {
     if (message.type == Prepare::type) return prepare(message);
     if (message.type == Stop::type) return stop(message);
-    if (message.type == Forget::type) return (void)keeps_.erase(message.run);
-    if (message.type == Chaos::type) return suffer(message);
+    if (message.type == Forget::type) return (void)state_stores_.erase(message.run);
+    if (message.type == Chaos::type) return apply_fault(message);
     if (message.type == Unfit::type) return unfit(message);
     if (message.type == Dismiss::type) return dismiss(message);
-    const auto found = sites_.find(message.run);
-    if (found == sites_.end() || found->second.epoch != message.epoch) return;  // It is over.
-    auto& site = *found->second.site;
-    if (message.type == Start::type) return start(site, message);
-    if (auto told = site.deliver(std::move(message)); !told)
+    const auto found = node_attempts_.find(message.run);
+    if (found == node_attempts_.end() || found->second.epoch != message.epoch)
+      return;  // It is over.
+    auto& node_attempt = *found->second.node_attempt;
+    if (message.type == Start::type) return start(node_attempt, message);
+    if (auto told = node_attempt.deliver(std::move(message)); !told)
       options_.say("dropped a message: " + told.error().text);
   }
 
@@ -261,9 +264,9 @@ class Node::Work {
                  welcome->name);
     term_ = message.term;
     term_proof_ = welcome->term_proof;
-    // It is the same life of the head: its runs may wait for nodes for long.
+    // It is the same life of the head, whose runs may wait long for nodes.
     if (was_welcome_)
-      for (auto& [run, memory] : keeps_) memory.until.reset();
+      for (auto& [run, memory] : state_stores_) memory.until.reset();
     was_welcome_ = is_welcome_ = true;
     headless_until_.reset();
   }
@@ -289,97 +292,101 @@ class Node::Work {
   }
 
   void retire(const std::string& why) {
-    sites_.clear();
-    keeps_.clear();
+    node_attempts_.clear();
+    state_stores_.clear();
     is_dismissed_ ? options_.dismissed(why) : options_.retired(why);
   }
 
   void prepare(const transport::Message& message) {
     const auto answer = [&](auto body) { (void)say_about(message, transport::to_message(body)); };
-    sites_.erase(message.run);  // An attempt that the head has given up.
+    node_attempts_.erase(message.run);  // Drop an attempt that the head has given up.
     if (leaving_) return answer(PrepareFailed{"it is leaving"});
     auto order = transport::from_message<Prepare>(message);
     if (!order) return answer(PrepareFailed{order.error().text});
     auto home = options_.open_run(order->config, order->placement, order->here);
     if (!home) return answer(PrepareFailed{home.error().text});
     const auto head_patience = (*home)->head_patience();
-    const auto keep = keep_of(message.run, *order, **home);
+    const auto state_store = state_store_of(message.run, *order, **home);
     std::vector<DataHere> data;
     const auto spec = (*home)->spec();
     for (const auto& file : spec->data) data.push_back({file.path, to_string(file.digest)});
-    auto site =
-        Site::open(channels_, {.home = std::move(*home),
-                               .prepare = std::move(*order),
-                               .keep = keep,
-                               .attempt = static_cast<int>(message.epoch),
-                               .epoch = epoch_of(message.run, message.epoch),
-                               .interface = options_.interface,
-                               .carriers = options_.carriers,
-                               .edges = {},
-                               .keys = options_.dial.keys,
-                               .stuck = options_.stuck,
-                               .tell_head = [this, run = message.run, epoch = message.epoch](
-                                                transport::Message said) -> Status {
-                                 said.run = run;
-                                 said.epoch = epoch;
-                                 return say(std::move(said));
-                               }});
-    if (!site) return answer(PrepareFailed{site.error().text});
-    const auto address = (*site)->address();
-    sites_[message.run] = {message.epoch, head_patience, std::move(*site)};
-    answer(Prepared{address, keep ? keep->kept() : std::vector<KeptStep>(), std::move(data)});
+    auto node_attempt =
+        NodeAttempt::open(channels_, {.home = std::move(*home),
+                                      .prepare = std::move(*order),
+                                      .state_store = state_store,
+                                      .attempt = static_cast<int>(message.epoch),
+                                      .epoch = epoch_of(message.run, message.epoch),
+                                      .interface = options_.interface,
+                                      .carriers = options_.carriers,
+                                      .edges = {},
+                                      .keys = options_.dial.keys,
+                                      .stuck = options_.stuck,
+                                      .tell_head = [this, run = message.run, epoch = message.epoch](
+                                                       transport::Message said) -> Status {
+                                        said.run = run;
+                                        said.epoch = epoch;
+                                        return say(std::move(said));
+                                      }});
+    if (!node_attempt) return answer(PrepareFailed{node_attempt.error().text});
+    const auto address = (*node_attempt)->address();
+    node_attempts_[message.run] = {message.epoch, head_patience, std::move(*node_attempt)};
+    answer(Prepared{address, state_store ? state_store->kept() : std::vector<KeptStep>(),
+                    std::move(data)});
   }
 
-  /// What its attempts before have left here. All that makes its numbers is in the configuration:
-  /// what was kept under another one is none of its states.
-  std::shared_ptr<Keep> keep_of(const std::string& run, const Prepare& order, RunHome& home) {
+  /// Returns the states of earlier attempts. All results depend on the configuration, so states of
+  /// another configuration are dropped.
+  std::shared_ptr<StateStore> state_store_of(const std::string& run, const Prepare& order,
+                                             RunHome& home) {
     const bool is_kept = home.spec()->copies > 1;
     const auto config = digest_of(to_json(order.config));
-    const auto known = keeps_.find(run);
-    if (known != keeps_.end() && (!is_kept || known->second.config != config)) keeps_.erase(known);
+    const auto known = state_stores_.find(run);
+    if (known != state_stores_.end() && (!is_kept || known->second.config != config))
+      state_stores_.erase(known);
     if (!is_kept) return nullptr;
-    auto& memory = keeps_[run];
-    if (!memory.keep)
-      memory.keep =
-          std::make_shared<Keep>(std::make_shared<ComputingThread>(1, nullptr, "keeping"));
+    auto& memory = state_stores_[run];
+    if (!memory.state_store)
+      memory.state_store =
+          std::make_shared<StateStore>(std::make_shared<ComputingThread>(1, nullptr, "keeping"));
     memory.config = config;
     memory.nodes = order.placement.head();
     memory.head_patience = home.head_patience();
     memory.until.reset();
-    return memory.keep;
+    return memory.state_store;
   }
 
-  void start(Site& site, const transport::Message& message) {
+  void start(NodeAttempt& node_attempt, const transport::Message& message) {
     const auto fail = [&](const std::string& why) {
-      const auto lost = site.lost();
+      const auto lost = node_attempt.lost();
       (void)say_about(message,
-                      transport::to_message(lost ? PrepareFailed{why, Cause::lost, lost->process}
+                      transport::to_message(lost ? PrepareFailed{why, EndCause::lost, lost->process}
                                                  : PrepareFailed{why}));
     };
     const auto order = transport::from_message<Start>(message);
     if (!order) return fail(order.error().text);
-    if (auto started = site.start(*order); !started) return fail(started.error().text);
+    if (auto started = node_attempt.start(*order); !started) return fail(started.error().text);
   }
 
   void stop(const transport::Message& message) {
-    const auto found = sites_.find(message.run);
-    if (found != sites_.end() && found->second.epoch <= message.epoch) sites_.erase(found);
-    if (leaving_ && sites_.empty()) retire("it has left");
+    const auto found = node_attempts_.find(message.run);
+    if (found != node_attempts_.end() && found->second.epoch <= message.epoch)
+      node_attempts_.erase(found);
+    if (leaving_ && node_attempts_.empty()) retire("it has left");
   }
 
-  void suffer(const transport::Message& message) {
+  void apply_fault(const transport::Message& message) {
     const auto chaos = transport::from_message<Chaos>(message);
     if (!chaos) return options_.say("dropped a drill: " + chaos.error().text);
     options_.say("a drill: " +
                  std::string(enum_names(chaos->what)[static_cast<std::size_t>(chaos->what)]));
-    chaos->what == Chaos::What::partition ? part(chaos->time()) : options_.suffer(*chaos);
+    chaos->what == Chaos::What::partition ? part(chaos->time()) : options_.apply_fault(*chaos);
   }
 
-  /// Without a connection to anybody for so long.
+  /// Closes all connections for this long.
   void part(std::chrono::nanoseconds time) {
     conversation()->pause();
     client_.reset();
-    sites_.clear();
+    node_attempts_.clear();
     is_welcome_ = false;
     headless_until_.reset();
     {
@@ -408,16 +415,16 @@ class Node::Work {
   NodeOptions options_;
   transport::ChannelThread channels_;
 
-  // The thread's own.
+  // Used by the node's thread.
   std::uint64_t term_;
   std::string term_proof_;
-  std::map<std::string, Memory> keeps_;  // By run,
-  std::map<std::string, Here> sites_;    // and so are these.
-  bool was_welcome_ = false;             // At any time,
-  bool is_welcome_ = false;              // and on this connection.
+  std::map<std::string, Memory> state_stores_;  // Keyed by run.
+  std::map<std::string, Here> node_attempts_;   // Keyed by run.
+  bool was_welcome_ = false;                    // The head has welcomed it,
+  bool is_welcome_ = false;                     // and has done so on this connection.
   bool leaving_ = false;
   bool is_dismissed_ = false;
-  std::optional<Clock::time_point> told_away_;  // When it said last that the head is away.
+  std::optional<Clock::time_point> told_away_;  // When it last reported an unreachable head.
   std::optional<Clock::time_point> headless_until_;
 
   mutable std::mutex mutex_;

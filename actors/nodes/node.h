@@ -6,8 +6,8 @@
 #include <string>
 
 #include "actors/chaos.h"
+#include "actors/nodes/node_attempt.h"
 #include "actors/nodes/node_messages.h"
-#include "actors/nodes/site.h"
 #include "transport/control/control_socket.h"
 
 namespace troupe::actors {
@@ -15,43 +15,43 @@ namespace troupe::actors {
 struct NodeOptions {
   std::string name;
   Inventory inventory;
-  std::uint64_t term = 0;  // Of the newest head that this host knows,
+  std::uint64_t term = 0;  // The term of the latest head that this host knows,
   std::string term_proof;  // and its proof.
-  std::int64_t life = 0;   // As Join has it.
+  std::int64_t life = 0;   // See Join.
   transport::DialOptions dial;
-  std::string interface = "127.0.0.1";  // Where other nodes reach this one.
+  std::string interface = "127.0.0.1";  // The interface for other nodes.
   Carriers carriers = Carriers::shm_and_tcp;
-  /// What a configuration names, opened, with executors for the devices that a placement puts here.
+  /// Opens what a configuration names, with executors for the devices placed here.
   std::function<Result<std::shared_ptr<RunHome>>(const Value& config, const Placement& placement,
                                                  int here)>
       open_run;
-  std::function<void(const Chaos&)> suffer;          // A drill, whatever is done to all of it.
-  std::function<void(const std::string&)> say;       // For the person who started it.
-  std::function<void(const std::string&)> rejected;  // By the head: there is no use in going on.
-  /// A device has failed, or does not let go of memory of a run: this process can only end, at
-  /// once. Does not return.
+  std::function<void(const Chaos&)> apply_fault;     // Applies an injected fault.
+  std::function<void(const std::string&)> say;       // Prints a line for the user.
+  std::function<void(const std::string&)> rejected;  // The head has rejected the node for good.
+  /// Called when a device has failed or does not let go of a run's memory. It must end the process
+  /// at once and not return.
   std::function<void(const std::string& why)> stuck;
-  /// There is nothing more to do for this process: it has left, or its head was gone for too long.
-  /// Another one in its place may be welcome.
+  /// Called when this process is done: it has left, or its head was gone too long. Another process
+  /// may take its place.
   std::function<void(const std::string& why)> retired;
-  /// The head has ended this node for good: no other process shall take its place.
+  /// Called when the head has ended this node for good; no process may take its place.
   std::function<void(const std::string& why)> dismissed;
 };
 
-/// A process with devices: dials the head, and has a site of every run that it is given. A
-/// connection that ends and comes back changes nothing. Where its head has given it up meanwhile,
-/// or is in another life, it ends its sites and comes as a new one, with the states that it keeps.
+/// A process with devices. It connects to the head and has a node attempt for each run in which it
+/// takes part. A reconnect changes nothing. If its head has given it up or has started again, it
+/// ends its attempts and joins as a new node, with the states that it keeps.
 class Node {
  public:
   static Result<std::unique_ptr<Node>> start(NodeOptions options);
-  /// Ends its sites.
+  /// Ends its attempts.
   ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  /// Retires as soon as no run has a part here any more. Any thread.
+  /// Retires when no run uses this node any more. Any thread may call it.
   void leave(const std::string& reason);
-  /// Tells the head how this machine's GPUs are; nobody where there is no connection. Any thread.
+  /// Sends the state of this machine's GPUs to the head, if connected. Any thread may call it.
   void tell(const GpuReadings& readings);
 
  private:

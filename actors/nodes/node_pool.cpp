@@ -9,7 +9,7 @@ namespace troupe::actors {
 
 namespace {
 
-/// Five times as long as from one reading to the next.
+/// Five times the interval of readings.
 constexpr auto gpu_patience = std::chrono::seconds(10);
 
 }  // namespace
@@ -25,8 +25,8 @@ kernels::Precision precision_named(std::string_view name) {
 }
 
 bool has(const Inventory& inventory, kernels::Precision precision) {
-  // Others are faster than fp32 nowhere, so that no node boasts of them, or are GPUs' own: where
-  // those cannot, the node says so when it gets its part.
+  // Other precisions are not faster than fp32 anywhere, so no node reports them, or they are GPUs'
+  // own: a node whose GPU lacks them says so when it prepares.
   if (kernels::facts_of(precision).makers != kernels::Makers::cores) return true;
   return precision_named(inventory.precision) >= precision;
 }
@@ -122,7 +122,7 @@ std::vector<NodeHere> NodePool::find_usable(kernels::Precision least) const {
 }
 
 void NodePool::wake() {
-  // Not between somebody's look and their sleep.
+  // Take the lock, so that no caller misses the wake between its check and its wait.
   { const std::lock_guard lock(mutex_); }
   changed_.notify_all();
 }

@@ -18,58 +18,58 @@
 
 namespace troupe::actors {
 
-/// A node as the head knows it.
+/// A node, as the head knows it.
 struct NodeHere {
-  std::uint64_t incarnation = 0;  // Its life: random, never used again.
+  std::uint64_t incarnation = 0;  // Its life: random and never reused.
   std::string name;
   Inventory inventory;
-  bool cordoned = false;  // Gets nothing new.
-  bool away = false;      // Is not heard now; it may come back. Gets nothing new either.
-  std::string key = {};   // Its public key, by which it dialed; empty for a plain connection.
-  std::vector<GpuReading> gpus = {};  // As it has told last,
-  Time gpus_told = {};                // and when.
+  bool cordoned = false;  // Gets no new work.
+  bool away = false;      // Not heard of now, but may come back. Gets no new work.
+  std::string key = {};   // The public key it connected with; empty for plain connections.
+  std::vector<GpuReading> gpus = {};  // The last readings,
+  Time gpus_told = {};                // and their time.
 
-  /// Nothing where that was too long ago to say how they are now.
+  /// Returns the readings, or nothing if they are too old.
   std::vector<GpuReading> gpus_at(Time now) const;
-  /// For a person, who may see several lives of one name: "node alpha (process 4711)".
+  /// Returns a title that tells lives of one name apart: "node alpha (process 4711)".
   std::string title() const {
     return "node " + name + " (process " + std::to_string(inventory.pid) + ")";
   }
 };
 
-/// Why a node is there no more.
+/// The reason why a node is gone.
 struct NodeLoss {
   std::string why;
-  bool has_ended = false;  // Its daemon says that its process has.
-  int signal = 0;          // That ended it.
+  bool has_ended = false;  // Its daemon reports that the process has ended.
+  int signal = 0;          // The signal that ended it.
 };
 
-/// Of a name that a configuration would not know: fp32, which everybody has.
+/// Returns the precision of this name; unknown names mean fp32, which every node has.
 kernels::Precision precision_named(std::string_view name);
 
-/// Whether it has products in this, or in better. Any processor can compute in all; without the
-/// instructions it is slow.
+/// Returns whether a node's processor has fast matrix products in this precision or a better one.
+/// Any processor can compute in all of them; without the instructions it is slow.
 bool has(const Inventory& inventory, kernels::Precision precision);
 
-/// Those of them that do not: "beta, gamma: nothing better than fp32"; empty where all do.
+/// Names the nodes that do not: "beta, gamma: nothing better than fp32". Empty if all do.
 std::string who_lacks(kernels::Precision precision, const std::vector<NodeHere>& nodes);
 
-/// The nodes that are there, in the order in which they came. Any thread.
+/// The nodes that are there, in the order in which they joined. Thread-safe.
 class NodePool {
  public:
   using Send = std::function<Status(std::uint64_t incarnation, const transport::Message&)>;
 
-  /// Hears that a node has said what it must not say.
+  /// Handles a node that sent an invalid message.
   using Strike = std::function<void(std::uint64_t incarnation, const std::string& why)>;
 
   explicit NodePool(
       Send send, Strike strike = [](std::uint64_t, const std::string&) {})
       : send_(std::move(send)), strike_(std::move(strike)) {}
 
-  /// With the name that it gets: the one it wants, or that with a number where it is taken.
+  /// Adds a node. If its wanted name is taken, a number is appended.
   NodeHere add(std::uint64_t incarnation, std::string wanted, Inventory inventory,
                std::string key = {});
-  /// What was there.
+  /// Removes a node and returns it.
   std::optional<NodeHere> remove(std::uint64_t incarnation);
   bool cordon(const std::string& name, bool cordoned);
   void set_away(std::uint64_t incarnation, bool away);
@@ -77,13 +77,13 @@ class NodePool {
   std::optional<NodeHere> find(std::uint64_t incarnation) const;
 
   std::vector<NodeHere> all() const;
-  /// Those that may be given something new, and have so good products at least.
+  /// Returns nodes that may get new work and support at least this precision.
   std::vector<NodeHere> usable(kernels::Precision least = kernels::Precision::fp32) const;
-  /// These, as soon as there are so many; all that are there where the patience ends before.
+  /// Waits until `fewest` nodes are usable or the patience is over, and returns the usable ones.
   std::vector<NodeHere> wait_for(int fewest, kernels::Precision least,
                                  std::chrono::milliseconds patience,
                                  const std::function<bool()>& cancelled);
-  /// Lets those who wait look whether they are cancelled.
+  /// Makes waiting callers check whether they are cancelled.
   void wake();
 
   Status send(std::uint64_t incarnation, const transport::Message& message) const {
@@ -94,7 +94,7 @@ class NodePool {
   }
 
  private:
-  /// With the lock held.
+  /// The caller holds the lock.
   std::vector<NodeHere> find_usable(kernels::Precision least) const;
 
   Send send_;

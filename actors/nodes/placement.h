@@ -9,14 +9,14 @@
 
 namespace troupe::actors {
 
-/// Which process of a run has which of its players. Processes are numbered; the last one is the
+/// The assignment of a run's players to its processes. Processes are numbered; the last one is the
 /// head's, which has the supervisor.
 struct Placement {
   int processes = 1;
-  std::vector<int> stages;      // By replica, then device.
-  std::vector<int> optimizers;  // By stage, then section.
-  std::vector<int> inputs;      // By replica.
-  std::vector<int> targets;     // Likewise.
+  std::vector<int> stages;      // Indexed by replica, then device.
+  std::vector<int> optimizers;  // Indexed by stage, then section.
+  std::vector<int> inputs;      // Indexed by replica.
+  std::vector<int> targets;     // Indexed by replica.
 
   int head() const { return processes - 1; }
   int process_of(PlayerId player) const;
@@ -30,11 +30,11 @@ struct Placement {
   }
 };
 
-/// Where its devices are given, by replica, then device: an optimizer goes to one that has its
-/// stage, and loaders to those that they feed. Changes no bit of a result.
+/// Places all players, given the node of each device (by replica, then device). An optimizer goes
+/// to a node with its stage, and a loader to the stage it feeds. Changes no result.
 Placement place(const RunSpec& spec, std::vector<int> nodes_of_devices, int nodes);
 
-/// Whether what came from elsewhere fits the run.
+/// Checks that a placement from another process fits the run.
 Status check(const Placement& placement, const RunSpec& spec);
 
 }  // namespace troupe::actors

@@ -10,7 +10,7 @@ constexpr auto write_again = std::chrono::milliseconds(500);
 
 }  // namespace
 
-Reconciling::Reconciling(Hands hands) : hands_(std::move(hands)) {}
+Reconciling::Reconciling(Hooks hooks) : hooks_(std::move(hooks)) {}
 
 void Reconciling::end() { worker_.end(); }
 
@@ -32,11 +32,11 @@ Reconciling::State Reconciling::state() const {
 
 void Reconciling::rest(const std::vector<reconciler::Record>& last) {
   const std::lock_guard lock(writing_);
-  // Where it cannot be written the next head looks for those who played, and does not find them.
-  if (!std::exchange(rests_, true) && !last.empty()) (void)hands_.write(last);
+  // If writing fails, the next head waits in vain for the nodes that played.
+  if (!std::exchange(rests_, true) && !last.empty()) (void)hooks_.write(last);
 }
 
-/// Where one cannot be written down those after it wait, too.
+/// Answers all events in order. If one cannot be written down, later ones wait too.
 void Reconciling::answer_all() {
   while (!is_held_up_ && !events_.empty()) {
     const auto event = events_.front();
@@ -53,14 +53,14 @@ void Reconciling::answer_all() {
 }
 
 Status Reconciling::answer(const reconciler::Event& event) {
-  const auto limits = hands_.limits(state_);
+  const auto limits = hooks_.limits(state_);
   const auto now = Clock::now();
   auto decided = reconciler::react(state_, event, now, limits);
   Status written = Done{};
   {
     const std::lock_guard lock(writing_);
     if (rests_) return written;
-    if (!decided.records.empty()) written = hands_.write(decided.records);
+    if (!decided.records.empty()) written = hooks_.write(decided.records);
   }
   accept(written ? decided
                  : reconciler::react(state_, reconciler::JournalFailed{written.error().text}, now,
@@ -76,7 +76,7 @@ void Reconciling::accept(const reconciler::Answer& answer) {
   for (const auto& order : answer.orders)
     if (const auto* set = std::get_if<reconciler::SetTimer>(&order))
       after(set->after, [this, timer = set->timer] { take(reconciler::Timeout{timer}); });
-  hands_.carry_out(answer);
+  hooks_.carry_out(answer);
 }
 
 }  // namespace troupe::actors

@@ -11,38 +11,37 @@
 
 namespace troupe::actors {
 
-/// A reconciler at work, on a thread of its own: one event after the other, each decision written
-/// down before it is carried out. Where that cannot be done it is as if it had not been made, and
-/// the event waits.
+/// Runs a reconciler on its own thread: it handles one event after another and writes each decision
+/// down before it is carried out. If writing fails, the decision is discarded and the event waits.
 class Reconciling {
  public:
   using State = reconciler::State;
 
-  /// What others do for it, on its thread. They must not wait.
-  struct Hands {
+  /// The caller's functions; they run on the reconciler's thread and must not block.
+  struct Hooks {
     std::function<reconciler::Limits(const State&)> limits;
-    /// Returns when they are on the disk; an error means that none of them is.
+    /// Returns when all records are on disk; an error means that none is.
     std::function<Status(const std::vector<reconciler::Record>&)> write;
-    /// All but its timers; its state is the one after that.
+    /// Carries out all orders except timers. The answer's state is the one afterwards.
     std::function<void(const reconciler::Answer&)> carry_out;
   };
 
-  explicit Reconciling(Hands hands);
+  explicit Reconciling(Hooks hands);
   ~Reconciling() { end(); }
   Reconciling(const Reconciling&) = delete;
   Reconciling& operator=(const Reconciling&) = delete;
 
-  // Any thread.
+  // Any thread may call the functions below.
   void take(reconciler::Event event);
-  /// Something beside events, on its thread; behind all events that have come.
+  /// Runs a function on the reconciler's thread, after all earlier events.
   void post(std::function<void()> what) { after({}, std::move(what)); }
   void after(Duration time, std::function<void()> what);
-  /// As of the last event that was answered.
+  /// Returns the state after the last event.
   State state() const;
-  /// Answers nothing any more, and has written this down as the last: when it returns.
+  /// Stops answering events and writes these last records before it returns.
   void rest(const std::vector<reconciler::Record>& last);
-  /// Lets be what waits, and all that is told it from now on; the hands are not asked any more when
-  /// it returns. Not on its thread.
+  /// Drops all waiting and future events. When it returns, no function of `Hands` is called any
+  /// more. Do not call it on the reconciler's thread.
   void end();
 
  private:
@@ -52,14 +51,14 @@ class Reconciling {
   Status answer(const reconciler::Event& event);
   void accept(const reconciler::Answer& answer);
 
-  const Hands hands_;
-  std::mutex writing_;  // Before the other, where both are held.
+  const Hooks hooks_;
+  std::mutex writing_;  // Locked before `mutex_` if both are needed.
   bool rests_ = false;
   mutable std::mutex mutex_;
-  State state_;  // Changed by its thread alone.
-  // Of its thread.
+  State state_;  // Changed only by its thread.
+  // Used by its thread.
   std::deque<reconciler::Event> events_;
-  bool is_held_up_ = false;  // By the first of them, which could not be written down.
+  bool is_held_up_ = false;  // The first event could not be written down.
   // It has no bound: nobody asks for more than one task for each node and timer.
   Worker worker_{"reconciling"};  // Last: its thread uses the others.
 };

@@ -7,28 +7,28 @@
 #include <tuple>
 #include <vector>
 
-#include "actors/cause.h"
+#include "actors/end_cause.h"
 #include "actors/nodes/mesh.h"
 #include "actors/nodes/placement.h"
-#include "actors/play/lines.h"
+#include "actors/play/recovery_points.h"
 #include "actors/player_id.h"
 #include "core/value.h"
 #include "transport/wire/fields.h"
 
-/// What a head and its nodes tell each other about an attempt of a run, beside what its players
-/// say. The envelope has the run and the attempt, as its epoch.
+/// Messages between a head and its nodes about an attempt of a run, except those of players. The
+/// envelope contains the run, and the attempt as `epoch`.
 namespace troupe::actors {
 
-/// Head to node: open what the run needs, and a door for each of the others.
+/// From head to node: open what the run needs, and a door for each other process.
 struct Prepare {
   static constexpr std::string_view type = "prepare";
 
   Value config;
   Placement placement;
-  int here = 0;  // The node, in the placement.
+  int here = 0;  // The node's process number.
   std::vector<std::int64_t> tokens;
-  std::vector<std::string> keys = {};  // By process: the public keys; empty without any.
-  bool plain_tensors = false;          // They may leave a machine in the clear.
+  std::vector<std::string> keys = {};  // Public keys by process; empty without keys.
+  bool plain_tensors = false;          // Tensors may leave a machine unencrypted.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("config", &Prepare::config),
@@ -40,7 +40,7 @@ struct Prepare {
   }
 };
 
-/// A file of data, and what its bytes hash to.
+/// A data file and its digest.
 struct DataHere {
   std::string path;
   std::string digest;
@@ -51,13 +51,13 @@ struct DataHere {
   }
 };
 
-/// Node to head: it has.
+/// From node to head: it has prepared.
 struct Prepared {
   static constexpr std::string_view type = "prepared";
 
   MeshAddress address;
-  std::vector<KeptStep> kept;       // Of the run, in its memory.
-  std::vector<DataHere> data = {};  // What it reads samples from.
+  std::vector<KeptStep> kept;       // States of the run in its memory.
+  std::vector<DataHere> data = {};  // The files it reads samples from.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("address", &Prepared::address),
@@ -66,13 +66,13 @@ struct Prepared {
   }
 };
 
-/// Node to head: it cannot.
+/// From node to head: it could not prepare.
 struct PrepareFailed {
   static constexpr std::string_view type = "prepare_failed";
 
   std::string why;
-  Cause cause = Cause::failed;   // Lost: another process was, on which it waited.
-  std::optional<int> lost = {};  // That process, in the placement.
+  EndCause cause = EndCause::failed;  // `lost`: it waited for another process that was lost.
+  std::optional<int> lost = {};       // The lost process.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("why", &PrepareFailed::why),
@@ -81,15 +81,15 @@ struct PrepareFailed {
   }
 };
 
-/// Head to node: connect to the others and let your players begin.
+/// From head to node: connect to the other processes and start your players.
 struct Start {
   static constexpr std::string_view type = "stage.start";
 
-  std::vector<MeshAddress> addresses;  // By process.
-  std::vector<std::int64_t> tokens;    // To show there.
+  std::vector<MeshAddress> addresses;  // Indexed by process.
+  std::vector<std::int64_t> tokens;    // The tokens to show there.
   std::int64_t step = 0;               // Steps that were done.
-  std::vector<int> states;  // By optimizer: which process gives its state; empty: none is given.
-  std::vector<std::vector<int>> keepers;  // Likewise: which keep copies of it; empty: none do.
+  std::vector<int> states;  // The process that gives each optimizer's state; empty: none is given.
+  std::vector<std::vector<int>> keepers;  // Keepers of each state; empty: none.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("addresses", &Start::addresses),
@@ -100,28 +100,28 @@ struct Start {
   }
 };
 
-/// Head to node: this attempt is over.
+/// From head to node: this attempt is over.
 struct Stop {
   static constexpr std::string_view type = "stage.stop";
 
   static constexpr auto fields() { return std::tuple<>(); }
 };
 
-/// Head to node: the run has ended. What is kept of it need not be kept any more.
+/// From head to node: the run has ended; drop its states.
 struct Forget {
   static constexpr std::string_view type = "forget";
 
   static constexpr auto fields() { return std::tuple<>(); }
 };
 
-/// Node to head: a player has ended.
+/// From node to head: a player has ended.
 struct StageFailed {
   static constexpr std::string_view type = "stage.failed";
 
   PlayerId player;
   std::string why;
-  Cause cause = Cause::failed;   // Lost: its process has lost another one.
-  std::optional<int> lost = {};  // That process, in the placement.
+  EndCause cause = EndCause::failed;  // `lost`: its process lost another process.
+  std::optional<int> lost = {};       // The lost process.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("player", &StageFailed::player),

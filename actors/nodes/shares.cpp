@@ -9,7 +9,7 @@ namespace troupe::actors {
 
 namespace {
 
-/// What the search for an order costs grows with the square of the nodes.
+/// Returns how many orders to try. The cost of one grows with the square of the number of nodes.
 int orders_to_try(std::size_t nodes, Search search) {
   constexpr int most = 2000;
   constexpr std::size_t promptly = 80'000;
@@ -17,7 +17,7 @@ int orders_to_try(std::size_t nodes, Search search) {
   return std::clamp(static_cast<int>(promptly / (nodes * nodes)), 3, most);
 }
 
-/// A node is to the devices of a run what a device is to the layers of a model.
+/// Formulates the problem like the partition of layers: nodes are its devices, devices its pieces.
 schedules::OrderProblem problem_of(const Sharing& sharing) {
   schedules::OrderProblem order;
   auto& problem = order.problem;

@@ -4,30 +4,30 @@
 
 namespace troupe::actors {
 
-/// The devices of a run, to be shared out among nodes: all that the answer hangs on, so that it can
-/// be found before it is wanted.
+/// The problem of sharing a run's devices out among nodes. It contains all inputs of the search, so
+/// that results can be computed in advance.
 struct Sharing {
-  std::vector<double> work;  // By device.
-  std::vector<int> cores;    // By node, most first.
-  int most = 1;              // Nodes that get any.
+  std::vector<double> work;  // Indexed by device.
+  std::vector<int> cores;    // Indexed by node, most first.
+  int most = 1;              // The most nodes to use.
 
   friend auto operator<=>(const Sharing&, const Sharing&) = default;
 };
 
-/// By process.
+/// A solution, by process.
 struct Shares {
-  std::vector<int> cores;  // That its node has.
+  std::vector<int> cores;  // Cores of each process's node.
   std::vector<int> cuts;   // Process k has the devices from cuts[k] up to cuts[k + 1].
-  double busiest = 0;      // Work for each core of the one that has most of that: as a step takes.
+  double busiest = 0;      // The most work per core of any process, which determines the step time.
 };
 
 enum class Search {
-  prompt,    // Some tens of milliseconds, however many nodes there are.
-  thorough,  // Seconds, for a hundred that are not alike.
+  prompt,    // Tens of milliseconds, for any number of nodes.
+  thorough,  // Seconds, for a hundred different nodes.
 };
 
-/// So that the busiest has least to do for its cores. The same sharing always gives the same
-/// shares, each search its own.
+/// Minimizes the most work per core. Equal sharings always give equal shares, for each kind of
+/// search.
 Shares share_out(const Sharing& sharing, Search search);
 
 }  // namespace troupe::actors

@@ -15,7 +15,7 @@ class Routes {
  public:
   explicit Routes(const RunSpec& spec) : spec_(spec), usual_(spec.round(0, 1)) {}
 
-  /// Activations, gradients, and parameters that are lent.
+  /// Adds activations, gradients, and borrowed parameters.
   void add_passes(const Round& round) {
     const auto shared = models::shared_parameters(*spec_.model, spec_.stages);
     for (int replica = 0; replica < round.replicas; ++replica)
@@ -32,7 +32,7 @@ class Routes {
       }
   }
 
-  /// Gradients to each optimizer, and weights from it.
+  /// Adds gradients to each optimizer, and weights from it.
   void add_steps() {
     for (int optimizer = 0; optimizer < optimizers_of(spec_); ++optimizer) {
       const int home = number(home_of(spec_, optimizer));
@@ -43,7 +43,7 @@ class Routes {
     }
   }
 
-  /// Who could add up the gradients of a stage.
+  /// Returns the devices that could sum the gradients of a stage.
   std::vector<int> sum_of(int stage) const {
     std::vector<int> devices;
     const auto& sections = spec_.sections[static_cast<std::size_t>(stage)];

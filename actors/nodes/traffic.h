@@ -9,21 +9,21 @@
 
 namespace troupe::actors {
 
-/// Between which devices of a run its players send one another tensors. Devices are numbered by
+/// The pairs of devices between which a run's players send tensors. Devices are numbered by
 /// replica, then device.
 struct Traffic {
-  std::vector<int> processes;               // By device.
-  std::vector<int> optimizers;              // By optimizer: the device that it computes on.
-  std::vector<std::pair<int, int>> routes;  // From one to another, in ascending order.
-  /// By stage: the devices of its holders, in their order, where its gradients may be added up on
-  /// their way; of other stages none.
+  std::vector<int> processes;               // The process of each device.
+  std::vector<int> optimizers;              // The device on which each optimizer computes.
+  std::vector<std::pair<int, int>> routes;  // Sender and receiver, in ascending order.
+  /// The devices of each stage's holders, in order, if links may sum its gradients; otherwise
+  /// empty.
   std::vector<std::vector<int>> sums = {};
 
-  /// Nothing else computes on a device: -1.
+  /// Returns the player's device, or -1 if it computes on none.
   int device_of(PlayerId player) const;
 };
 
-/// What is sent else, if anything, is left out, and so is what stays on a device.
+/// Finds all regular traffic between different devices.
 Traffic traffic_of(const RunSpec& spec, const Placement& placement);
 
 }  // namespace troupe::actors

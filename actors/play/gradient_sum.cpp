@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "actors/withheld.h"
+#include "actors/deferred_sends.h"
 #include "models/train/packed_gradients.h"
 #include "transport/links/edges.h"
 
@@ -22,12 +22,12 @@ void add_up(Stream& stream, const std::shared_ptr<transport::Adder>& adder, cons
   const auto usual = spec->round(0, 1);
   auto parameters = models::Stage(*spec->model, spec->stages[stage], {}).parameters();
   auto packed = models::pack(stream, gradients, parameters, sections);
-  // Each member has a piece, if only of nothing.
+  // Each member must have a piece, even an empty one.
   packed.sizes.resize(holders_of(*usual, place.stage).size());
   once_done([adder, spec, place, groups = usual->groups, parameters = std::move(parameters),
              packed = std::move(packed), take = std::move(take)] {
     const auto& numbers = packed.numbers;
-    // Whoever ends the edge tells why.
+    // If the edge has ended, its on_end reports why.
     (void)adder
         ->add(numbers, packed.sizes,
               [spec, place, groups, parameters, packed, take] {

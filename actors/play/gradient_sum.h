@@ -14,19 +14,19 @@ class Adder;
 
 namespace troupe::actors {
 
-/// Whether the gradients of a run's replicas may be added up in any order, by whatever carries them
-/// (docs/explanation/exchange.md). Late ones are not: each is mended by itself.
+/// Returns whether a run's gradients may be summed in any order by links
+/// (docs/explanation/exchange.md). Stale gradients may not: each is corrected separately.
 bool may_add_up_anyhow(const RunSpec& spec);
 
-/// Which of those who hold a stage one is.
+/// A holder of a stage.
 struct HolderPlace {
   int stage = 0;
   int holder = 0;
 };
 
-/// By a job of a holder, which gives its gradients away: they are added to those of all others who
-/// hold the stage. `take` hears, on any thread, the sum of the section whose optimizer is at home
-/// where this holder is; where there is none it may be empty.
+/// Called by a holder's job: sums its gradients with those of all other holders. `take` receives,
+/// on any thread, the sum of the section whose optimizer is on this holder's device. It may be
+/// empty if there is no such section.
 void add_up(Stream& stream, const std::shared_ptr<transport::Adder>& adder, const RunSpecPtr& spec,
             HolderPlace place, const models::GradientShare& gradients,
             std::function<void(models::PartialSum)> take);

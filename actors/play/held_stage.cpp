@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "actors/play/cast.h"
+#include "actors/play/players.h"
 #include "actors/round.h"
 #include "models/train/shared_parameters.h"
 

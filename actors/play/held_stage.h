@@ -12,10 +12,10 @@
 
 namespace troupe::actors {
 
-/// A stage that a device holds, and what goes to and fro around its steps.
+/// A stage that a device holds, with its state between messages.
 struct HeldStage {
   int number = 0;
-  int holder = 0;  // Among all that hold it.
+  int holder = 0;  // Among all holders of the stage.
   models::Share share;
   std::shared_ptr<models::TrainingStage> stage;
 
@@ -26,29 +26,29 @@ struct HeldStage {
   };
   std::vector<Lent> lent;
 
-  std::vector<Giving> givings;  // Where its gradients go.
+  std::vector<Giving> givings;  // Destinations of its gradients.
   struct Part {
     models::Version version;
     WorkTime worked;
   };
-  std::vector<std::optional<Part>> published;  // By section: and not yet adopted.
+  std::vector<std::optional<Part>> published;  // Indexed by section; not adopted yet.
   bool has_weights = false;
-  int steps_given = 0;  // Of the round that is being played.
+  int steps_given = 0;  // In the current round.
   int steps_taken = 0;
 
   bool is_published() const { return missing_section() == static_cast<int>(published.size()); }
-  /// The first one whose part has not come.
+  /// Returns the first section whose new weights are missing.
   int missing_section() const;
-  /// When the device itself made its part of what is published; nothing where it has none.
+  /// Returns when this device computed its part of the weights, or nothing if it has none.
   std::optional<WorkTime> worked_here() const;
-  /// All parts, by section; from then on the next ones may come.
+  /// Removes all published parts, by section, to make room for the next ones.
   std::vector<models::Version> take_published();
 };
 
-/// In the order of the stages.
+/// Returns the stages that a device holds, in their order.
 std::vector<HeldStage> stages_held(const RunSpec& spec, int replica, int device);
 
-/// For a person: the first optimizer whose part of the stage's next weights has not come.
+/// Returns the title of the first optimizer whose new weights of the stage are missing.
 std::string missing_optimizer(const RunSpec& spec, const HeldStage& held);
 
 }  // namespace troupe::actors

@@ -12,8 +12,8 @@
 
 namespace troupe::actors {
 
-/// What has come for the passes of a device and is not used yet, or will have come by the time a
-/// pass runs, because a pass before it on the same device makes it.
+/// The inputs of a device's passes that have arrived and are unused, and places for those that an
+/// earlier pass of the same device will have made.
 class Inbox {
  public:
   enum class What : std::uint8_t { input, targets, gradient, loan };
@@ -22,7 +22,7 @@ class Inbox {
     Header header;
     Tensor value;
     models::Loan loan;
-    After after;
+    DeviceMark after;
   };
   using ParcelPtr = std::shared_ptr<Parcel>;
 
@@ -36,8 +36,8 @@ class Inbox {
     friend auto operator<=>(const Address&, const Address&) = default;
   };
 
-  /// A place that the caller fills, now or by a job that runs before the one that takes it. Throws
-  /// if something lies there already: a peer has sent the same twice.
+  /// Adds a place that the caller fills, at once or by a job that runs before the one that takes
+  /// it. Throws if it exists: a peer has sent the same twice.
   ParcelPtr put(const Address& address) {
     auto& parcel = parcels_[address];
     if (parcel)
@@ -55,7 +55,7 @@ class Inbox {
   }
 
   std::size_t size() const { return parcels_.size(); }
-  /// The most that were ever here at once.
+  /// Returns the most parcels that were here at once.
   std::size_t most() const { return most_; }
 
  private:

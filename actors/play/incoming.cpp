@@ -4,7 +4,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "actors/withheld.h"
+#include "actors/deferred_sends.h"
 
 namespace troupe::actors {
 namespace {
@@ -51,7 +51,8 @@ std::vector<models::Loan> PassInput::take_loans() const {
 }
 
 void follow(Stream& stream, const Inbox::Parcel& parcel) {
-  if (parcel.after.device) Withheld::of_this_thread()->begin_after(*stream.device(), parcel.after);
+  if (parcel.after.device)
+    DeferredSends::of_this_thread()->begin_after(*stream.device(), parcel.after);
 }
 
 void follow(Stream& stream, const PassInput& in) {

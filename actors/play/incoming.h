@@ -13,38 +13,38 @@
 
 namespace troupe::actors {
 
-/// What goes into a forward pass: taken by the stage actor, used by the job.
+/// The inputs of a forward pass. The stage actor takes them, and its job uses them.
 struct PassInput {
   Inbox::ParcelPtr input;
-  Inbox::ParcelPtr targets;  // Of the last stage.
+  Inbox::ParcelPtr targets;  // Set for the last stage.
   std::vector<Inbox::ParcelPtr> borrowed;
 
-  /// Inputs and targets took different ways here; from now on they are one. Throws where they are
-  /// of other samples.
+  /// Checks that inputs and targets, which come from different loaders, belong to the same samples.
+  /// Throws if they do not.
   void check_halves() const;
   std::vector<models::Loan> take_loans() const;
 };
 
-/// On the executor: who made it may have given it to its device, and no more.
+/// Makes the executor's device wait for data that another device may still compute.
 void follow(Stream& stream, const Inbox::Parcel& parcel);
 void follow(Stream& stream, const PassInput& in);
 
-/// What the actions of a device wait for, and what they take once it has come.
+/// Finds out what the actions of a device wait for, and takes it once it has arrived.
 class Incoming {
  public:
   explicit Incoming(RunSpecPtr spec) : spec_(std::move(spec)) {}
 
   Inbox& inbox() { return inbox_; }
-  /// The most parcels that were ever there at once.
+  /// Returns the most parcels that were in the inbox at once.
   std::size_t most() const { return inbox_.most(); }
 
-  /// What an action of the round waits for, for a person; an empty text where it can go on.
+  /// Returns what an action waits for, as a text, or an empty text if it can run.
   std::string missing(const Play& play, schedules::Action action, const HeldStage& held) const;
 
-  // Of what is not missing.
+  // The functions below require that nothing is missing.
 
   PassInput take_input(const Play& play, schedules::Action action, const HeldStage& held);
-  /// At the last stage there is none, and none is needed: a header alone.
+  /// For the last stage, which needs no gradient, the parcel has only a header.
   Inbox::ParcelPtr take_gradient(const Play& play, schedules::Action action);
 
  private:

@@ -6,22 +6,22 @@
 #include <string>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/executor.h"
 #include "actors/messages.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 
-/// The jobs of one actor. Once one of them has failed, the later ones do nothing: what they would
-/// work on is not as it should be.
+/// The jobs of one actor. After one of them has failed, later ones do nothing, because their data
+/// may be invalid.
 class Jobs {
  public:
   Jobs(Executor& executor, caf::weak_actor_ptr owner)
       : executor_(&executor), owner_(std::move(owner)) {}
 
-  /// `done` is called with the time that it took, on the same thread, when all of the work is done
-  /// and what it said is said. The owner hears of an exception, and of a device that has failed,
-  /// with `place` in front of the text.
+  /// Posts a job. `done` is called with its time on the same thread when the work is done and its
+  /// messages are sent. The owner receives JobFailed after an exception or a device's failure, with
+  /// `place` in front of the text.
   template <class Work, class Done>
   void post(std::string place, Work work, Done done) {
     executor_->post(std::make_unique<Task<Work, Done>>(broken_, owner_, std::move(place),
@@ -57,7 +57,7 @@ class Jobs {
       } catch (...) {
         fail("an exception of no known type");
       }
-      work_.reset();  // With all that it holds.
+      work_.reset();  // Free what it holds.
     }
     void done(const WorkTime& worked) override {
       if (worked_) done_(worked);
@@ -65,7 +65,7 @@ class Jobs {
     void lost(const std::string& why) override { fail(why); }
 
    private:
-    /// Tools that look on show what a job has given to its device under the job's place.
+    /// Shows the job's place in a profiler's view of the device.
     struct Range {
       Range(Device* device, const std::string& place) : device(device) {
         if (device) device->begin_range(place.c_str());
@@ -80,20 +80,20 @@ class Jobs {
 
     void fail(const std::string& why) {
       *broken_ = true;
-      rt::post(owner_, JobFailed{place_ + ": " + why});
+      caf_shim::post(owner_, JobFailed{place_ + ": " + why});
     }
 
     std::shared_ptr<bool> broken_;
     caf::weak_actor_ptr owner_;
     std::string place_;
-    std::optional<Work> work_;  // Until it was called.
+    std::optional<Work> work_;  // Set until it was called.
     Done done_;
     bool worked_ = false;
   };
 
   Executor* executor_;
   caf::weak_actor_ptr owner_;
-  // Read and written by jobs alone, which run one after another.
+  // Used only by jobs, which run one after another.
   std::shared_ptr<bool> broken_ = std::make_shared<bool>(false);
 };
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/messages.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 namespace {
@@ -12,13 +12,14 @@ class Keeper {
  public:
   static constexpr const char* name = "keeper";
 
-  Keeper(rt::Base* self, std::shared_ptr<Keep> keep) : self_(self), keep_(std::move(keep)) {}
+  Keeper(caf_shim::Base* self, std::shared_ptr<StateStore> state_store)
+      : self_(self), state_store_(std::move(state_store)) {}
 
   caf::behavior make_behavior() {
     return {
         [this](Meet& meet) {
-          cast_ = std::move(meet.cast);
-          self_->end_with(cast_->supervisor);
+          players_ = std::move(meet.players);
+          self_->end_with(players_->supervisor);
         },
         [this](StateCopy& copy) { put(std::move(copy)); },
     };
@@ -27,24 +28,25 @@ class Keeper {
  private:
   void put(StateCopy copy) {
     Kept kept{copy.state.attempt, copy.state.optimizer, copy.state.step, {}, false, {}};
-    keep_->put(std::move(copy), [kept, to = rt::weak(cast_->supervisor)](auto copied) mutable {
-      if (copied)
-        kept.took = *copied;
-      else
-        kept.why_not = copied.error().text;
-      rt::post(to, std::move(kept));
-    });
+    state_store_->put(std::move(copy),
+                      [kept, to = caf_shim::weak(players_->supervisor)](auto copied) mutable {
+                        if (copied)
+                          kept.took = *copied;
+                        else
+                          kept.why_not = copied.error().text;
+                        caf_shim::post(to, std::move(kept));
+                      });
   }
 
-  rt::Base* self_;
-  std::shared_ptr<Keep> keep_;
-  CastPtr cast_;
+  caf_shim::Base* self_;
+  std::shared_ptr<StateStore> state_store_;
+  PlayersPtr players_;
 };
 
 }  // namespace
 
-caf::actor spawn_keeper(caf::actor_system& system, std::shared_ptr<Keep> keep) {
-  return rt::spawn<Keeper>(system, std::move(keep));
+caf::actor spawn_keeper(caf::actor_system& system, std::shared_ptr<StateStore> state_store) {
+  return caf_shim::spawn<Keeper>(system, std::move(state_store));
 }
 
 }  // namespace troupe::actors

@@ -3,11 +3,11 @@
 #include <caf/all.hpp>
 #include <memory>
 
-#include "actors/play/keep.h"
+#include "actors/play/state_store.h"
 
 namespace troupe::actors {
 
-/// Takes what optimizers give to be kept in this process, and tells the supervisor once it is.
-caf::actor spawn_keeper(caf::actor_system& system, std::shared_ptr<Keep> keep);
+/// Spawns a keeper: it stores states that optimizers send, and reports each copy to the supervisor.
+caf::actor spawn_keeper(caf::actor_system& system, std::shared_ptr<StateStore> state_store);
 
 }  // namespace troupe::actors

@@ -15,13 +15,12 @@
 
 namespace troupe::actors {
 
-/// What other processes need to know of a device that has links of a kind.
+/// A device's links, as described to other processes.
 struct LinkPlace {
-  int device = 0;                    // In the run.
-  std::string kind;                  // Links join devices of one kind,
-  std::string place;                 // at two places: for GPUs these are the GPUs.
-  std::vector<std::string> reaches;  // The places to which they lead, perhaps their own; where
-                                     // none is named: all others.
+  int device = 0;                    // Its number in the run.
+  std::string kind;                  // Links join devices of equal kind
+  std::string place;                 // at two places: GPUs, for example.
+  std::vector<std::string> reaches;  // Places that its links reach; empty: all other places.
 
   bool joins(const std::string& other) const {
     return reaches.empty() ? place != other : std::ranges::count(reaches, other) > 0;
@@ -35,14 +34,14 @@ struct LinkPlace {
   }
 };
 
-/// Whether tensors can go from one to the other by a link. In both directions alike.
+/// Returns whether a link can join the two devices. It is symmetric.
 inline bool are_linked(const LinkPlace& one, const LinkPlace& other) {
   return one.kind == other.kind && one.joins(other.place) && other.joins(one.place);
 }
 
-/// The links of one kind that a device has, with the thread that calls their fabric.
+/// A device's links of one kind, with the thread that calls their fabric.
 struct DeviceLinks {
-  /// `enter` is called on that thread, first.
+  /// Calls `enter` first on that thread.
   DeviceLinks(std::string kind_of_links, std::string its_place,
               std::vector<std::string> places_in_reach,
               std::unique_ptr<transport::Fabric> its_fabric, std::function<void()> enter = {})
@@ -52,20 +51,20 @@ struct DeviceLinks {
         fabric(std::move(its_fabric)),
         thread(std::move(enter)) {}
 
-  const std::string kind;  // As in LinkPlace.
+  const std::string kind;  // See LinkPlace.
   const std::string place;
   const std::vector<std::string> reaches;
   const std::unique_ptr<transport::Fabric> fabric;
   transport::EdgeThread thread;
 };
 
-/// A device of this process from which tensors go to others without the host. A process has one for
-/// each of its devices that has links.
+/// A device of this process whose tensors can go to other devices without passing the host. A
+/// process has one for each device with links.
 struct LinkedDevice {
   explicit LinkedDevice(MemoryPool& its_memory) : memory(its_memory) {}
 
-  MemoryPool& memory;  // Whose tensors its links take and bring; outlives it.
-  std::vector<std::unique_ptr<DeviceLinks>> links;  // The kind that is best comes first.
+  MemoryPool& memory;  // The memory of tensors for its links. Must outlive it.
+  std::vector<std::unique_ptr<DeviceLinks>> links;  // The best kind comes first.
 };
 
 }  // namespace troupe::actors

@@ -5,9 +5,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/messages.h"
 #include "actors/play/job.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 namespace {
@@ -16,19 +16,19 @@ class LoaderActor {
  public:
   static constexpr const char* name = "loader";
 
-  LoaderActor(rt::Base* self, RunSpecPtr spec, int replica, Half half)
+  LoaderActor(caf_shim::Base* self, RunSpecPtr spec, int replica, Half half)
       : self_(self),
         spec_(std::move(spec)),
         replica_(replica),
         half_(half),
-        jobs_(*spec_->reader, rt::weak(*self)) {}
+        jobs_(*spec_->reader, caf_shim::weak(*self)) {}
 
   caf::behavior make_behavior() {
     self_->tell_self_after(spec_->stall_patience, Look{});
     return {
         [this](Meet& meet) {
-          cast_ = std::move(meet.cast);
-          self_->end_with(cast_->supervisor);
+          players_ = std::move(meet.players);
+          self_->end_with(players_->supervisor);
         },
         [this](Play& play) { append(play); },
         [this](const Taken& taken) { give_credit(taken.device); },
@@ -39,7 +39,7 @@ class LoaderActor {
   }
 
  private:
-  /// What a device is sent, in this order.
+  /// The micro-batches for one device, in order.
   struct Line {
     struct Entry {
       RoundPtr round;
@@ -87,26 +87,26 @@ class LoaderActor {
     const auto& source = training ? spec_->batches : spec_->validation;
     const auto* batches = half_ == Half::inputs ? source.inputs : source.targets;
     const int per_step = batches->per_step();
-    // An evaluation reads its data from the beginning, step after step.
+    // An evaluation always reads its data from the beginning.
     const std::int64_t step =
         training ? entry.first_step + place.step : std::int64_t{place.index / per_step};
     const int index = training ? place.index : place.index % per_step;
     const auto devices = entry.round->devices();
     auto* memory = &spec_->memory(replica_, device, devices);
-    const auto to = cast_->stages[static_cast<std::size_t>(replica_ * devices + device)];
+    const auto to = players_->stages[static_cast<std::size_t>(replica_ * devices + device)];
     reads_.push_back(title_of(entry));
     jobs_.post(reads_.back(), [=, this_half = half_, first_step = entry.first_step, m = entry.m,
                                owner = jobs_.owner()](Stream&) {
       auto batch = batches->read(*memory, step, index);
       if (!batch) throw std::runtime_error(batch.error().text);
-      rt::post(owner, ReadDone{});
+      caf_shim::post(owner, ReadDone{});
       const Header header{
           .first_step = first_step, .m = m, .samples = batch->samples, .content = batch->content};
       switch (this_half) {
         case Half::inputs:
-          return rt::post(to, Activation{header, 0, std::move(batch->input)});
+          return caf_shim::post(to, Activation{header, 0, std::move(batch->input)});
         case Half::targets:
-          return rt::post(to, Targets{header, std::move(batch->target)});
+          return caf_shim::post(to, Targets{header, std::move(batch->target)});
       }
     });
   }
@@ -119,8 +119,9 @@ class LoaderActor {
 
   void look() {
     const Wait wait = waits_for();
-    if (cast_)
-      self_->tell(cast_->supervisor, Pulse{cast_->attempt, player(), wait, patience_.look(wait)});
+    if (players_)
+      self_->tell(players_->supervisor,
+                  Pulse{players_->attempt, player(), wait, patience_.look(wait)});
     self_->tell_self_after(spec_->stall_patience, Look{});
   }
 
@@ -137,21 +138,21 @@ class LoaderActor {
     return {};
   }
 
-  rt::Base* self_;
+  caf_shim::Base* self_;
   RunSpecPtr spec_;
   int replica_;
   Half half_;
   Jobs jobs_;
-  CastPtr cast_;
+  PlayersPtr players_;
   std::map<int, Line> lines_;
-  std::deque<std::string> reads_;  // That are not done.
+  std::deque<std::string> reads_;  // Reads that are not done.
   Patience patience_;
 };
 
 }  // namespace
 
 caf::actor spawn_loader(caf::actor_system& system, RunSpecPtr spec, int replica, Half half) {
-  return rt::spawn<LoaderActor>(system, std::move(spec), replica, half);
+  return caf_shim::spawn<LoaderActor>(system, std::move(spec), replica, half);
 }
 
 }  // namespace troupe::actors

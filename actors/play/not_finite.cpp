@@ -1,6 +1,6 @@
 #include "actors/play/not_finite.h"
 
-#include "actors/play/cast.h"
+#include "actors/play/players.h"
 
 namespace troupe::actors {
 

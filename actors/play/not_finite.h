@@ -7,7 +7,7 @@
 
 namespace troupe::actors {
 
-// Why a run has failed whose numbers are none any more, for a person: which of them, and where.
+// Return the error of a run with a value that is not finite: which value, and where.
 
 std::string loss_not_finite(const RunSpec& spec, const MicroBatchLoss& loss);
 std::string gradient_not_finite(const RunSpec& spec, const Divergence& divergence);

@@ -11,26 +11,26 @@
 #include <stdexcept>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/exchange.h"
 #include "actors/messages.h"
-#include "actors/play/cast.h"
 #include "actors/play/job.h"
-#include "actors/rt.h"
+#include "actors/play/players.h"
 
 namespace troupe::actors {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What an optimizer works on. Jobs alone touch it, one after another.
+/// The optimizer's data. Only its jobs use it, one after another.
 struct Workshop {
   models::Optimizer optimizer;
   models::WeightsPtr weights;
-  models::StageGradients gradients;  // Of the step that is being made.
-  Clock::duration worked{};          // On it.
+  models::StageGradients gradients;  // Gradients of the current step.
+  Clock::duration worked{};          // Spent on the current step.
 };
 
-/// The first weights while jobs make them, one piece after another.
+/// The initial weights while jobs create them piece by piece.
 struct Beginning {
   StartPoint start;
   std::uint64_t seed = 0;
@@ -62,10 +62,10 @@ Tensor copy_on_host(Stream& stream, const Tensor& tensor) {
   return copy;
 }
 
-/// What the holders of several stages have given, by stage, then holder.
+/// The gradients of several stages, by stage, then holder.
 using Given = std::map<std::pair<int, int>, std::shared_ptr<models::GradientShare>>;
 
-/// Adds up what the holders of one stage have given.
+/// Sums the gradients of the holders of one stage.
 models::StageGradients join(Stream& stream, Given& given, int stage) {
   std::vector<models::GradientShare> shares;
   for (auto& [from, share] : given)
@@ -77,7 +77,7 @@ class OptimizerActor {
  public:
   static constexpr const char* name = "optimizer actor";
 
-  OptimizerActor(rt::Base* self, RunSpecPtr spec, int optimizer, StartPoint start)
+  OptimizerActor(caf_shim::Base* self, RunSpecPtr spec, int optimizer, StartPoint start)
       : self_(self),
         spec_(std::move(spec)),
         number_(optimizer),
@@ -86,7 +86,7 @@ class OptimizerActor {
         beginning_(std::make_shared<Beginning>(
             Beginning{std::move(start), spec_->seed, spec_->first_weights_at_once, {}})),
         step_(beginning_->start.step),
-        jobs_(executor_at(home_of(*spec_, optimizer)), rt::weak(*self)) {
+        jobs_(executor_at(home_of(*spec_, optimizer)), caf_shim::weak(*self)) {
     assert((!spec_->loss_scaling.is_on() || spec_->clip == ClipScope::all_stages) &&
            "who does not hear of all overflows cannot skip what others skip");
     for (int other = 0; other < optimizers_of(*spec_); ++other)
@@ -127,8 +127,8 @@ class OptimizerActor {
     self_->tell_self_after(spec_->stall_patience, Look{});
     return {
         [this](Meet& meet) {
-          cast_ = std::move(meet.cast);
-          self_->end_with(cast_->supervisor);
+          players_ = std::move(meet.players);
+          self_->end_with(players_->supervisor);
           begin();
         },
         [this](StepGradients& in) {
@@ -157,7 +157,7 @@ class OptimizerActor {
     return spec_->executor(home.replica, home.device, usual_->devices());
   }
 
-  /// Numbers that a stage owns.
+  /// Returns how many numbers a stage owns.
   std::int64_t parameters_of(int stage) const {
     const models::Stage passes(*spec_->model, spec_->stages[static_cast<std::size_t>(stage)], {});
     std::int64_t count = 0;
@@ -175,25 +175,26 @@ class OptimizerActor {
     return count;
   }
 
-  /// What happens to the gradients of a step, one after another.
+  /// The phases of a step, in order.
   enum class Phase : std::uint8_t {
-    beginning,  // The first weights are being made.
+    beginning,  // The initial weights are being created.
     gathering,
     measuring,
     deciding,
     stepping,
   };
 
-  /// Makes the first weights in one job after another, so that each tells how far they are.
+  /// Creates the initial weights in several jobs, each of which reports progress.
   void begin() {
     jobs_.post("the first weights", [workshop = workshop_, beginning = beginning_,
                                      owner = jobs_.owner()](Stream& stream) {
       if (go_on(stream, *workshop, *beginning)) {
         const auto step = beginning->start.step - 1;
-        *beginning = {};  // With all that it was given.
-        rt::post(owner, Stepped{step, {workshop->weights, workshop->optimizer.moments()}, {}});
+        *beginning = {};  // Free what it holds.
+        caf_shim::post(owner,
+                       Stepped{step, {workshop->weights, workshop->optimizer.moments()}, {}});
       } else {
-        rt::post(owner, Begun{beginning->first->done, beginning->first->all});
+        caf_shim::post(owner, Begun{beginning->first->done, beginning->first->all});
       }
     });
   }
@@ -214,10 +215,10 @@ class OptimizerActor {
           const auto& scale = weights->loss_scale;
           auto squares = optimizer.squared_norms(stream, gradients, scale);
           const auto penalised = optimizer.penalised_squares(stream, gradients, scale);
-          rt::post(owner,
-                   Normed{step, std::move(squares),
-                          penalised.empty() ? std::optional<double>()
-                                            : std::optional(models::global_norm(penalised))});
+          caf_shim::post(owner,
+                         Normed{step, std::move(squares),
+                                penalised.empty() ? std::optional<double>()
+                                                  : std::optional(models::global_norm(penalised))});
         },
         [workshop = workshop_](const WorkTime& time) {
           workshop->worked += time.end - time.start;
@@ -231,22 +232,22 @@ class OptimizerActor {
     for (const auto& square : in.squares)
       if (!can_skip() &&
           !std::ranges::all_of(square.blocks, [](double sum) { return std::isfinite(sum); }))
-        return self_->tell(cast_->supervisor,
-                           Divergence{cast_->attempt, number_, in.step, square.name});
+        return self_->tell(players_->supervisor,
+                           Divergence{players_->attempt, number_, in.step, square.name});
     const Norms norms{number_, in.step, std::move(in.squares)};
     for (const int optimizer : clip_with_)
-      self_->tell(cast_->optimizers[static_cast<std::size_t>(optimizer)], norms);
+      self_->tell(players_->optimizers[static_cast<std::size_t>(optimizer)], norms);
   }
 
-  /// Then an overflow goes into the norm, which all clip by: so all skip the step.
+  /// Returns whether all may skip an overflow: it makes their common norm infinite.
   bool can_skip() const { return spec_->loss_scaling.can_skip(loss_scale_); }
 
-  /// From one of those it clips with, perhaps from itself.
+  /// Handles the norm of an optimizer that clips with this one, or of itself.
   void heard(Norms in) {
     auto& of_step = squares_[in.step];
     of_step[in.optimizer] = std::move(in.squares);
     if (of_step.size() < clip_with_.size()) return;
-    // In the order of the optimizers: all who clip together find the same bits.
+    // In the order of the optimizers, so that all that clip together compute the same bits.
     std::vector<models::SquaredNorm> squares;
     for (auto& [optimizer, its] : of_step) std::ranges::move(its, std::back_inserter(squares));
     squares_.erase(in.step);
@@ -265,7 +266,7 @@ class OptimizerActor {
         [workshop = workshop_, step = step_, owner = jobs_.owner()](const WorkTime& time) {
           auto& [optimizer, weights, gradients, worked] = *workshop;
           const WorkTime whole{time.start - std::exchange(worked, {}), time.end};
-          rt::post(owner, Stepped{step, {weights, optimizer.moments()}, whole});
+          caf_shim::post(owner, Stepped{step, {weights, optimizer.moments()}, whole});
         });
   }
 
@@ -275,13 +276,13 @@ class OptimizerActor {
     const NewWeights part{stage_, place_of(*spec_, number_).section, std::move(in.version),
                           in.worked};
     for (const auto& holder : holders_of(*usual_, stage_))
-      self_->tell(cast_->stages[static_cast<std::size_t>(holder.replica * usual_->devices() +
-                                                         holder.device)],
+      self_->tell(players_->stages[static_cast<std::size_t>(holder.replica * usual_->devices() +
+                                                            holder.device)],
                   part);
     if (phase_ == Phase::stepping) {
       const bool is_skipped = !std::isfinite(norm_);
-      self_->tell(cast_->supervisor,
-                  StepDone{cast_->attempt, number_, in.step, is_skipped ? 0 : norm_, is_skipped,
+      self_->tell(players_->supervisor,
+                  StepDone{players_->attempt, number_, in.step, is_skipped ? 0 : norm_, is_skipped,
                            scale_before.factor(), loss_scale_.skipped_steps,
                            is_skipped ? std::nullopt : penalised_norm_});
       ++step_;
@@ -292,19 +293,20 @@ class OptimizerActor {
     advance();
   }
 
-  /// Before the first weights are made there is nothing to give.
+  /// Waits until the initial weights exist.
   void give_snapshot() {
     if (!is_snapshot_wanted_ || phase_ == Phase::beginning) return;
     is_snapshot_wanted_ = false;
-    give_state([to = cast_->supervisor](Snapshot state) { rt::post(to, std::move(state)); });
+    give_state(
+        [to = players_->supervisor](Snapshot state) { caf_shim::post(to, std::move(state)); });
   }
 
-  /// A snapshot lies with the host. Weights never change; moments do with the next step, so it has
-  /// copies of them.
+  /// Sends a snapshot in host memory. Weights are immutable; moments change with the next step, so
+  /// they are copied.
   template <class Give>
   void give_state(Give give) {
     jobs_.post("a snapshot", [workshop = workshop_, number = number_, step = step_,
-                              attempt = cast_->attempt, give](Stream& stream) {
+                              attempt = players_->attempt, give](Stream& stream) {
       const auto& optimizer = workshop->optimizer;
       Snapshot snapshot{attempt,
                         number,
@@ -320,7 +322,7 @@ class OptimizerActor {
 
   void heard(const KeepStep& order) {
     to_keep_ = order;
-    // While the next step is being taken the state is not that any more.
+    // During the next step the state is changing already.
     if (step_ > order.step || (step_ == order.step && phase_ == Phase::stepping))
       miss();
     else if (step_ == order.step && phase_ != Phase::beginning)
@@ -328,25 +330,26 @@ class OptimizerActor {
   }
   void keep() {
     if (step_ > to_keep_->step) return miss();
-    const auto& keepers = cast_->keepers;
+    const auto& keepers = players_->keepers;
     const auto number = static_cast<std::size_t>(number_);
     give_state([to = keepers.empty() ? std::vector<caf::actor>() : keepers[number],
                 line = to_keep_->line](const Snapshot& state) {
-      for (const auto& keeper : to) rt::post(keeper, StateCopy{state, line});
+      for (const auto& keeper : to) caf_shim::post(keeper, StateCopy{state, line});
     });
     to_keep_.reset();
   }
   void miss() {
     const auto order = *std::exchange(to_keep_, {});
-    self_->tell(cast_->supervisor, Kept{cast_->attempt, number_, order.step, {}, true, {}});
+    self_->tell(players_->supervisor, Kept{players_->attempt, number_, order.step, {}, true, {}});
   }
 
   void look() {
     const Wait wait = waits_for();
-    if (cast_)
+    if (players_)
       self_->tell(
-          cast_->supervisor,
-          Pulse{cast_->attempt, {PlayerId::Kind::optimizer, number_}, wait, patience_.look(wait)});
+          players_->supervisor,
+          Pulse{
+              players_->attempt, {PlayerId::Kind::optimizer, number_}, wait, patience_.look(wait)});
     self_->tell_self_after(spec_->stall_patience, Look{});
   }
 
@@ -373,22 +376,22 @@ class OptimizerActor {
     return {};
   }
 
-  /// How far the first weights are.
+  /// Returns the progress of the initial weights.
   std::string far() const {
     if (begun_.all == 0) return {};
     return ": " + std::to_string(begun_.done) + " of " + std::to_string(begun_.all) +
            " numbers are drawn or packed";
   }
 
-  /// Returns whether stages predict weights or mend gradients. A look-ahead (nag) predicts where
-  /// nothing is late, too.
+  /// Returns whether stages predict weights or correct gradients. Look-ahead (nag) predicts weights
+  /// even without delays.
   bool stages_use_moments() const {
     return models::looks_ahead(spec_->staleness) ||
            std::ranges::any_of(spec_->delays, [](int delay) { return delay > 0; });
   }
   std::string place() const { return "step " + std::to_string(step_ + 1); }
 
-  /// The first of those it clips with that has not told its norms of this step.
+  /// Returns the first optimizer that clips with this one and has not sent its norm.
   std::string missing_in_norm() const {
     const auto of_step = squares_.find(step_);
     for (const int other : clip_with_)
@@ -397,29 +400,29 @@ class OptimizerActor {
     return {};
   }
 
-  rt::Base* self_;
+  caf_shim::Base* self_;
   RunSpecPtr spec_;
   int number_;  // Among all optimizers.
   int stage_;
-  std::vector<int> clip_with_;  // By the same norm: itself, and others.
+  std::vector<int> clip_with_;  // The optimizers with the same norm, itself included.
   RoundPtr usual_;
   std::shared_ptr<Beginning> beginning_;
-  Begun begun_;  // How far that is.
+  Begun begun_;  // The progress of `beginning_`.
   bool is_snapshot_wanted_ = false;
-  std::int64_t step_;  // The one that is being made, 0-based.
+  std::int64_t step_;  // The current step, counted from 0.
   Jobs jobs_;
-  CastPtr cast_;
-  std::map<std::pair<int, int>, Holder> givers_;  // By stage, then holder.
-  std::map<int, std::vector<std::string>> tied_;  // What other stages borrow of it.
+  PlayersPtr players_;
+  std::map<std::pair<int, int>, Holder> givers_;  // Keyed by stage, then holder.
+  std::map<int, std::vector<std::string>> tied_;  // Parameters that other stages borrow.
   std::shared_ptr<Workshop> workshop_;
 
   Phase phase_ = Phase::beginning;
   std::map<std::int64_t, Given> given_;
   std::map<std::int64_t, std::map<int, std::vector<models::SquaredNorm>>> squares_;
-  double norm_ = 0;  // By which the step's gradients are clipped.
+  double norm_ = 0;  // The norm by which the step's gradients are clipped.
   std::optional<double> penalised_norm_;
-  models::LossScale loss_scale_;     // Of the newest weights.
-  std::optional<KeepStep> to_keep_;  // Once so many steps are done.
+  models::LossScale loss_scale_;     // The newest weights' scale.
+  std::optional<KeepStep> to_keep_;  // The state to keep after that step.
   Patience patience_;
 };
 
@@ -427,7 +430,7 @@ class OptimizerActor {
 
 caf::actor spawn_optimizer_actor(caf::actor_system& system, RunSpecPtr spec, int optimizer,
                                  StartPoint start) {
-  return rt::spawn<OptimizerActor>(system, std::move(spec), optimizer, std::move(start));
+  return caf_shim::spawn<OptimizerActor>(system, std::move(spec), optimizer, std::move(start));
 }
 
 }  // namespace troupe::actors

@@ -6,9 +6,9 @@
 
 namespace troupe::actors {
 
-/// Makes the versions of a section of a stage's weights: it adds up what the stage's holders give
-/// away, steps, and publishes. It alone changes these weights, and it owns their moments. `start`
-/// is its part of where the run begins.
+/// Spawns an optimizer for a section of a stage's weights: it sums the gradients of the stage's
+/// holders, takes the step, and publishes the new version. Only it changes these weights, and it
+/// owns their moments. `start` is its part of the start state.
 caf::actor spawn_optimizer_actor(caf::actor_system& system, RunSpecPtr spec, int optimizer,
                                  StartPoint start);
 

@@ -1,6 +1,6 @@
 #include "actors/play/outgoing.h"
 
-#include "actors/rt.h"
+#include "actors/caf_shim.h"
 
 namespace troupe::actors {
 namespace {
@@ -42,14 +42,14 @@ Outgoing::Send Outgoing::send(int device, int stage, const Play& play) const {
   const auto to = peer(device, play);
   if (can_follow(device, play))
     return [to, stage](const Header& header, Tensor value) {
-      rt::hand_over(to, Message{header, stage, std::move(value)});
+      caf_shim::hand_over(to, Message{header, stage, std::move(value)});
     };
   return [to, stage](const Header& header, Tensor value) {
-    rt::post(to, Message{header, stage, std::move(value)});
+    caf_shim::post(to, Message{header, stage, std::move(value)});
   };
 }
 
-/// Whether what this device makes goes to another one of the process.
+/// Returns whether the other device is in this process, so that it can follow this one's mark.
 bool Outgoing::can_follow(int device, const Play& play) const {
   const int place = replica_ * play.round->devices() + device;
   const auto* there = spec_->executors[static_cast<std::size_t>(place)];
@@ -58,7 +58,7 @@ bool Outgoing::can_follow(int device, const Play& play) const {
 
 const caf::actor& Outgoing::peer(int device, const Play& play) const {
   const int place = replica_ * play.round->devices() + device;
-  return cast_->stages[static_cast<std::size_t>(place)];
+  return players_->stages[static_cast<std::size_t>(place)];
 }
 
 std::vector<Outgoing::Lend> Outgoing::loans(const Play& play, Action action,
@@ -76,12 +76,12 @@ std::vector<Outgoing::Lend> Outgoing::loans(const Play& play, Action action,
     } else if (can_follow(device, play)) {
       lends.push_back({name, [to = peer(device, play), stage = borrower](const Header& header,
                                                                          models::Loan loan) {
-                         rt::hand_over(to, LoanFor{header, stage, std::move(loan)});
+                         caf_shim::hand_over(to, LoanFor{header, stage, std::move(loan)});
                        }});
     } else {
       lends.push_back({name, [to = peer(device, play), stage = borrower](const Header& header,
                                                                          models::Loan loan) {
-                         rt::post(to, LoanFor{header, stage, std::move(loan)});
+                         caf_shim::post(to, LoanFor{header, stage, std::move(loan)});
                        }});
     }
   }
@@ -90,14 +90,14 @@ std::vector<Outgoing::Lend> Outgoing::loans(const Play& play, Action action,
 
 Outgoing::TellLoss Outgoing::loss(const Play& play, std::int64_t step,
                                   MicroBatchPlace place) const {
-  const MicroBatchLoss known{cast_->attempt,      replica_, device_, step, place.index,
+  const MicroBatchLoss known{players_->attempt,   replica_, device_, step, place.index,
                              play.round->purpose, 0,        {},      {}};
-  return [to = cast_->supervisor, known](const Header& header, double mean) {
+  return [to = players_->supervisor, known](const Header& header, double mean) {
     auto loss = known;
     loss.mean = mean;
     loss.samples = header.samples;
     loss.content = header.content;
-    rt::post(to, loss);
+    caf_shim::post(to, loss);
   };
 }
 

@@ -15,33 +15,33 @@
 
 namespace troupe::actors {
 
-/// Where the results of a device's passes go: to a later pass of the same device, to another
-/// device, or to the supervisor. A stage actor asks before a pass is posted; what it is given is
-/// called by the job, on the executor, once the result is there.
+/// Destinations of a device's results: a later pass of the same device, another device, or the
+/// supervisor. The stage actor asks for one before it posts a pass; the job calls it on the
+/// executor with the result.
 class Outgoing {
  public:
-  /// `inbox` is that of the device.
+  /// `inbox` is the device's own.
   Outgoing(RunSpecPtr spec, int replica, int device, Inbox& inbox)
       : spec_(std::move(spec)), replica_(replica), device_(device), inbox_(inbox) {}
 
-  /// With whom it plays, before anything is asked.
-  void meet(CastPtr cast) { cast_ = std::move(cast); }
+  /// Sets the peers; call it first.
+  void meet(PlayersPtr players) { players_ = std::move(players); }
 
   using Send = std::function<void(const Header&, Tensor)>;
-  /// The output, to the next stage. Null for the last one.
+  /// Returns the destination of the output: the next stage. Null for the last stage.
   Send output(const Play& play, schedules::Action action);
-  /// The gradient of the input, to the stage before. Null for the first one.
+  /// Returns the destination of the input's gradient: the previous stage. Null for the first stage.
   Send gradient(const Play& play, schedules::Action action);
 
   struct Lend {
     std::string name;
     std::function<void(const Header&, models::Loan)> send;
   };
-  /// What other stages borrow of this one for their passes of the same micro-batch.
+  /// Returns what other stages borrow from this one for their passes of the same micro-batch.
   std::vector<Lend> loans(const Play& play, schedules::Action action, const HeldStage& held);
 
   using TellLoss = std::function<void(const Header&, double mean)>;
-  /// The loss of a micro-batch, to the supervisor. `step` is of the run.
+  /// Returns the destination of a micro-batch's loss: the supervisor. `step` is the run's.
   TellLoss loss(const Play& play, std::int64_t step, MicroBatchPlace place) const;
 
  private:
@@ -55,7 +55,7 @@ class Outgoing {
   int replica_;
   int device_;
   Inbox& inbox_;
-  CastPtr cast_;
+  PlayersPtr players_;
 };
 
 }  // namespace troupe::actors

@@ -1,49 +1,92 @@
 #pragma once
 
-#include <cstddef>
+#include <caf/all.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "actors/play/cast.h"
-#include "actors/rt.h"
+#include "actors/messages.h"
+#include "actors/recovery.h"
+#include "actors/run_spec.h"
+#include "core/result.h"
 
 namespace troupe::actors {
 
-/// The players of an attempt, for the supervisor that leads them: who is there, and how they are.
-class Players {
- public:
-  explicit Players(rt::Base* self) : self_(self) {}
+/// Returns "device 1 of replica 0", or "device 1" if there is one replica.
+std::string device_title(const RunSpec& spec, int replica, int device);
 
-  /// An attempt begins with them; none is left of the one before.
-  void begin(Company company);
-  const Cast& cast() const { return *company_.cast; }
-  /// They play this next.
-  void play(const Play& round);
-  template <class Order>
-  void tell_optimizers(const Order& order) {
-    for (const auto& optimizer : cast().optimizers) self_->tell(optimizer, order);
-  }
-
-  /// Somebody has ended: who it was, where it was one of them.
-  const Player* ended(const caf::actor_addr& who);
-  /// All are to go.
-  void dismiss();
-  bool have_gone() const { return left_ == 0; }
-  void forget() { company_ = {}; }
-  /// One who is there still; null where there is none.
-  const Player* some_left() const;
-  std::optional<PlayerId> find(const std::string& title) const;
-
-  /// One who waits tells for whom. How it is now, where it is one of them.
-  const Standing* heard(const Pulse& pulse);
-  /// How all are. Whoever tells nothing until the next time is silent for a patience more.
-  std::vector<Standing> look();
-
- private:
-  rt::Base* self_;
-  Company company_;
-  std::size_t left_ = 0;
+/// A player, and its state as far as known.
+struct Player {
+  PlayerId id;
+  caf::actor actor;
+  Standing standing;
 };
+
+struct Team {
+  PlayersPtr players;
+  std::vector<Player> all;  // All but the supervisor and the recorder.
+};
+
+/// The constants of all attempts of a run.
+struct AttemptContext {
+  RunSpecPtr spec;
+  caf::actor supervisor;
+  std::shared_ptr<Ending> ending;
+};
+
+/// The states from which an attempt may start. A state in nodes' memory is as good as a checkpoint
+/// if the ledger has its steps.
+struct Origin {
+  std::int64_t saved = 0;                    // The step of the newest known checkpoint.
+  std::int64_t committed = 0;                // Steps in the ledger.
+  std::function<Result<StartPoint>()> load;  // Called on one thread until assembled.
+};
+
+/// Assembles the players of an attempt, in this process or on nodes.
+class PlayerHost {
+ public:
+  virtual ~PlayerHost() = default;
+  /// Must not block. A player that cannot be made ends with the reason. Once all are ready, the
+  /// supervisor receives Assembled.
+  virtual Team begin(caf::actor_system& system, const AttemptContext& attempt_context, int attempt,
+                     Origin origin) = 0;
+  /// Handles a player's failure. Returns the name of its node if the next attempts avoid that node
+  /// for a while.
+  virtual std::optional<std::string> set_aside(PlayerId, const std::string& /*why*/) { return {}; }
+  /// Called when a node's processes keep ending. Returns whether the next attempts avoid the node
+  /// for a while; they cannot if too few nodes are left.
+  virtual bool strike_node(const std::string& /*node*/, const std::string& /*why*/) {
+    return false;
+  }
+  /// Strikes the node of a player that sent an invalid report; the run continues.
+  virtual void refuse(PlayerId, const std::string& /*why*/) {}
+  /// Notes that this many steps are done.
+  virtual void committed(std::int64_t /*step*/) {}
+  /// Notes the end of the run: its data can be forgotten, unless it is to be resumed.
+  virtual void over(Outcome::How) {}
+};
+
+/// Returns all players, in the same order everywhere: replicas (devices, loaders), then optimizers.
+std::vector<PlayerId> players_of(const RunSpec& spec);
+/// Returns "device 1 of replica 0", "optimizer of stage 2", "optimizer of section 1 of stage 2".
+std::string title_of(const RunSpec& spec, PlayerId player);
+
+/// Spawns a player in this process. Only optimizers use `start`: their part of the state.
+caf::actor spawn_player(caf::actor_system& system, const RunSpecPtr& spec, PlayerId player,
+                        StartPoint start);
+
+/// Spawns all players of an attempt in this process and introduces them to one another.
+Team spawn_team(caf::actor_system& system, const AttemptContext& attempt_context, int attempt,
+                const StartPoint& start);
+
+/// Builds the list of players. `of` makes or finds each one; they are not introduced yet.
+/// `keepers`: by optimizer, the processes that keep copies of its state. `adders`: see Cast.
+Team team_of(const AttemptContext& attempt_context, int attempt,
+             const std::function<caf::actor(PlayerId)>& of,
+             const std::vector<std::vector<int>>& keepers = {},
+             std::vector<std::shared_ptr<transport::Adder>> adders = {});
 
 }  // namespace troupe::actors

@@ -5,16 +5,16 @@
 #include <stdexcept>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/exchange.h"
 #include "actors/messages.h"
-#include "actors/play/cast.h"
 #include "actors/play/gradient_sum.h"
 #include "actors/play/held_stage.h"
 #include "actors/play/inbox.h"
 #include "actors/play/incoming.h"
 #include "actors/play/job.h"
 #include "actors/play/outgoing.h"
-#include "actors/rt.h"
+#include "actors/play/players.h"
 
 namespace troupe::actors {
 namespace {
@@ -23,19 +23,20 @@ using schedules::Action;
 using schedules::Kind;
 using What = Inbox::What;
 
-// Beside the one that runs: so the device never waits for its actor.
+// Actions posted besides the running one, so that the device never waits for its actor.
 constexpr int actions_ahead = 2;
 
 class StageActor {
  public:
   static constexpr const char* name = "stage actor";
 
-  StageActor(rt::Base* self, RunSpecPtr spec, int replica, int device)
+  StageActor(caf_shim::Base* self, RunSpecPtr spec, int replica, int device)
       : self_(self),
         spec_(std::move(spec)),
         replica_(replica),
         device_(device),
-        jobs_(spec_->executor(replica, device, spec_->evaluation->devices()), rt::weak(*self)),
+        jobs_(spec_->executor(replica, device, spec_->evaluation->devices()),
+              caf_shim::weak(*self)),
         held_(stages_held(*spec_, replica, device)),
         incoming_(spec_),
         outgoing_(spec_, replica, device, incoming_.inbox()) {}
@@ -44,9 +45,9 @@ class StageActor {
     self_->tell_self_after(spec_->stall_patience, Look{});
     return {
         [this](Meet& meet) {
-          cast_ = std::move(meet.cast);
-          outgoing_.meet(cast_);
-          self_->end_with(cast_->supervisor);
+          players_ = std::move(meet.players);
+          outgoing_.meet(players_);
+          self_->end_with(players_->supervisor);
         },
         [this](Play& play) {
           to_play_.push_back(std::move(play));
@@ -85,8 +86,6 @@ class StageActor {
                            std::to_string(stage));
   }
 
-  // The round that is being played.
-
   const Play& play() const { return to_play_.front(); }
   const Round& round() const { return *play().round; }
   bool training() const { return round().purpose == Round::Purpose::training; }
@@ -96,9 +95,9 @@ class StageActor {
   int last_stage() const { return round().schedule.stages - 1; }
   std::int64_t first_step() const { return play().first_step; }
 
-  /// Plays on as far as what has come allows.
+  /// Continues with the lane as far as inputs have arrived.
   void advance() {
-    while (cast_ && !to_play_.empty()) {
+    while (players_ && !to_play_.empty()) {
       if (position_ == 0 && !begin_round()) return;
       while (position_ < lane().size()) {
         if (in_executor_ > actions_ahead || !missing(lane()[position_]).empty()) return;
@@ -162,7 +161,7 @@ class StageActor {
       case Kind::update:
         ++on.steps_taken;
         return adopt(on, action);
-      case Kind::gather:  // Weights are always whole in one process.
+      case Kind::gather:  // In one process weights are always whole.
       case Kind::release:
         return run(action, [](Stream&) {});
     }
@@ -219,11 +218,11 @@ class StageActor {
     });
   }
 
-  /// How the sums of gradients come to an optimizer. All else of them goes to it.
+  /// How the sums of gradients reach an optimizer. All other parts of gradients are sent.
   enum class Way : std::uint8_t {
     sent,      // With the rest.
-    added_up,  // By an edge, to where the optimizer is,
-    taken,     // which is here.
+    added_up,  // Through an edge, to the optimizer's device.
+    taken,     // From an edge, because the optimizer is here.
   };
 
   Way way_to(int optimizer, const HeldStage& on) const {
@@ -234,7 +233,7 @@ class StageActor {
 
   std::shared_ptr<transport::Adder> adder_of(const HeldStage& on) const {
     const auto stage = static_cast<std::size_t>(on.number);
-    return stage < cast_->adders.size() ? cast_->adders[stage] : nullptr;
+    return stage < players_->adders.size() ? players_->adders[stage] : nullptr;
   }
 
   void give(Action action, HeldStage& on) {
@@ -246,14 +245,15 @@ class StageActor {
     };
     std::vector<To> givings;
     for (const auto& giving : on.givings)
-      givings.push_back({cast_->optimizers[static_cast<std::size_t>(giving.optimizer)],
+      givings.push_back({players_->optimizers[static_cast<std::size_t>(giving.optimizer)],
                          giving.section, way_to(giving.optimizer, on)});
-    // All holders of a stage see the same weights equally late; the first one tells.
-    const auto ear = spec_->measures_staleness && on.holder == 0 ? cast_->supervisor : caf::actor();
+    // All holders of a stage see equally stale weights; the first one reports.
+    const auto ear =
+        spec_->measures_staleness && on.holder == 0 ? players_->supervisor : caf::actor();
     run(action, [stage = on.stage, step, givings = std::move(givings), ear,
-                 attempt = cast_->attempt, number = on.number, holder = on.holder, spec = spec_,
+                 attempt = players_->attempt, number = on.number, holder = on.holder, spec = spec_,
                  adder = adder_of(on)](Stream& stream) {
-      if (ear) rt::post(ear, LateGradients{attempt, number, step, stage->take_metrics()});
+      if (ear) caf_shim::post(ear, LateGradients{attempt, number, step, stage->take_metrics()});
       const auto gradients = stage->take_gradients(stream);
       const auto slots = stage->passes().parameters().size();
       std::function<void(models::PartialSum)> take;
@@ -263,21 +263,21 @@ class StageActor {
         const StepGradients message{step, number, holder, share};
         if (way != Way::sent) share->sums.clear();
         if (way != Way::taken)
-          rt::post(to, message);
+          caf_shim::post(to, message);
         else
-          take = [to = rt::weak(to), message](models::PartialSum sum) {
+          take = [to = caf_shim::weak(to), message](models::PartialSum sum) {
             message.gradients->sums.push_back(std::move(sum));
-            rt::post(to, message);
+            caf_shim::post(to, message);
           };
       }
       if (adder) add_up(stream, adder, spec, {number, holder}, gradients, std::move(take));
     });
   }
 
-  /// The first weights come without an action.
+  /// Adopts published weights. The initial weights come without an action.
   void adopt(HeldStage& on, std::optional<Action> action = {}) {
     on.has_weights = true;
-    // Taking them takes no time; what this device had to do for it is its optimizer's work.
+    // Adopting takes no time; the reported work is that of this device's optimizer.
     const auto worked = on.worked_here();
     const auto take = [stage = on.stage, spec = spec_, number = on.number,
                        parts = on.take_published()](Stream& stream) {
@@ -291,8 +291,8 @@ class StageActor {
 
   PassInput take_input(Action action, const HeldStage& on) {
     auto in = incoming_.take_input(play(), action, on);
-    if (on.number == 0) self_->tell(cast_->inputs[replica()], Taken{device_});
-    if (in.targets) self_->tell(cast_->targets[replica()], Taken{device_});
+    if (on.number == 0) self_->tell(players_->inputs[replica()], Taken{device_});
+    if (in.targets) self_->tell(players_->targets[replica()], Taken{device_});
     return in;
   }
 
@@ -303,14 +303,12 @@ class StageActor {
     });
   }
 
-  // The executor.
-
   template <class Work>
   void run(Action action, Work work, std::optional<WorkTime> told = {}) {
     ++in_executor_;
     jobs_.post(title_of(play(), action), std::move(work),
                [action, told, owner = jobs_.owner()](const WorkTime& worked) {
-                 rt::post(owner, ActionDone{action, told.value_or(worked)});
+                 caf_shim::post(owner, ActionDone{action, told.value_or(worked)});
                });
   }
 
@@ -332,17 +330,15 @@ class StageActor {
   };
 
   void tell_played(InPlay played) {
-    const RoundPlayed told{cast_->attempt,
+    const RoundPlayed told{players_->attempt,
                            replica_,
                            device_,
                            played.play.first_step,
                            played.play.round->purpose,
                            std::make_shared<const std::vector<DeviceSpan>>(std::move(played.spans)),
                            incoming_.most()};
-    self_->tell(cast_->supervisor, told);
+    self_->tell(players_->supervisor, told);
   }
-
-  // What has come, and what has not.
 
   void keep(What what, int stage, Inbox::Parcel parcel) {
     const auto& header = parcel.header;
@@ -353,10 +349,10 @@ class StageActor {
 
   void look() {
     const Wait wait = waits_for();
-    if (cast_)
+    if (players_)
       self_->tell(
-          cast_->supervisor,
-          Pulse{cast_->attempt, {PlayerId::Kind::stage, place()}, wait, patience_.look(wait)});
+          players_->supervisor,
+          Pulse{players_->attempt, {PlayerId::Kind::stage, place()}, wait, patience_.look(wait)});
     self_->tell_self_after(spec_->stall_patience, Look{});
   }
 
@@ -371,7 +367,7 @@ class StageActor {
     return waits("it waits for the first weights from the " + missing_optimizer(*spec_, *found));
   }
 
-  /// "step 3, 1F2"
+  /// Returns a title like "step 3, 1F2".
   static std::string title_of(const Play& play, Action action) {
     return step_title(*play.round, play.first_step, index(action)) + ", " + to_string(action);
   }
@@ -387,12 +383,12 @@ class StageActor {
   std::size_t replica() const { return static_cast<std::size_t>(replica_); }
   static int index(Action action) { return static_cast<int>(action.micro_batch); }
 
-  rt::Base* self_;
+  caf_shim::Base* self_;
   RunSpecPtr spec_;
   int replica_;
   int device_;
   Jobs jobs_;
-  CastPtr cast_;
+  PlayersPtr players_;
   std::vector<HeldStage> held_;
   Incoming incoming_;
   Outgoing outgoing_;
@@ -400,7 +396,7 @@ class StageActor {
   std::deque<Play> to_play_;  // The first is being played.
   bool begun_ = false;
   std::size_t position_ = 0;
-  std::deque<InPlay> in_play_;  // What the executor has not finished.
+  std::deque<InPlay> in_play_;  // Rounds that the executor has not finished.
   int in_executor_ = 0;
   Patience patience_;
 };
@@ -408,7 +404,7 @@ class StageActor {
 }  // namespace
 
 caf::actor spawn_stage_actor(caf::actor_system& system, RunSpecPtr spec, int replica, int device) {
-  return rt::spawn<StageActor>(system, std::move(spec), replica, device);
+  return caf_shim::spawn<StageActor>(system, std::move(spec), replica, device);
 }
 
 }  // namespace troupe::actors

@@ -6,8 +6,8 @@
 
 namespace troupe::actors {
 
-/// Plays the lane of one device: each action when its inputs have come, never in another order, so
-/// that no result depends on when messages arrive.
+/// Spawns the actor that plays one device's lane. It runs each action when its inputs have arrived,
+/// and never in another order, so that no result depends on when messages arrive.
 caf::actor spawn_stage_actor(caf::actor_system& system, RunSpecPtr spec, int replica, int device);
 
 }  // namespace troupe::actors

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-#include "apps/events/told_events.h"
+#include "apps/events/event_backlog.h"
 #include "core/json.h"
 #include "transport/wire/fields.h"
 

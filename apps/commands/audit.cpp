@@ -1,7 +1,7 @@
 #include <cstdio>
 
 #include "apps/command.h"
-#include "apps/events/told_events.h"
+#include "apps/events/event_backlog.h"
 #include "apps/report/run_events.h"
 #include "apps/run/run_setup.h"
 #include "core/json.h"

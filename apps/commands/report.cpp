@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "apps/command.h"
-#include "apps/events/told_events.h"
+#include "apps/events/event_backlog.h"
 #include "apps/report/report_page.h"
 #include "apps/run/timeline_file.h"
 #include "storage/files/files.h"

@@ -4,7 +4,7 @@
 
 #include "apps/command.h"
 #include "apps/events/recorder.h"
-#include "apps/machine/leave.h"
+#include "apps/machine/exit_now.h"
 #include "apps/machine/signals.h"
 #include "apps/machine/watchdog.h"
 #include "apps/node/local_nodes.h"
@@ -139,7 +139,7 @@ std::string last_words(const TrainArguments& arguments, const std::string& how) 
     return "there was no sign of life for " + duration_text(config.limits.head_patience) +
            " (limits.head_patience); the last one was: " + last;
   };
-  leave(
+  exit_now(
       ExitCode::failed,
       [&] {
         const auto files = storage::disk_files();
@@ -188,7 +188,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   std::atomic<std::optional<ExitCode>> told;
   Watchdog watchdog(config.limits.head_patience, [&](const std::string& last) {
     if (const auto code = told.load())
-      leave(
+      exit_now(
           *code, [] {}, [] { return std::string(); });
     leave_stuck(arguments, flags, config, last);
   });
@@ -250,7 +250,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   auto outcome = run.play({.bell = bell,
                            .watchdog = watchdog,
                            .record = [&](const Value& event) { recorder.record(event); },
-                           .casting = nodes ? &nodes->casting() : nullptr,
+                           .player_host = nodes ? &nodes->player_host() : nullptr,
                            .claim = &*place->checkpoints});
   watchdog.sign("it tells how it ended");
   using How = actors::Outcome::How;
@@ -264,7 +264,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   const ExitCode code = code_of(outcome);
   const auto tell = [&] { tell_ending(recorder, config, run, arguments, outcome); };
   if (!outcome.all_gone)
-    leave(code, tell, [&] {
+    exit_now(code, tell, [&] {
       const bool failed = outcome.how == How::failed;
       return last_words(arguments, config.name + (failed ? ": failed: " : ": ") + outcome.why);
     });

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "apps/command.h"
-#include "apps/machine/leave.h"
+#include "apps/machine/exit_now.h"
 #include "apps/machine/watchdog.h"
 #include "apps/run/process_run.h"
 #include "apps/run/run_setup.h"
@@ -40,7 +40,7 @@ struct Trained {
 
 [[noreturn]] void give_up(const std::string& why) {
   const std::string text = "error: " + why;
-  leave(
+  exit_now(
       ExitCode::failed, [&] { complain(ExitCode::failed, text); }, [&] { return text + "\n"; });
 }
 

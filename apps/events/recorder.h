@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "apps/console.h"
-#include "apps/events/told_events.h"
+#include "apps/events/event_backlog.h"
 #include "core/result.h"
 #include "core/value.h"
 #include "storage/files/files.h"

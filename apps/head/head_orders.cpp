@@ -59,8 +59,8 @@ bool HeadOrders::take(const transport::Message& message, const Answer& answer) {
 
 void HeadOrders::hold(const transport::Message& message, const Answer& answer) {
   const auto name = text_in(message.body, "run");
-  const auto run = people_.find_run(name);
-  if (!run) return (*answer)(people_.no_run(name));
+  const auto run = context_.find_run(name);
+  if (!run) return (*answer)(context_.no_run(name));
   if (message.type == "run.checkpoint") return run->save(with_step(answer, *run));
   const Value* given = message.body.find("from");
   if (given && !(given->integer() && *given->integer() >= 0))
@@ -75,9 +75,9 @@ void HeadOrders::hold(const transport::Message& message, const Answer& answer) {
 void HeadOrders::drain(const std::string& node, const Answer& answer) {
   // First, so that nothing new comes to it meanwhile.
   if (auto cordoned = cordon(node, true); !cordoned) return (*answer)(cordoned);
-  const auto nodes = people_.gate.nodes().all();
+  const auto nodes = context_.gate.nodes().all();
   std::vector<std::shared_ptr<HeadRun>> there;
-  for (const auto& run : people_.all_runs()) {
+  for (const auto& run : context_.all_runs()) {
     if (!run->plays_on(node)) continue;
     there.push_back(run);
     const auto others = std::ranges::count_if(
@@ -108,10 +108,10 @@ void HeadOrders::drain(const std::string& node, const Answer& answer) {
 /// All nodes if `node` is empty. They are asked when this is answered, and may still be there.
 Reply HeadOrders::end(const std::string& node) {
   Value::List names;
-  for (const auto& one : people_.gate.nodes().all()) {
+  for (const auto& one : context_.gate.nodes().all()) {
     if (!node.empty() && one.name != node) continue;
     names.emplace_back(one.name);
-    (void)people_.gate.nodes().send(
+    (void)context_.gate.nodes().send(
         one.incarnation, transport::to_message(actors::Dismiss{"an operator asked for it"}));
   }
   if (names.empty() && !node.empty()) return unknown_node(node, "node");
@@ -121,37 +121,37 @@ Reply HeadOrders::end(const std::string& node) {
 }
 
 Reply HeadOrders::cordon(const std::string& node, bool cordoned) {
-  if (!people_.gate.nodes().cordon(node, cordoned)) return unknown_node(node, "node");
+  if (!context_.gate.nodes().cordon(node, cordoned)) return unknown_node(node, "node");
   Value told = event(cordoned ? "node.cordoned" : "node.uncordoned", "");
   told.set("node", node);
-  people_.publish(told);
+  context_.publish(told);
   Value answer = Value::Map{};
   answer.set("node", node);
   return answer;
 }
 
 Reply HeadOrders::chaos(const transport::Message& message) {
-  if (people_.drills == HeadOptions::Drills::forbidden)
+  if (context_.drills == HeadOptions::Drills::forbidden)
     return transport::refusal(RefusalCode::forbidden, "", "this head allows no drills",
                               "start it with `troupe head --allow-chaos`");
   const auto chaos = transport::from_message<actors::Chaos>(message);
   if (!chaos) return transport::refusal(RefusalCode::invalid, "", chaos.error().text);
   if (chaos->what == actors::Chaos::What::disk_full) {
-    const auto run = people_.find_run(chaos->target);
+    const auto run = context_.find_run(chaos->target);
     if (!run) return unknown_run(chaos->target, "target");
     run->fill_disk(chaos->time());
   } else {
-    const auto nodes = people_.gate.nodes().all();
+    const auto nodes = context_.gate.nodes().all();
     const auto found = std::ranges::find(nodes, chaos->target, &actors::NodeHere::name);
     if (found == nodes.end()) return unknown_node(chaos->target, "target");
-    if (auto said = people_.gate.nodes().send(found->incarnation, transport::to_message(*chaos));
+    if (auto said = context_.gate.nodes().send(found->incarnation, transport::to_message(*chaos));
         !said)
       return said.error();
   }
   Value told = event(std::string(actors::Chaos::type), "");
   const Value body = transport::to_value(*chaos);
   for (const auto& entry : *body.map()) told.set(entry.key, entry.value);
-  people_.publish(told);
+  context_.publish(told);
   return body;
 }
 

@@ -13,7 +13,7 @@
 namespace troupe::apps {
 
 /// Who is known to a head, and how it speaks.
-struct HeadPeople {
+struct HeadOrdersContext {
   NodeGate& gate;
   std::function<std::shared_ptr<HeadRun>(const std::string& name)> find_run;
   /// Why no run of that name takes orders: there is none, or it has ended.
@@ -28,7 +28,7 @@ struct HeadPeople {
 /// come to a moment at which nothing is in flight.
 class HeadOrders {
  public:
-  explicit HeadOrders(HeadPeople people) : people_(std::move(people)) {}
+  explicit HeadOrders(HeadOrdersContext people) : context_(std::move(people)) {}
 
   /// Whether it is one of these.
   bool take(const transport::Message& message, const Answer& answer);
@@ -40,7 +40,7 @@ class HeadOrders {
   Reply cordon(const std::string& node, bool cordoned);
   Reply chaos(const transport::Message& message);
 
-  HeadPeople people_;
+  HeadOrdersContext context_;
 };
 
 /// `path` is what of the request names it.

@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <utility>
 
-#include "actors/rt.h"
+#include "actors/caf_shim.h"
 #include "apps/events/recorder.h"
-#include "apps/head/decisions.h"
+#include "apps/head/decision_log.h"
 #include "apps/run/live_changes.h"
 #include "apps/run/run_record.h"
 #include "config/run_config.h"
@@ -42,7 +42,7 @@ std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
 
 }  // namespace
 
-HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Surroundings around)
+HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Context around)
     : loaded_(std::move(loaded)),
       asked_pipeline_(*config::value_at(loaded_.tree, "pipeline")),
       resume_(start != RunStart::anew),
@@ -72,14 +72,14 @@ void HeadRun::drain() {
 }
 
 void HeadRun::leave() {
-  if (casting_) casting_->leave();
+  if (player_host_) player_host_->leave();
   drain();
 }
 
 void HeadRun::finish() {
   drain();
   if (thread_.joinable()) thread_.join();
-  if (casting_) casting_->end();
+  if (player_host_) player_host_->end();
 }
 
 Status HeadRun::prepare(std::optional<RunChoice> kept) {
@@ -105,7 +105,7 @@ Status HeadRun::prepare(std::optional<RunChoice> kept) {
   // what is found there later is its own.
   if (!resume_)
     if (auto entered = enter_place(); !entered) return entered;
-  auto decisions = open_decisions(*files_, place_.folder);
+  auto decisions = open_decision_log(*files_, place_.folder);
   if (!decisions) return decisions.error();
   decisions_ = std::move(*decisions);
   return Done{};
@@ -141,7 +141,7 @@ Status HeadRun::choose_late() {
   if (!setup) return setup.error();
   if (auto chosen = choose(std::move(nodes), *setup); !chosen) return chosen;
   if (auto made = make(std::move(*setup)); !made) return made;
-  casting_->change(order(loaded_));
+  player_host_->change(order(loaded_));
   return Done{};
 }
 
@@ -193,8 +193,8 @@ void HeadRun::tell_unfit(const actors::NodeHere& node) {
 }
 
 void HeadRun::start() {
-  casting_ = std::make_unique<actors::RemoteCasting>(around_.nodes, around_.channels,
-                                                     order(loaded_), std::move(decisions_));
+  player_host_ = std::make_unique<actors::RemotePlayerHost>(around_.nodes, around_.channels,
+                                                            order(loaded_), std::move(decisions_));
   thread_ = std::thread([this] { run(); });
 }
 
@@ -265,7 +265,8 @@ void HeadRun::run() {
     record_ = nullptr;
     report_.state = state;
     report_.why = outcome.why;
-    report_.lacks_nodes = outcome.how == How::failed && (lacks_nodes_ || casting_->lacked_nodes());
+    report_.lacks_nodes =
+        outcome.how == How::failed && (lacks_nodes_ || player_host_->lacked_nodes());
   }
   leader_.leave(state);
   // Where threads are stuck they still use what is here.
@@ -291,7 +292,7 @@ actors::Outcome HeadRun::play() {
   return run_->play({.bell = bell_,
                      .watchdog = watchdog_,
                      .record = record_,
-                     .casting = casting_.get(),
+                     .player_host = player_host_.get(),
                      .claim = &*place_.checkpoints,
                      .led_by = [this](const caf::actor& leader) { leader_.change(leader); }});
 }
@@ -393,16 +394,16 @@ std::optional<RunChoice> HeadRun::choice() const {
 int HeadRun::fewest_nodes() const { return now()->config.elastic.nodes.fewest; }
 
 void HeadRun::heard(std::uint64_t node, transport::Message message) {
-  casting_->heard(node, std::move(message));
+  player_host_->heard(node, std::move(message));
 }
 void HeadRun::lost(const actors::NodeHere& node, const actors::NodeLoss& loss) {
   switching_.node_went();
-  casting_->lost(node, loss);
+  player_host_->lost(node, loss);
 }
 
 void HeadRun::arrived(const actors::NodeHere& node) {
   if (!can_use(node)) return tell_unfit(node);
-  casting_->arrived();
+  player_host_->arrived();
   switching_.node_came();
 }
 

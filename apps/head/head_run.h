@@ -10,17 +10,17 @@
 #include <vector>
 
 #include "actors/messages.h"
-#include "actors/nodes/remote_cast.h"
+#include "actors/nodes/remote_players.h"
 #include "apps/client/reply.h"
 #include "apps/head/full_disk.h"
 #include "apps/head/head_service.h"
-#include "apps/head/leader.h"
 #include "apps/head/node_gate.h"
+#include "apps/head/supervisor_handle.h"
 #include "apps/machine/watchdog.h"
 #include "apps/run/process_run.h"
+#include "apps/run/replanner.h"
 #include "apps/run/run_choice.h"
 #include "apps/run/run_folder.h"
-#include "apps/run/switching.h"
 #include "config/load.h"
 #include "core/threads/event_fd.h"
 
@@ -29,7 +29,7 @@ namespace troupe::apps {
 /// A run that the head leads: on a thread of its own, from a good configuration to its end.
 class HeadRun {
  public:
-  struct Surroundings {
+  struct Context {
     actors::NodePool& nodes;
     transport::ChannelThread& channels;
     std::string interface;
@@ -43,7 +43,7 @@ class HeadRun {
     std::function<Status(const RunChoice&)> chosen;
   };
 
-  HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Surroundings around);
+  HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Context around);
   ~HeadRun() { finish(); }
 
   /// Whether the plan can be made, and its folder: before start(). What was chosen in an earlier
@@ -98,7 +98,7 @@ class HeadRun {
   void tell_choice();
   void tell_unfit(const actors::NodeHere& node);
   actors::Outcome play();
-  std::optional<Switching::Standing> standing() const;
+  std::optional<Replanner::Standing> standing() const;
   void open_plan(config::Loaded& loaded) const;
   void begin_switch();
   Result<actors::RunSpecPtr> switch_to(const RunChoice& choice);
@@ -119,18 +119,18 @@ class HeadRun {
   bool resume_;
   SavesGone saves_gone_;
   bool takes_any_precision_;  // The configuration names none.
-  Surroundings around_;
+  Context around_;
   // Its own: what a run was set up with goes when the nodes that come want another one.
   std::unique_ptr<storage::Files> files_ = storage::disk_files();
   FullDisk disk_;  // Where it is saved.
   RunSetup setup_;
   RunPlace place_;
   std::vector<std::string> warnings_;  // That its beginning gave.
-  Leader leader_;
+  SupervisorHandle supervisor_;
   Watchdog watchdog_;  // Of run_, which ends before it.
   std::unique_ptr<ProcessRun> run_;
-  actors::Decisions decisions_;  // Until there is a casting.
-  std::unique_ptr<actors::RemoteCasting> casting_;
+  actors::DecisionLog decisions_;  // Until there is a casting.
+  std::unique_ptr<actors::RemotePlayerHost> player_host_;
   EventFd bell_;
   mutable std::mutex mutex_;
   RunStanding report_;
@@ -141,7 +141,7 @@ class HeadRun {
   std::atomic<bool> ends_ = false;                       // Whoever waits for nodes need not.
   std::function<void(const Value&)> record_;
   std::thread thread_;
-  Switching switching_;  // Last: its thread uses the others.
+  Replanner replanner_;  // Last: its thread uses the others.
 };
 
 }  // namespace troupe::apps

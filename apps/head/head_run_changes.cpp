@@ -55,7 +55,7 @@ Result<actors::RunSpecPtr> HeadRun::change(const std::string& setting,
     report_.steps = changed->config.train.steps;
     report_.log_every = changed->config.log.every;
   }
-  casting_->change(order(*changed));
+  player_host_->change(order(*changed));
   Value told = event("run.changed", loaded_.config.name);
   told.set("step", from.value_or(step));
   told.set("set", setting);
@@ -65,10 +65,10 @@ Result<actors::RunSpecPtr> HeadRun::change(const std::string& setting,
 
 // Other nodes, or another plan.
 
-std::optional<Switching::Standing> HeadRun::standing() const {
+std::optional<Replanner::Standing> HeadRun::standing() const {
   const std::lock_guard lock(mutex_);
   if (!leader_.is_there() || !lineup_) return {};
-  Switching::Standing standing{lineup_->nodes, casting_->choose(around_.nodes.usable(least_)),
+  Replanner::Standing standing{lineup_->nodes, player_host_->choose(around_.nodes.usable(least_)),
                                *choice_, *now_};
   const auto is_usable = [&](const actors::NodeHere& node) {
     return std::ranges::count(standing.usable, node.incarnation, &actors::NodeHere::incarnation) >
@@ -111,7 +111,7 @@ Result<actors::RunSpecPtr> HeadRun::switch_to(const RunChoice& choice) {
       choice_ = choice;
       now_ = loaded;
     }
-    casting_->change(order(*loaded));
+    player_host_->change(order(*loaded));
     tell_choice();
   }
   return Result<actors::RunSpecPtr>(run_->changed(*loaded));

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "apps/events/event_backlog.h"
 #include "apps/events/recorder.h"
-#include "apps/events/told_events.h"
 #include "apps/gpu/gpu_warnings.h"
 #include "apps/head/head_journal.h"
 #include "apps/head/head_orders.h"
@@ -148,10 +148,10 @@ class HeadService::Service {
     auto gate = NodeGate::open(std::move(gate_options), std::move(events));
     if (!gate) return gate.error();
     gate_ = std::move(*gate);
-    orders_.emplace(HeadPeople{*gate_, [this](const std::string& name) { return find(name); },
-                               [this](const std::string& name) { return no_run(name); },
-                               [this] { return all_runs(); },
-                               [this](const Value& event) { publish(event); }, options_.drills});
+    orders_.emplace(HeadOrdersContext{
+        *gate_, [this](const std::string& name) { return find(name); },
+        [this](const std::string& name) { return no_run(name); }, [this] { return all_runs(); },
+        [this](const Value& event) { publish(event); }, options_.drills});
     questions_.emplace([this] { return gate_->nodes().all(); },
                        [this](const config::Loaded& loaded) { return may_use(loaded); });
     auto noted = journal_->listens(endpoint(), this->events());
@@ -224,13 +224,13 @@ class HeadService::Service {
     const std::string name = loaded.config.name;
     auto run = std::make_shared<HeadRun>(
         std::move(loaded), std::move(*setup), begins,
-        HeadRun::Surroundings{gate_->nodes(), gate_->channels(), options_.interface, options_.keys,
-                              options_.plain, [this](const Value& event) { publish(event); },
-                              [this](const RunStanding& run) { ended(run); },
-                              [this, name] { over(name); },
-                              [this, name](const RunChoice& choice) {
-                                return journal_->chosen(name, transport::to_value(choice));
-                              }});
+        HeadRun::Context{gate_->nodes(), gate_->channels(), options_.interface, options_.keys,
+                         options_.plain, [this](const Value& event) { publish(event); },
+                         [this](const RunStanding& run) { ended(run); },
+                         [this, name] { over(name); },
+                         [this, name](const RunChoice& choice) {
+                           return journal_->chosen(name, transport::to_value(choice));
+                         }});
     if (auto prepared = run->prepare(std::move(kept)); !prepared) return prepared.error();
     return run;
   }
@@ -527,7 +527,7 @@ class HeadService::Service {
   }
 
   HeadOptions options_;
-  ToldEvents told_;
+  EventBacklog told_;
   GpuWarnings gpu_warnings_;
   std::unique_ptr<HeadJournal> journal_;
   std::atomic<bool> is_closing_ = false;

@@ -133,7 +133,7 @@ std::string network_policy(const std::string& name) {
          indented(these, 12);
 }
 
-std::string surroundings(const KubernetesOrder& order) {
+std::string context(const KubernetesOrder& order) {
   const std::string& name = order.job.name;
   const std::string service =
       "apiVersion: v1\nkind: Service\n" + metadata(name, name) +
@@ -297,7 +297,7 @@ std::string render_kubernetes(const KubernetesOrder& order) {
     }
     return std::string();
   };
-  return introduction(order) + "---\n" + surroundings(order) + "---\n" + workload();
+  return introduction(order) + "---\n" + context(order) + "---\n" + workload();
 }
 
 }  // namespace troupe::apps

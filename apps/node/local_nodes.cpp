@@ -11,7 +11,7 @@ namespace troupe::apps {
 LocalNodes::~LocalNodes() {
   for (const auto& process : processes_) process->ask_to_end();
   processes_.clear();
-  if (casting_) casting_->end();
+  if (player_host_) player_host_->end();
 }
 
 Result<std::unique_ptr<LocalNodes>> LocalNodes::start(int count, int devices,
@@ -23,15 +23,17 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(int count, int devices,
   options.patience = patience;
   GateEvents events;
   // Nodes are started, and so heard, only once there is a casting.
-  events.joined = [local = local.get()](const actors::NodeHere&) { local->casting_->arrived(); };
+  events.joined = [local = local.get()](const actors::NodeHere&) {
+    local->player_host_->arrived();
+  };
   events.lost = [local = local.get()](const actors::NodeHere& node, const actors::NodeLoss& loss) {
-    local->casting_->lost(node, loss);
+    local->player_host_->lost(node, loss);
   };
   events.leaving = [local = local.get()](const actors::NodeHere& node, const std::string& why) {
-    local->casting_->lost(node, {.why = "is leaving: " + why});
+    local->player_host_->lost(node, {.why = "is leaving: " + why});
   };
   events.about_run = [local = local.get()](std::uint64_t node, transport::Message message) {
-    local->casting_->heard(node, std::move(message));
+    local->player_host_->heard(node, std::move(message));
   };
   auto gate = NodeGate::open(std::move(options), std::move(events));
   if (!gate) return gate.error();
@@ -40,8 +42,8 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(int count, int devices,
   arguments.head = local->gate_->endpoint();
   arguments.carrier = order.carriers == actors::Carriers::tcp ? "tcp" : "auto";
   order.fewest = order.most = count;
-  local->casting_ = std::make_unique<actors::RemoteCasting>(
-      local->gate_->nodes(), local->gate_->channels(), std::move(order), actors::Decisions{});
+  local->player_host_ = std::make_unique<actors::RemotePlayerHost>(
+      local->gate_->nodes(), local->gate_->channels(), std::move(order), actors::DecisionLog{});
   const int cores = own_machine_share().cores();
   arguments.cores = std::max(1, cores / count);
   for (int i = 0; i < count; ++i) {

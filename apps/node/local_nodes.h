@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/nodes/remote_cast.h"
+#include "actors/nodes/remote_players.h"
 #include "apps/head/node_gate.h"
 #include "apps/machine/kept_process.h"
 #include "core/result.h"
@@ -20,11 +20,11 @@ class LocalNodes {
                                                    const NodePatience& patience);
   ~LocalNodes();
 
-  actors::Casting& casting() { return *casting_; }
+  actors::PlayerHost& player_host() { return *player_host_; }
 
  private:
   // The gate tells the casting of nodes that go, so it goes before it; and both hear of the last.
-  std::unique_ptr<actors::RemoteCasting> casting_;
+  std::unique_ptr<actors::RemotePlayerHost> player_host_;
   std::unique_ptr<NodeGate> gate_;
   std::vector<std::unique_ptr<KeptProcess>> processes_;
 };

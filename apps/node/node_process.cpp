@@ -18,10 +18,10 @@
 #include "apps/gpu/nccl_links.h"
 #include "apps/hosts/interfaces.h"
 #include "apps/hosts/machine_checks.h"
-#include "apps/machine/leave.h"
+#include "apps/machine/apply_fault.h"
+#include "apps/machine/exit_now.h"
 #include "apps/machine/machine_share.h"
 #include "apps/machine/signals.h"
-#include "apps/machine/suffer.h"
 #include "apps/run/process_run.h"
 #include "apps/run/run_setup.h"
 #include "config/load.h"
@@ -135,9 +135,9 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
   options.stuck = [](const std::string& why) {
     std::string text = "this node process ends: " + why + "\n";
     const auto tell = [text] { std::fputs(text.c_str(), stderr); };
-    leave(ExitCode::failed, tell, [text] { return text; });
+    exit_now(ExitCode::failed, tell, [text] { return text; });
   };
-  options.suffer = [&pace](const actors::Chaos& chaos) { suffer(chaos, pace); };
+  options.apply_fault = [&pace](const actors::Chaos& chaos) { apply_fault(chaos, pace); };
   options.say = say;
   options.rejected = [&](const std::string& why) {
     end(complain(ExitCode::no_head, "error: the head rejects this node: " + why));

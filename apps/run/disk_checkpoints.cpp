@@ -8,7 +8,7 @@
 
 namespace troupe::apps {
 
-DiskCheckpoints::DiskCheckpoints(const Surroundings& around)
+DiskCheckpoints::DiskCheckpoints(const Context& around)
     : around_(around),
       writer_(around.files,
               {.root = around.config.checkpoint.directory,

@@ -19,14 +19,14 @@ namespace troupe::apps {
 class DiskCheckpoints final : public actors::CheckpointStore {
  public:
   /// What it needs, all of which outlives it.
-  struct Surroundings {
+  struct Context {
     const config::RunConfig& config;
     storage::Files& files;
     storage::Ledger& ledger;                          // Written down before what it accounts for.
     const std::function<void(const Value&)>& record;  // What is saved or is not; any thread.
     const storage::RootClaim* claim = nullptr;        // Null: nobody else can be saving there.
   };
-  explicit DiskCheckpoints(const Surroundings& around);
+  explicit DiskCheckpoints(const Context& around);
 
   void save(storage::CheckpointContent content, std::function<void(Status)> done) override;
   Result<std::optional<actors::StartPoint>> newest(MemoryPool& memory) override;
@@ -38,7 +38,7 @@ class DiskCheckpoints final : public actors::CheckpointStore {
   void tell(const storage::SaveOutcome& outcome);
   void warn(const std::string& text) const;
 
-  const Surroundings around_;
+  const Context around_;
   std::mutex mutex_;
   std::deque<std::function<void(Status)>> waiting_;
   storage::CheckpointWriter writer_;  // Last: its thread uses the others.

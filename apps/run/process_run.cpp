@@ -198,8 +198,8 @@ std::shared_ptr<actors::RunSpec> ProcessRun::led(const config::RunConfig& config
   led->alive = [watchdog = watchdog_](const std::string& doing) {
     watchdog->sign("supervisor: " + doing);
   };
-  led->casting = casting_;
-  if (casting_ && !rounds().asynchronous()) led->lead = head_lead;
+  led->player_host = player_host_;
+  if (player_host_ && !rounds().asynchronous()) led->lead = head_lead;
   led->keep_timeline = [this](const schedules::Timeline& timeline) {
     if (auto kept = write_timeline(files_, "runs/" + config_.name + "/timeline.jsonl", timeline);
         !kept)
@@ -208,7 +208,7 @@ std::shared_ptr<actors::RunSpec> ProcessRun::led(const config::RunConfig& config
   return led;
 }
 
-actors::Outcome ProcessRun::play(const Surroundings& around) {
+actors::Outcome ProcessRun::play(const Context& around) {
   watchdog_ = &around.watchdog;
   watchdog_->sign("it opens its ledger");
   record_ = around.record;
@@ -223,8 +223,8 @@ actors::Outcome ProcessRun::play(const Surroundings& around) {
   ledger_ = std::move(*ledger);
   watchdog_->sign("its actors begin");
   store_ = std::make_unique<DiskCheckpoints>(
-      DiskCheckpoints::Surroundings{config_, files_, *ledger_, record_, around.claim});
-  casting_ = around.casting;
+      DiskCheckpoints::Context{config_, files_, *ledger_, record_, around.claim});
+  player_host_ = around.player_host;
   remarks().pass_on_to([this](const std::string& remark) { warn(remark); });
   std::mutex mutex;
   std::optional<actors::Outcome> outcome;
@@ -243,7 +243,7 @@ actors::Outcome ProcessRun::play(const Surroundings& around) {
     if (around.led_by) around.led_by(supervisor);
     while (!has_ended()) {
       around.bell.wait();
-      if (!has_ended()) actors::rt::post(supervisor, actors::Drain{});
+      if (!has_ended()) actors::caf_shim::post(supervisor, actors::Drain{});
     }
     if (around.led_by) around.led_by({});
   }

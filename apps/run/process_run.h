@@ -8,16 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "actors/caf_shim.h"
 #include "actors/messages.h"
 #include "actors/play/linked_device.h"
-#include "actors/rt.h"
 #include "actors/run_spec.h"
 #include "apps/machine/watchdog.h"
-#include "apps/run/beginning.h"
 #include "apps/run/disk_checkpoints.h"
+#include "apps/run/initial_state.h"
+#include "apps/run/prepared_plan.h"
 #include "apps/run/run_devices.h"
 #include "apps/run/run_setup.h"
-#include "apps/run/staging.h"
 #include "config/recipe.h"
 #include "core/threads/event_fd.h"
 #include "schedules/plan/plan.h"
@@ -58,11 +58,11 @@ class ProcessRun {
   Remarks& remarks() const { return devices_.remarks(); }
 
   /// What is around it while it plays.
-  struct Surroundings {
+  struct Context {
     EventFd& bell;       // A ring asks to finish what is in flight, save and stop.
     Watchdog& watchdog;  // Has its signs of life, from the first one until it is gone.
     Record record;       // From any thread.
-    actors::Casting* casting = nullptr;  // Null: all players are here.
+    actors::PlayerHost* player_host = nullptr;  // Null: all players are here.
     /// Whose checkpoints it saves; null: nobody else can be saving there.
     const storage::RootClaim* claim = nullptr;
     /// Hears who leads it: no longer than until `play` returns.
@@ -70,23 +70,23 @@ class ProcessRun {
   };
   /// Plays to the end, once. Where not all of its outcome are gone, threads of it are stuck, and it
   /// cannot be destroyed: say how it ended, and leave().
-  actors::Outcome play(const Surroundings& around);
+  actors::Outcome play(const Context& around);
   /// While it plays: what its players are to be told once live keys are others.
   actors::RunSpecPtr changed(const config::Loaded& loaded) {
     return led(loaded.config, recipe_of(loaded.tree));
   }
 
   /// Of a configuration that differs in its pipeline alone.
-  Result<StagingPtr> stage(const config::RunConfig& config) const {
-    return make_staging(config, setup_, whom_);
+  Result<PreparedPlanPtr> stage(const config::RunConfig& config) const {
+    return prepare_plan(config, setup_, whom_);
   }
   /// From the next spec on; all devices are elsewhere.
-  void restage(StagingPtr staging) { staging_ = std::move(staging); }
+  void restage(PreparedPlanPtr prepared_plan) { prepared_plan_ = std::move(prepared_plan); }
 
   std::int64_t step() const { return start_.step; }
   const RunSetup& setup() const { return setup_; }
-  const schedules::Plan& plan() const { return staging_->plan; }
-  const actors::Rounds& rounds() const { return staging_->rounds; }
+  const schedules::Plan& plan() const { return prepared_plan_->plan; }
+  const actors::Rounds& rounds() const { return prepared_plan_->rounds; }
 
  private:
   ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files);
@@ -106,8 +106,8 @@ class ProcessRun {
   PlanFor whom_;
   storage::Files& files_;
   Record record_;
-  StagingPtr staging_;
-  StagingPtr kept_;  // Whose memory the run's folder has.
+  PreparedPlanPtr prepared_plan_;
+  PreparedPlanPtr kept_;  // Whose memory the run's folder has.
   std::optional<storage::MicroBatches> batches_;
   std::optional<storage::MicroBatches> validation_;
   MemoryPool host_;  // Of what is read before there are devices.
@@ -115,9 +115,9 @@ class ProcessRun {
   RunDevices devices_;
   std::optional<storage::Ledger> ledger_;
   std::unique_ptr<DiskCheckpoints> store_;
-  actors::Casting* casting_ = nullptr;
+  actors::PlayerHost* player_host_ = nullptr;
   Watchdog* watchdog_ = nullptr;
-  actors::rt::Config system_config_;
+  actors::caf_shim::Config system_config_;
   std::unique_ptr<caf::actor_system> system_;
 };
 

@@ -9,8 +9,8 @@
 #include "actors/executor.h"
 #include "actors/pace.h"
 #include "actors/play/linked_device.h"
-#include "apps/run/remarks.h"
-#include "apps/run/staging.h"
+#include "apps/run/device_notes.h"
+#include "apps/run/prepared_plan.h"
 #include "config/run_config.h"
 #include "core/memory/device_progress.h"
 #include "core/result.h"
@@ -35,7 +35,7 @@ class RunDevices {
   RunDevices() = default;
   /// As many as its plan has, each a share of the cores, or a GPU in turn.
   static Result<RunDevices> open(const config::RunConfig& config, kernels::Precision precision,
-                                 const Staging& staging, const DevicesHere& here);
+                                 const PreparedPlan& prepared_plan, const DevicesHere& here);
 
   /// By device; null for those that are elsewhere.
   const std::vector<std::unique_ptr<actors::Executor>>& by_number() const { return devices_; }
@@ -47,7 +47,7 @@ class RunDevices {
   std::vector<actors::LinkedDevice*> linked() const;
   const std::string& why_not_linked() const { return why_not_linked_; }
   /// What GPUs among them compute more slowly than one may expect, and why.
-  Remarks& remarks() const { return *remarks_; }
+  DeviceNotes& device_notes() const { return *device_notes_; }
 
  private:
   /// Of the devices that are here, which take turns with GPUs.
@@ -61,7 +61,7 @@ class RunDevices {
   std::vector<std::unique_ptr<actors::Executor>> devices_;
   std::vector<std::unique_ptr<actors::LinkedDevice>> linked_;  // Likewise.
   std::string why_not_linked_;
-  std::shared_ptr<Remarks> remarks_ = std::make_shared<Remarks>();
+  std::shared_ptr<DeviceNotes> device_notes_ = std::make_shared<DeviceNotes>();
   std::unique_ptr<actors::Executor> reader_;
 };
 

@@ -21,12 +21,12 @@ namespace {
 
 using namespace transport;
 
-constexpr std::uint64_t secret = 1;  // Nobody else is there.
-constexpr int parcels = 8;           // Of each channel, in a measurement.
+constexpr std::uint64_t secret = 1;  // Any number: no other process connects.
+constexpr int parcels = 8;           // Parcels of each channel in a measurement.
 constexpr Bound peer_bound{600 * mib, 64};
 using Address = std::array<char, 64>;
 
-/// The ends of a socket between this process and one to come.
+/// Returns both ends of a control socket, for this process and a child.
 Result<std::array<Descriptor, 2>> control_sockets() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -34,7 +34,7 @@ Result<std::array<Descriptor, 2>> control_sockets() {
   return std::array<Descriptor, 2>{Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-/// The other process of ChannelStreams: says a byte each time that all has come.
+/// Runs the receiving process of ChannelStreams. Writes a byte whenever all parcels have arrived.
 Status receive(int control, std::size_t threads) {
   MemoryPool pool;
   std::vector<std::unique_ptr<ChannelThread>> all;
@@ -45,7 +45,7 @@ Status receive(int control, std::size_t threads) {
     if (++came % (parcels * static_cast<int>(ChannelStreams::channels)) == 0)
       (void)write_all(control, "", 1);
   };
-  // A door hands connections to its own thread, so each thread has one.
+  // Each thread has its own door, because a door gives connections to its own thread.
   std::vector<std::unique_ptr<Receiver>> receivers;
   for (std::size_t i = 0; i < ChannelStreams::channels; ++i) {
     if (i < threads) {

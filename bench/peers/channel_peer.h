@@ -11,8 +11,8 @@
 
 namespace troupe::bench {
 
-/// Another process of this machine, with channels to and fro. To be made while this process has one
-/// thread.
+/// Another process of this machine, with channels in both directions. Create it while this process
+/// has a single thread, because it forks.
 class ChannelPeer {
  public:
   static Result<std::unique_ptr<ChannelPeer>> make();
@@ -20,7 +20,7 @@ class ChannelPeer {
   ChannelPeer(const ChannelPeer&) = delete;
   ChannelPeer& operator=(const ChannelPeer&) = delete;
 
-  /// Once all processes have been made: from here on there are threads.
+  /// Starts the threads. Call it after all processes have been created.
   Status start();
   Result<double> measure(Way way, const Size& size) { return echo_->measure(way, size); }
 
@@ -32,8 +32,8 @@ class ChannelPeer {
   std::unique_ptr<ChannelEcho> echo_;
 };
 
-/// The same for several channels at once, each of which sends one way: how much they carry
-/// together where a process drives them by so many threads.
+/// Several channels that send one way at once, driven by `threads` threads in each process.
+/// Measures their total bandwidth.
 class ChannelStreams {
  public:
   static constexpr std::size_t channels = 4, bytes = 16 * mib;
@@ -44,7 +44,7 @@ class ChannelStreams {
   ChannelStreams& operator=(const ChannelStreams&) = delete;
 
   Status start();
-  /// Bytes in a second, over all channels.
+  /// Returns bytes per second, over all channels.
   Result<double> measure();
 
  private:

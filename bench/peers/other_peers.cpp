@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr const char* mpi_source = TROUPE_ROOT "/bench/peers/peer_mpi.c";
 constexpr const char* gloo_source = TROUPE_ROOT "/bench/peers/peer_gloo.py";
 
-/// What a program prints that is given all sizes: "BYTES microseconds", a line each.
+/// Runs a program with all sizes as arguments. It prints a line "BYTES microseconds" for each.
 std::vector<double> measure_by(std::vector<std::string> command) {
   for (const auto& size : sizes) {
     command.push_back(std::to_string(size.bytes));

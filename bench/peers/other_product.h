@@ -4,7 +4,7 @@
 
 namespace troupe::bench {
 
-/// oneDNN's, on so many threads; none where that is not installed.
+/// Returns oneDNN's product on `threads` threads, or an empty one if oneDNN is not installed.
 OtherProduct other_product(int threads);
 
 }  // namespace troupe::bench

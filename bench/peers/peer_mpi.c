@@ -1,4 +1,4 @@
-/* What OpenMPI takes for half a round trip between two processes; bench_transport compiles and runs it.
+/* Measures OpenMPI's half round trip between two processes. bench_transport compiles and runs it.
  *
  *     mpirun -n 2 peer_mpi BYTES COUNT [BYTES COUNT ...]        prints "BYTES microseconds"
  */
@@ -13,7 +13,7 @@ int main(int count, char** words) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   for (int i = 1; i + 1 < count; i += 2) {
     const long bytes = atol(words[i]), turns = atol(words[i + 1]);
-    /* Written to, as the tensors of the others are: memory that nobody has touched is one page of zeros, and fast to read. */
+    /* Touch the memory: untouched pages all map to one page of zeros, which is fast to read. */
     char* out = memset(malloc(bytes), 1, bytes);
     char* in = memset(malloc(bytes), 1, bytes);
     double start = 0;

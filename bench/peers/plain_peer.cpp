@@ -16,7 +16,7 @@
 namespace troupe::bench {
 namespace {
 
-/// Until the other end hangs up.
+/// Echoes data until the other end hangs up.
 void echo(int socket) {
   std::uint64_t order[2];
   while (read_all(socket, order, sizeof order)) {

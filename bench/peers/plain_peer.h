@@ -10,8 +10,8 @@
 
 namespace troupe::bench {
 
-/// Another process that sends back what it is told to receive, in a loop that blocks: what a socket
-/// reaches with nothing around it. To be made while this process has one thread.
+/// Another process that echoes data in a blocking loop: the speed of a bare socket. Create it while
+/// this process has a single thread, because it forks.
 class PlainPeer {
  public:
   static Result<std::unique_ptr<PlainPeer>> by_tcp();

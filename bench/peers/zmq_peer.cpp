@@ -19,14 +19,14 @@ constexpr int patience = 60'000;
 
 struct Order {
   std::uint64_t bytes = 0;
-  std::uint64_t turns = 0;  // None: it is over.
+  std::uint64_t turns = 0;  // 0: stop.
 };
 
 }  // namespace
 
 class ZmqPeer::Socket {
  public:
-  /// In milliseconds; -1: without end.
+  /// `patience` is in milliseconds. -1 waits forever.
   explicit Socket(int patience) : socket_(context_, zmq::socket_type::pair) {
     socket_.set(zmq::sockopt::linger, 0);
     socket_.set(zmq::sockopt::rcvtimeo, patience);
@@ -39,7 +39,7 @@ class ZmqPeer::Socket {
   bool send(const void* from, std::size_t bytes) {
     return socket_.send(zmq::const_buffer(from, bytes)).has_value();
   }
-  /// Where the message is, as ZeroMQ's users have it: no copy out of it.
+  /// Receives a message without a copy, as ZeroMQ's users do.
   bool receive(std::size_t bytes) { return socket_.recv(message_) && message_.size() == bytes; }
   const zmq::message_t& message() const { return message_; }
 
@@ -51,7 +51,7 @@ class ZmqPeer::Socket {
 
 namespace {
 
-/// Until it is told that it is over.
+/// Echoes data until an order says to stop.
 template <class Socket>
 void echo(Socket& socket) {
   while (socket.receive(sizeof(Order))) {
@@ -69,15 +69,15 @@ std::string endpoint(const std::string& folder) { return "ipc://" + folder + "/p
 
 ZmqPeer::ZmqPeer(storage::TemporaryFolder folder) : folder_(std::move(folder)), child_(fork()) {
   if (child_ != 0) return;
-  prctl(PR_SET_PDEATHSIG,
-        SIGKILL);  // It waits for orders as long as there is somebody to give any.
+  // Ends with the parent, because it waits for orders forever.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   stay_on(1);
   try {
     Socket socket(-1);
     socket.dial(endpoint(folder_.path()));
     echo(socket);
   } catch (const zmq::error_t&) {
-    _exit(1);  // The other end waits in vain, and says so.
+    _exit(1);  // The other end times out and reports that.
   }
   _exit(0);
 }

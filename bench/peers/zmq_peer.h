@@ -11,9 +11,9 @@
 
 namespace troupe::bench {
 
-/// Another process that sends back what it is told to receive, by a pair of ZeroMQ sockets over
-/// ipc: what tensors would cost on the way of the control messages. To be made while this process
-/// has one thread.
+/// Another process that echoes data over a pair of ZeroMQ ipc sockets: the cost of tensors if they
+/// took the path of control messages. Create it while this process has a single thread, because it
+/// forks.
 class ZmqPeer {
  public:
   static Result<std::unique_ptr<ZmqPeer>> by_ipc();
@@ -27,9 +27,9 @@ class ZmqPeer {
   class Socket;
   explicit ZmqPeer(storage::TemporaryFolder folder);
 
-  storage::TemporaryFolder folder_;  // Has the socket's file.
+  storage::TemporaryFolder folder_;  // Contains the socket's file.
   pid_t child_ = -1;
-  std::unique_ptr<Socket> socket_;  // From the first measurement on: it has threads.
+  std::unique_ptr<Socket> socket_;  // Created by the first measurement, because it starts threads.
 };
 
 }  // namespace troupe::bench

@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-// As far as a device that has nothing to do: whatever comes back, it is not about to read it.
+// The progress of an idle device: it is not about to read any returned block.
 constexpr auto all_done = std::numeric_limits<DeviceProgress::Moment>::max();
 
 thread_local DeviceWork* work_of_thread = nullptr;
@@ -71,12 +71,12 @@ void DeviceWork::see(MemoryBlock& block) {
 }
 
 void DeviceWork::begin_job() {
-  // Of what happened before, the job can use nothing.
+  // A job cannot use blocks that were returned before it began.
   if (device_->done == all_done) device_->done = progress_.clock_.load();
 }
 
 DeviceProgress::Moment DeviceWork::end_job() {
-  // A moment of its own: the job before, which may end at the same one, does not let go of them.
+  // A time of their own: the previous job may end now, and its done() must not release them.
   if (!held_now_.empty()) held_.emplace_back(progress_.now(), std::exchange(held_now_, {}));
   return progress_.clock_.load();
 }

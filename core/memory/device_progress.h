@@ -16,22 +16,22 @@ namespace troupe {
 
 class DeviceWork;
 
-/// How far the devices are that use the same memory. When the last handle to a block has gone, a
-/// device may be about to read it yet, whoever held that handle. So the block goes out again only
-/// when each device has done what it had been given by then; to the device that had it, when others
-/// have done what works on it. Any thread.
+/// The progress of all devices that share a memory pool. When the last handle to a block
+/// goes away, a device may still have work enqueued that reads it. The pool therefore reuses the
+/// block only after every device has finished the work enqueued by then. The device that took the
+/// block may reuse it earlier: once other devices have finished with it. Any thread may call this.
 class DeviceProgress {
  public:
-  /// Counts what happens to blocks.
+  /// A logical time that counts events on blocks.
   using Moment = std::uint64_t;
 
-  /// Something happens now.
+  /// Advances the clock by one event and returns the new time.
   Moment now() { return clock_.fetch_add(1) + 1; }
-  /// What had been given to devices until then, that of `mine` excepted, is done, or is done before
-  /// anything that `mine` gives to its own from now on.
+  /// Returns the time up to which all enqueued work is settled, except that of `mine`. Settled work
+  /// is done, or will be done before anything that `mine` enqueues from now on.
   Moment settled(const DeviceWork* mine) const;
-  /// What had been given to all devices but that of `mine` until then is done: by what they say
-  /// themselves, or what that of `mine` has done follows it.
+  /// Returns the time up to which all devices except that of `mine` have finished their work. A
+  /// device reports this itself, or the device of `mine` has finished work that follows it.
   Moment done_by_others(const DeviceWork& mine) const;
 
  private:
@@ -47,45 +47,44 @@ class DeviceProgress {
   std::vector<std::shared_ptr<Device>> devices_;
 };
 
-/// While a thread has one of these, it gives work to a device, job by job, and the device does it
-/// in order.
+/// A thread's work for one device, which runs its jobs in order. A thread has at most one.
 class DeviceWork {
  public:
   explicit DeviceWork(DeviceProgress& progress);
-  /// Where the device has not done all, memory that it may use is never given out again.
+  /// If the device has unfinished work, memory that it may use is never reused.
   ~DeviceWork();
   DeviceWork(const DeviceWork&) = delete;
   DeviceWork& operator=(const DeviceWork&) = delete;
 
-  /// Greater than 0, and no other's.
+  /// Returns a number greater than 0 that no other DeviceWork of this DeviceProgress has.
   std::uint64_t number() const { return device_->number; }
 
   void begin_job();
-  /// The job's device reads or writes it, and the host can too: it is not given back before that is
-  /// done.
+  /// Holds a block that the current job uses and that the host can access too, until the device has
+  /// done the job.
   void hold(BlockHandle block) { held_now_.push_back(std::move(block)); }
-  /// All of the job is given to the device; tells what to say once that has done it.
+  /// Ends the job, whose work is all enqueued. Returns the time to pass to done() afterwards.
   DeviceProgress::Moment end_job();
-  /// The device has done all that it had been given by then.
+  /// Records that the device has finished all work enqueued by `moment`.
   void done(DeviceProgress::Moment moment);
-  /// The device has done all that it was given, and is given no more in this job.
+  /// Records that the device has finished all its work and gets no more in this job.
   void idle();
-  /// The device has done all that it was given by now; the job goes on. Others do not hear of it:
-  /// whose address the job has taken by now it may give to the device later.
+  /// Records that the device has finished all work enqueued so far while the job continues. Not
+  /// shown to other devices, since the job may still enqueue addresses that it took earlier.
   void caught_up();
-  /// Until when, as it is known.
+  /// Returns the time up to which the device is known to have finished its work.
   DeviceProgress::Moment reached() const { return std::max(caught_up_, device_->done.load()); }
 
-  /// What the device is given from now on comes after what that of the work with this number had
-  /// been given by then.
+  /// Records that this device does its next work only after device `other` has finished everything
+  /// enqueued by `moment`.
   void follow(std::uint64_t other, DeviceProgress::Moment moment);
 
   DeviceProgress& progress() const { return progress_; }
 
-  /// Null where the thread has none.
+  /// Returns the calling thread's DeviceWork, or null if it has none.
   static DeviceWork* of_this_thread();
-  /// Whoever takes the address of a block may be about to give it to a device, if his thread has
-  /// one.
+  /// Records that the calling thread took the address of a block and may enqueue work on it. Does
+  /// nothing if the thread has no device.
   static void see(MemoryBlock& block);
 
  private:
@@ -93,11 +92,11 @@ class DeviceWork {
   using Device = DeviceProgress::Device;
   using Moment = DeviceProgress::Moment;
 
-  /// How far another device's work is done before what this one is given from now on.
+  /// The part of another device's work that is done before this device's next work.
   struct Followed {
     Moment until = 0;
-    Moment since = 0;    // When this device was told to follow it so far.
-    Moment reached = 0;  // As far as this device has followed it by what it has done.
+    Moment since = 0;    // The time when this device was told to follow up to `until`.
+    Moment reached = 0;  // The part of `until` that this device's finished work proves.
   };
 
   void has_done(Moment moment);
@@ -106,7 +105,7 @@ class DeviceWork {
   DeviceProgress& progress_;
   std::shared_ptr<Device> device_;
   Moment caught_up_ = 0;
-  std::map<std::uint64_t, Followed> followed_;  // By number.
+  std::map<std::uint64_t, Followed> followed_;  // Keyed by device number.
   std::vector<BlockHandle> held_now_;
   std::deque<std::pair<DeviceProgress::Moment, std::vector<BlockHandle>>> held_;
 };

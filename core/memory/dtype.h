@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-/// The upper half of a float: its range, and 8 bits of precision.
+/// The upper half of a float: the range of fp32 with 8 bits of precision.
 struct BFloat16 {
   std::uint16_t bits = 0;
 
@@ -23,7 +23,7 @@ struct BFloat16 {
   }
 };
 
-/// What an element of a tensor is.
+/// The type of a tensor's elements.
 enum class DType : std::uint8_t { f32, bf16, f16, f64, i32, i64, u8, u16 };
 
 constexpr std::size_t bytes_of(DType type) {

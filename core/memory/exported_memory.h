@@ -7,47 +7,47 @@
 #include "core/descriptor.h"
 #include "core/result.h"
 
-/// Memory of a device that other processes of the machine may read: how one process gives it away,
-/// and how another one finds it. In both it is a range of addresses, into which pieces are put as
-/// they are needed. So a place in it has the same offset in both.
+/// Shares a device's memory with other processes of the machine, for reading. Both processes
+/// reserve a range of addresses and map pieces into it as needed, so a place has the same offset in
+/// both.
 namespace troupe {
 
 struct MemoryRange {
-  std::size_t offset = 0;  // From the beginning of that memory.
+  std::size_t offset = 0;  // From the beginning of the shared memory.
   std::size_t bytes = 0;
 
   friend bool operator==(const MemoryRange&, const MemoryRange&) = default;
 };
 
-/// Memory of this process. Any thread.
+/// Device memory of this process that other processes can read. Any thread may call it.
 class ExportedMemory {
  public:
   virtual ~ExportedMemory() = default;
 
-  /// How long the range of addresses is, with pieces or without.
+  /// Returns the length of the reserved range of addresses, mapped or not.
   virtual std::size_t reserved() const = 0;
-  /// Where in it an address lies.
+  /// Returns the offset of an address in the range.
   virtual std::size_t offset_of(const std::byte* address) const = 0;
-  /// The piece in which this offset lies, and there is one. Once it is there it stays.
+  /// Returns the piece that contains `offset`; it must exist. A piece is never removed.
   virtual MemoryRange piece_at(std::size_t offset) const = 0;
-  /// A file by which another process opens the piece that begins there. What it has opened remains
-  /// as long as it wants it, even if this process ends.
+  /// Returns a file descriptor with which another process maps the piece that begins at `offset`.
+  /// The mapping stays valid even after this process has ended.
   virtual Result<Descriptor> export_piece(std::size_t offset) const = 0;
 };
 
-/// Memory of another process, which a device of this one reads. It goes with its owner, when no
-/// device reads it any more.
+/// Memory of another process that a device of this process reads. Its owner destroys it only after
+/// no device reads it any more.
 class ImportedMemory {
  public:
   virtual ~ImportedMemory() = default;
 
-  /// Puts in a piece that the other process has exported.
+  /// Maps a piece that the other process has exported.
   virtual Status add(const MemoryRange& piece, const Descriptor& file) = 0;
-  /// Null where not all of it has been put in.
+  /// Returns the address of a range, or null if part of it is not mapped yet.
   virtual const std::byte* at(const MemoryRange& range) const = 0;
 };
 
-/// Takes addresses for memory of which so much is reserved.
+/// Reserves `reserved` bytes of addresses for another process's memory.
 using ImportMemory = std::function<Result<std::unique_ptr<ImportedMemory>>(std::size_t reserved)>;
 
 }  // namespace troupe

@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-/// Which parts of some memory nobody has, as distances from where it begins.
+/// The free parts of a memory area, as offsets from its beginning.
 class FreeRanges {
  public:
   struct Range {
@@ -14,19 +14,19 @@ class FreeRanges {
     std::size_t length = 0;
   };
 
-  /// The lowest part of this size, so that what is long stays in one piece.
+  /// Takes the beginning of the lowest range that is long enough, so that long ranges stay whole.
   std::optional<std::size_t> take(std::size_t length);
-  /// The highest part of this size.
+  /// Takes `length` bytes from the end of the highest range that is long enough.
   std::optional<std::size_t> take_highest(std::size_t length);
-  /// Neighbours become one.
+  /// Gives a range back and merges it with its free neighbours.
   void give(std::size_t begin, std::size_t length);
 
   std::size_t total() const;
-  /// The highest one; of no length where there is none.
+  /// Returns the highest free range, or one of length 0 if nothing is free.
   Range last() const;
 
  private:
-  std::map<std::size_t, std::size_t> ranges_;  // Begin, length. No two touch.
+  std::map<std::size_t, std::size_t> ranges_;  // From begin to length. No two ranges touch.
 };
 
 }  // namespace troupe

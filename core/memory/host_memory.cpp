@@ -15,23 +15,23 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t alignment = 64;  // A cache line.
-// Each block is a piece of its own where a sanitizer is to see who reads beyond it.
+// Under AddressSanitizer each block is an allocation of its own, so that overruns are found.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool side_by_side = false;
 constexpr std::size_t page = alignment;
 constexpr std::size_t pages_at_once = 1;
 #else
 constexpr bool side_by_side = true;
-constexpr std::size_t page = std::size_t{2} << 20;  // A huge one.
-// Of addresses: a page takes memory when something in it is first written.
+constexpr std::size_t page = std::size_t{2} << 20;  // A huge page.
+// The size of a piece. Only address space: a page takes memory when it is first written.
 constexpr std::size_t pages_at_once = 32;
 #endif
 
 std::size_t rounded_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
-/// Blocks of all sizes lie side by side in pieces of huge pages. A page of the usual size holds a
-/// row or less of most tensors: a product would ask for the addresses of more of them than the
-/// processor can remember, and find them scattered over the sets of its caches.
+/// Blocks of all sizes lie side by side in pieces made of huge pages. A 4 KiB page holds at most
+/// one row of most tensors. A matrix product would need more pages than the TLB holds, and their
+/// addresses would be scattered over the sets of the caches.
 class HostMemory final : public MemorySource {
  public:
   ~HostMemory() override {
@@ -72,12 +72,12 @@ class HostMemory final : public MemorySource {
     FreeRanges free = {};
   };
 
-  /// A block in a piece of its own, which has room for others beside it; null where there is no
-  /// memory for one.
+  /// Allocates a new piece, takes a block of `size` from it and leaves the rest free. Returns null
+  /// if there is no memory.
   void* allocate_in_new(std::size_t bytes, std::size_t size) {
     auto* begin = static_cast<std::byte*>(std::aligned_alloc(page, bytes));
     if (!begin) return nullptr;
-    // Advice only: where the kernel refuses, pages stay small and everything works.
+    // This is advice: if the kernel refuses, pages stay small and everything still works.
     (void)madvise(begin, bytes, MADV_HUGEPAGE);
     auto& piece = pieces_[begin];
     piece.bytes = bytes;

@@ -7,8 +7,8 @@
 
 namespace troupe {
 
-/// Where memory lies: with the host, or with the GPU of that number, where the host can neither
-/// read nor write.
+/// The location of memory: the host, or the GPU with this number. The host can neither read nor
+/// write a GPU's memory.
 struct MemoryPlace {
   static constexpr int host = -1;
 
@@ -20,35 +20,35 @@ struct MemoryPlace {
 
 struct MemoryBlock;
 
-/// For how long a block is likely to be held: until a pass is through, or from step to step. Blocks
-/// of one kind lie together, so that those that go leave no holes between those that stay.
+/// How long a block is likely to be held: during one pass, or from step to step. Blocks of one kind
+/// lie together, so that freed ones leave no holes between lasting ones.
 enum class Lifetime : std::uint8_t { passing, lasting };
 
-/// Whose memory it is: a pool's, or for instance that of a channel between processes.
+/// The owner of memory blocks: a pool, or for example a channel between processes.
 class MemoryOwner {
  public:
-  /// Nobody holds the block any more. Comes on the thread of whoever held it last.
+  /// Takes back a block that nobody holds any more. Runs on the thread of the last holder.
   virtual void give_back(MemoryBlock* block) = 0;
 
  protected:
   ~MemoryOwner() = default;
 };
 
-/// A piece of an owner's memory, counted by those who hold it.
+/// A piece of an owner's memory with a reference count.
 struct MemoryBlock {
   std::byte* memory = nullptr;
   std::size_t bytes = 0;
   MemoryOwner* owner = nullptr;
-  /// The device's work that took it, as DeviceWork counts; 0: no device's.
+  /// The number of the DeviceWork that took the block; 0: none.
   std::uint64_t taken_by = 0;
-  /// When another device was last given something that works on it, as DeviceProgress counts.
+  /// The DeviceProgress time when another device's thread last took its address.
   std::atomic<std::uint64_t> seen{0};
   std::atomic<std::uint32_t> holders{0};
   MemoryPlace place = {};
   Lifetime lifetime = Lifetime::passing;
 };
 
-/// A share in a block. The last one to go gives the block back to its owner.
+/// A shared reference to a block. The last one returns the block to its owner.
 class BlockHandle {
  public:
   BlockHandle() = default;
@@ -62,7 +62,7 @@ class BlockHandle {
   ~BlockHandle() { drop(); }
 
   MemoryBlock* get() const { return block_; }
-  /// Whether nobody else holds the block.
+  /// Returns whether this is the only handle to the block.
   bool is_last() const { return block_->holders.load(std::memory_order_acquire) == 1; }
   explicit operator bool() const { return block_ != nullptr; }
 

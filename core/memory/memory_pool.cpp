@@ -35,8 +35,8 @@ MemoryPool::MemoryPool(std::unique_ptr<MemorySource> source,
 
 MemoryPool::~MemoryPool() {
   trim();
-  // What a device may be using yet goes with the source, if at all: the device may have failed, and
-  // nobody can know when it has done with it.
+  // Blocks that a device may still use are not released one by one, since a device that failed
+  // never reports that it is done. Their memory goes with the source.
   for (auto& [kind, by_taker] : late_)
     for (auto& [taker, late] : by_taker)
       for (auto& [since, block] : late) delete block;
@@ -49,7 +49,7 @@ DeviceWork* MemoryPool::work_here() const {
   return work && &work->progress() == devices_.get() ? work : nullptr;
 }
 
-/// Of what came back; null where there is nothing that may go out.
+/// Returns a returned block that may be reused, or null if there is none.
 MemoryBlock* MemoryPool::take_back(Kind kind) {
   if (auto* late = take_late(kind)) return late;
   auto& blocks = free_[kind];
@@ -77,7 +77,7 @@ MemoryBlock* MemoryPool::take_late(Kind kind) {
   return nullptr;
 }
 
-/// Sizes in four steps for each doubling: at most a fifth is lost, and blocks find takers again.
+/// Rounds sizes up to four steps per doubling. At most a fifth is lost, and blocks are reused more.
 std::size_t MemoryPool::size_of_block(std::size_t bytes) {
   bytes = std::max(bytes, cache_line);
   const std::size_t step = std::max(std::bit_floor(bytes) / 4, cache_line);
@@ -144,8 +144,8 @@ void MemoryPool::release_free() {
   }
 }
 
-/// What no device uses any more is free. That it is only to be used after others is not enough:
-/// what goes back to the source may come to those who follow nobody.
+/// Moves blocks that no device uses any more to `free_`. "Settled" is not enough here: memory that
+/// goes back to the source may go to users that follow no device.
 void MemoryPool::settle() {
   const auto* work = work_here();
   const auto by_others = work ? devices_->done_by_others(*work) : devices_->settled(nullptr);

@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// The sizes of a tensor's dimensions, the outermost first. Plain data without allocation.
+/// The sizes of a tensor's dimensions, outermost first. Plain data without allocation.
 class Shape {
  public:
   static constexpr int max_rank = 8;
@@ -31,13 +31,13 @@ class Shape {
   }
   std::int64_t last() const { return (*this)[rank_ - 1]; }
 
-  /// How many elements there are; 1 for a scalar, which has no dimension.
+  /// Returns the number of elements; 1 for a scalar, which has no dimension.
   std::int64_t count() const {
     std::int64_t product = 1;
     for (int i = 0; i < rank_; ++i) product *= (*this)[i];
     return product;
   }
-  /// Elements before the last dimension: how many rows a matrix of `last()` columns has.
+  /// Returns the product of all dimensions but the last: the rows of a matrix with last() columns.
   std::int64_t rows() const {
     std::int64_t product = 1;
     for (int i = 0; i + 1 < rank_; ++i) product *= (*this)[i];

@@ -9,8 +9,8 @@
 namespace troupe {
 namespace {
 
-// Micro-batches in flight have one each, and those that others have not read yet; who needs more
-// has no order in which addresses would come again.
+// The most sets per kind of work: one for each micro-batch in flight or not yet read by others.
+// Work that needs more sets has no order in which addresses repeat.
 constexpr std::size_t most_sets = 16;
 
 }  // namespace
@@ -31,7 +31,7 @@ SteadyMemory::Set* SteadyMemory::free_set(const Stream& stream, Work work) {
     return !taking.kept || (taking.kept.is_last() && taking.kept.get()->seen <= settled);
   };
   auto& sets = kept_->sets[work];
-  // A turn points to its set.
+  // Turns point to their sets, so the vector must never reallocate.
   if (sets.empty()) sets.reserve(most_sets);
   for (auto& set : sets)
     if (!set.has_turn && std::ranges::all_of(set.takings, is_free)) return &set;
@@ -40,12 +40,12 @@ SteadyMemory::Set* SteadyMemory::free_set(const Stream& stream, Work work) {
 
 BlockHandle SteadyMemory::take_passing(std::size_t size) {
   auto& blocks = kept_->passing[size];
-  // Always the first one that is free: so the order in which they came back does not matter.
+  // Always take the first free block, so that the order of returns does not matter.
   const auto found = std::ranges::find_if(blocks, &BlockHandle::is_last);
   return found != blocks.end() ? *found : blocks.emplace_back(pool_->take(size));
 }
 
-/// One that is held by others too; empty where it is not.
+/// Removes a passing block that somebody else still holds. Returns an empty handle if nobody does.
 BlockHandle SteadyMemory::take_out(const MemoryBlock* block) {
   auto& blocks = kept_->passing[block->bytes];
   const auto found = std::ranges::find(blocks, block, &BlockHandle::get);
@@ -69,7 +69,7 @@ BlockHandle SteadyMemory::Turn::take(std::size_t bytes) {
   const std::size_t size = MemoryPool::size_of_block(bytes);
   auto& takings = set_->takings;
   const std::size_t next = given_.size();
-  // From here on this turn goes another way than those before.
+  // From here on the turn differs from earlier ones.
   if (next < takings.size() && takings[next].size != size) takings.resize(next);
   if (next == takings.size()) takings.push_back({size, {}});
   const auto& kept = takings[next].kept;
@@ -89,7 +89,7 @@ SteadyMemory::Turn::~Turn() {
   set_->has_turn = false;
   auto& takings = set_->takings;
   takings.resize(given_.size());
-  // A block that was given out more than once is the last taker's.
+  // If a block was given out more than once, it belongs to the last taking.
   for (std::size_t i = takings.size(); i-- > 0;)
     if (!takings[i].kept) takings[i].kept = memory_.take_out(given_[i]);
 }

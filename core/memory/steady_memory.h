@@ -13,19 +13,19 @@ namespace troupe {
 
 class Stream;
 
-/// Memory for work that comes again and takes the same things in the same order each time, such as
-/// a pass of a stage: a turn of it finds them at the addresses of an earlier one. That makes it
-/// faster, for a device that knows its work by the addresses in it, and nothing else: a turn that
-/// takes other things than those before gets other memory.
+/// Memory for work that repeats with the same allocations in the same order, such as a stage's
+/// forward pass. Each repetition (a turn) gets the addresses of an earlier turn. Stable addresses
+/// let a device replay its recorded graphs, which is faster. They affect speed only: a turn whose
+/// allocations differ gets other memory.
 ///
-/// What a turn takes and gives back serves all turns, one after another. What outlives a turn is
-/// kept for turns of the same work: it goes out again when nobody else holds it and no other device
-/// is to read it yet. Where no device computes, or a plan leaves it little memory beside, the
-/// pool serves as ever; and so it does from the moment when a device's memory was full: then the
-/// stream lets go what is kept.
+/// All turns share the blocks that a turn takes and returns. A block that outlives its turn is kept
+/// for turns of the same work. It is reused when nobody else holds it and no other device is about
+/// to read it. The pool serves allocations directly if no device computes or if the plan leaves
+/// little spare memory. It also does so once the device has run out of memory: the stream then
+/// drops all kept blocks.
 class SteadyMemory {
  public:
-  /// Turns of equal numbers are of the same work.
+  /// The identity of repeated work: turns with equal numbers do the same work.
   using Work = std::uint64_t;
 
   class Turn;
@@ -38,21 +38,21 @@ class SteadyMemory {
 
  private:
   friend class Stream;
-  /// A block that a turn takes, in its order.
+  /// One allocation of a turn, in the turn's order.
   struct Taking {
     std::size_t size = 0;
-    BlockHandle kept;  // Empty: it was given back within the turn.
+    BlockHandle kept;  // Empty: the turn returned the block before it ended.
   };
-  /// What one turn took. Several turns' may be in use at once, or yet to be read.
+  /// The allocations of one turn. Several sets may be in use, or still to be read, at once.
   struct Set {
     std::vector<Taking> takings;
     bool has_turn = false;
   };
 
-  /// What is kept, of one pool. Its stream knows it, too.
+  /// The blocks kept from one pool. The stream refers to it too, so that it can drop them.
   struct Kept {
     std::map<Work, std::vector<Set>> sets;
-    std::map<std::size_t, std::vector<BlockHandle>> passing;  // By size: what turns give back.
+    std::map<std::size_t, std::vector<BlockHandle>> passing;  // Returned blocks, by size.
   };
 
   void keep_for(Stream& stream);
@@ -64,8 +64,8 @@ class SteadyMemory {
   std::shared_ptr<Kept> kept_;  // Null before the first turn.
 };
 
-/// While there is one, what its stream makes lies there. A stream takes one turn at a time, on one
-/// thread.
+/// While a Turn lives, its stream allocates from a SteadyMemory. A stream takes one turn at a time,
+/// on one thread.
 class SteadyMemory::Turn {
  public:
   Turn(SteadyMemory& memory, Stream& stream, Work work);
@@ -74,14 +74,14 @@ class SteadyMemory::Turn {
   Turn& operator=(const Turn&) = delete;
 
   BlockHandle take(std::size_t bytes);
-  /// For the rest of it the pool serves, and nothing of it is kept.
+  /// Lets the pool serve the rest of the turn and keeps none of the turn's blocks.
   void give_up();
 
  private:
   SteadyMemory& memory_;
   Stream& stream_;
   Set* set_;                         // Null: the pool serves.
-  std::vector<MemoryBlock*> given_;  // By taking.
+  std::vector<MemoryBlock*> given_;  // The blocks of the takings, by index.
 };
 
 }  // namespace troupe

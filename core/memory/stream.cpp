@@ -12,8 +12,8 @@
 namespace troupe {
 namespace {
 
-// A futex wake-up costs 25-60 us: longer than most kernels. So helpers spin between kernels of a
-// step, and sleep only when training pauses.
+// A futex wake-up costs 25-60 us, longer than most kernels. So helpers spin between the kernels of
+// a step and sleep only when training pauses.
 constexpr auto spin_before_sleep = std::chrono::microseconds(200);
 
 void relax() {
@@ -48,8 +48,8 @@ Stream::~Stream() {
   for (auto& helper : helpers_) helper.join();
 }
 
-/// A device that is full does without what was kept for speed alone, and with it all that has come
-/// back lately is there for blocks of other sizes: for that it must be through with it.
+/// Allocates a block. If the device is full, drops the memory kept for speed alone and waits until
+/// the device is done, so that all returned blocks can be released for blocks of other sizes.
 BlockHandle Stream::take(std::size_t bytes) {
   try {
     return turn_ ? turn_->take(bytes) : memory_->take(bytes, lifetime_);
@@ -74,7 +74,7 @@ void Stream::copy(const Tensor& from, Tensor& to) {
     return;
   }
   device_->copy(from.raw(), from.place(), to.raw(), from.bytes());
-  // The device comes to it later; until then nobody else may have memory that is not its own.
+  // The device copies later. Until then memory that is not its own must not be reused.
   auto* work = DeviceWork::of_this_thread();
   for (const auto* tensor : {&from, &std::as_const(to)})
     if (tensor->place() != place()) work ? work->hold(tensor->holding()) : wait();
@@ -106,8 +106,7 @@ void Stream::share(std::int64_t count, Call call, void* body) {
   jobs_.fetch_add(1, std::memory_order_release);
   jobs_.notify_all();
   take_part();
-  // What is left is in the hands of helpers, who are at it. Where there are fewer cores than
-  // threads, they need ours.
+  // Helpers work on the rest. Yield now and then: with fewer cores than threads they need ours.
   for (unsigned spins = 1; done_.load(std::memory_order_acquire) != count; ++spins)
     spins % 1024 == 0 ? std::this_thread::yield() : relax();
 }
@@ -119,7 +118,7 @@ void Stream::take_part() {
     void* const body = body_.load(std::memory_order_acquire);
     if (i == static_cast<std::int64_t>(changing) || i >= count_.load(std::memory_order_acquire))
       return;
-    // Succeeds only if the job is still the one whose members were read.
+    // Succeeds only if the job has not changed since its members were read.
     if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel)) continue;
     call(body, i);
     done_.fetch_add(1, std::memory_order_release);

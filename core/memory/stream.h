@@ -16,19 +16,19 @@
 
 namespace troupe {
 
-/// A device's work, in order: kernels take one, and what was given first is done first. On a CPU a
-/// kernel is done when it returns, and the stream is the device's share of the cores: the thread
-/// that calls, and helpers that join in for_each(). One thread uses a stream at a time.
+/// A device's work in order: kernels that are enqueued first are done first. On a CPU a kernel is
+/// done when it returns, and the stream is the device's share of the cores: the calling thread, and
+/// helper threads that join in for_each(). One thread uses a stream at a time.
 class Stream {
  public:
   explicit Stream(MemoryPool& memory, int threads = 1);
-  /// Kernels are given to the device, and find their numbers in its memory.
+  /// A stream whose kernels run on `device` and use its memory.
   Stream(MemoryPool& memory, Device& device) : memory_(&memory), device_(&device) {}
-  /// A stream that takes memory as any other does, and leaves out the work: for_each() calls
-  /// nothing. What is computed with it is not set to anything; what it holds, and when, is real.
+  /// Returns a stream that allocates memory as usual and skips the work: for_each() calls nothing.
+  /// The numbers stay uninitialized. A rehearsal shows how much memory a run needs.
   static Stream rehearsal(MemoryPool& memory) { return Stream(memory, Work::left_out); }
-  /// The same of what computes on a device, whose kernels are called and take memory. It holds what
-  /// it must, and nothing for speed alone, as if the device were full.
+  /// Returns a rehearsal for a device: its kernels are called and allocate memory. It holds only
+  /// what it must, and nothing for speed alone, as if the device were full.
   static Stream rehearsal(MemoryPool& memory, Device& device) {
     return Stream(memory, Work::left_out, &device);
   }
@@ -37,21 +37,21 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   MemoryPool& memory() { return *memory_; }
-  /// For what the cores do in its device's place, with memory of the host.
+  /// Returns a stream on which the cores work for the device, with host memory.
   Stream of_cores() { return Stream(host_memory(), work_); }
-  /// For numbers that the host reads or writes: where the cores compute, the same.
+  /// Memory for numbers that the host reads or writes. On the cores it is memory().
   MemoryPool& host_memory() { return device_ ? device_->host_memory() : *memory_; }
   MemoryPlace place() const { return memory_->place(); }
   int threads() const { return static_cast<int>(helpers_.size()) + 1; }
-  /// Null where the cores compute.
+  /// Null if the cores compute.
   Device* device() const { return device_; }
 
-  /// Returns when all that was given to it is done.
+  /// Returns when all enqueued work is done.
   void wait() {
     if (device_) device_->wait();
   }
 
-  /// While there is one, what the stream makes is likely to be held from step to step.
+  /// While a Lasting lives, the stream's allocations are marked as held from step to step.
   class Lasting {
    public:
     explicit Lasting(Stream& stream)
@@ -70,18 +70,18 @@ class Stream {
     return Tensor::over(take(bytes), 0, shape, type);
   }
 
-  /// Copies all numbers, in order with the other work. The tensors are of one size, and each lies
-  /// with the host or where the stream's kernels compute; `from` may lie with another device.
+  /// Copies all numbers, in order with the other work. Both tensors have the same size, and each
+  /// lies with the host or where the stream's kernels compute; `from` may lie with another device.
   void copy(const Tensor& from, Tensor& to);
-  /// Where its kernels can read it: the tensor itself, or a copy.
+  /// Returns a tensor that the stream's kernels can read: the tensor itself or a copy.
   Tensor to_here(Tensor tensor);
-  /// Where the host can read it, once all is done that was given to the stream: the tensor itself,
-  /// or a copy.
+  /// Returns a tensor that the host can read once the stream's work is done: the tensor itself or a
+  /// copy.
   Tensor to_host(Tensor tensor);
 
   /// Calls body(i) once for each i in [0, count), on any thread and in any order, and returns when
-  /// all are done. What is split into pieces must not depend on threads(): then no result does.
-  /// Must not be called from within a body, nor where a device computes.
+  /// all calls are done. A caller must not split its work by threads(), so that results do not
+  /// depend on it. A body must not call it, and a stream with a device must not either.
   template <class Body>
   void for_each(std::int64_t count, Body&& body) {
     if (work_ == Work::left_out) return;
@@ -111,17 +111,17 @@ class Stream {
 
   MemoryPool* memory_;
   Device* device_ = nullptr;
-  SteadyMemory::Turn* turn_ = nullptr;  // That is being taken.
+  SteadyMemory::Turn* turn_ = nullptr;  // The turn in progress.
   std::vector<std::weak_ptr<SteadyMemory::Kept>> kept_;
   bool was_full_ = false;
   Lifetime lifetime_ = Lifetime::passing;
   Work work_ = Work::done;
   std::vector<std::thread> helpers_;
 
-  // The job that is being shared. `ticket_` says which job it is (upper half) and which index comes
-  // next (lower half); whoever moves it on has that index. While the job's members change, the
-  // lower half says so: a helper that is late then claims nothing, and nobody ever waits for a
-  // helper that has claimed nothing.
+  // The shared job. The upper half of `ticket_` numbers the job; the lower half is the next index.
+  // A thread claims an index by incrementing `ticket_`. While the job's members change, the lower
+  // half is `changing`. A late helper then claims nothing, and nobody ever waits for a helper
+  // without a claim.
   static constexpr std::uint64_t one_job = std::uint64_t{1} << 32;
   static constexpr std::uint64_t changing = one_job - 1;
   std::atomic<std::uint64_t> ticket_{changing};
@@ -129,12 +129,12 @@ class Stream {
   std::atomic<void*> body_{nullptr};
   std::atomic<std::int64_t> count_{0};
   std::atomic<std::int64_t> done_{0};
-  std::atomic<std::uint32_t> jobs_{0};  // What sleeping helpers wait for.
+  std::atomic<std::uint32_t> jobs_{0};  // Sleeping helpers wait for it to change.
   std::atomic<bool> stopping_{false};
 };
 
-/// What every thread that computes does first: denormal numbers are kept, so that all threads give
-/// the same bits, and libraries that would start threads of their own are told not to.
+/// Prepares a thread that computes. Denormal numbers are kept, so that all threads compute the same
+/// bits.
 void prepare_computing_thread();
 
 }  // namespace troupe

@@ -13,12 +13,12 @@
 namespace troupe {
 
 /// A handle to numbers on a device: copying it copies no number. Elements lie row by row without
-/// gaps. Who made a tensor may write to it until it is handed over; after that nobody may.
+/// gaps. A tensor's maker may write to it until it passes the tensor on; after that nobody may.
 class Tensor {
  public:
   Tensor() = default;
 
-  /// Numbers not set to anything.
+  /// Allocates a tensor without initializing its numbers.
   static Tensor make(MemoryPool& pool, const Shape& shape, DType type = DType::f32) {
     Tensor tensor;
     tensor.block_ = pool.take(static_cast<std::size_t>(shape.count()) * bytes_of(type));
@@ -27,7 +27,7 @@ class Tensor {
     return tensor;
   }
 
-  /// Numbers that lie in a block already, from `offset` bytes on, whoever the block's owner is.
+  /// Wraps numbers that already lie in a block of any owner, `offset` bytes from its beginning.
   static Tensor over(BlockHandle block, std::size_t offset, const Shape& shape, DType type) {
     Tensor tensor;
     tensor.block_ = std::move(block);
@@ -46,8 +46,8 @@ class Tensor {
 
   MemoryPlace place() const { return block_ ? block_.get()->place : MemoryPlace(); }
 
-  // Where they lie, for kernels of that place. The host itself
-  // looks at numbers() and host_bytes().
+  // Returns the address of the numbers, for kernels of the tensor's place. Host code uses numbers()
+  // and host_bytes().
   template <class T>
   T* data() {
     assert(type_ == dtype_of<T>);
@@ -63,7 +63,7 @@ class Tensor {
   void* raw() { return address(); }
   const void* raw() const { return address(); }
 
-  /// For the host, where the tensor lies with it.
+  /// Returns the numbers of a tensor that lies with the host.
   template <class T>
   std::span<const T> numbers() const {
     assert(place().is_host());
@@ -83,19 +83,19 @@ class Tensor {
     return {static_cast<std::byte*>(raw()), bytes()};
   }
 
-  /// Null where the tensor is empty. Its owner recognises its own.
+  /// Returns the block, or null if the tensor is empty.
   const MemoryBlock* block() const { return block_.get(); }
-  /// A share in its memory.
+  /// Returns a handle that keeps the memory alive.
   const BlockHandle& holding() const { return block_; }
 
-  /// The same numbers under another shape.
+  /// Returns the same numbers under another shape.
   Tensor reshaped(const Shape& shape) const {
     assert(shape.count() == count());
     Tensor other = *this;
     other.shape_ = shape;
     return other;
   }
-  /// Entries [first, first + count) of the outermost dimension; shares memory with this one.
+  /// Returns entries [first, first + count) of the outermost dimension; shares the memory.
   Tensor slice(std::int64_t first, std::int64_t count) const {
     assert(shape_.rank() > 0 && first >= 0 && count >= 0 && first + count <= shape_[0]);
     Tensor other = *this;
@@ -119,7 +119,7 @@ class Tensor {
   DType type_ = DType::f32;
 };
 
-/// A tensor by the name that the model's ecosystem gives it: "h.0.ln_1.weight".
+/// A tensor with its name in the model's ecosystem: "h.0.ln_1.weight".
 struct NamedTensor {
   std::string name;
   Tensor tensor;

@@ -4,7 +4,7 @@
 
 namespace troupe {
 
-/// What `top -H`, debuggers and profiles call the thread that calls this: up to 15 characters.
+/// Names the calling thread for `top -H`, debuggers and profilers, in at most 15 characters.
 inline void name_thread(const char* name) { (void)pthread_setname_np(pthread_self(), name); }
 
 }  // namespace troupe

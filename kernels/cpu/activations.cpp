@@ -19,14 +19,14 @@ using V = FloatVector;
 
 HWY_INLINE V constant(float value) { return hn::Set(Floats(), value); }
 
-/// 1 / (1 + exp(-x))
+/// Returns 1 / (1 + exp(-x)).
 HWY_INLINE V sigmoid(V x) {
   const V one = constant(1.0f);
   return hn::Div(one, hn::Add(one, exp(Floats(), hn::Neg(x))));
 }
 
-// gelu(x) = x (1 + tanh u) / 2 = x sigmoid(2 u), where 2 u = x (a + b x^2). The second form keeps
-// its digits where tanh u is near -1.
+// gelu(x) = x (1 + tanh u) / 2 = x sigmoid(2 u), with 2 u = x (a + b x^2). The second form keeps
+// its precision if tanh u is near -1.
 constexpr float a = 1.5957691216f;   // 2 sqrt(2 / pi)
 constexpr float b = 0.07135481628f;  // 0.044715 a
 
@@ -40,18 +40,18 @@ void gelu_tanh_forward_piece(const float* x, float* y, std::int64_t count) {
 
 void gelu_tanh_backward_piece(const float* x, const float* dy, float* dx, std::int64_t count) {
   each_vector(count, [=](auto at, std::int64_t i) HWY_ATTR {
-    // Beyond 10 the derivative is 0 or 1, and x^3 might overflow.
+    // For |x| > 10 the derivative is 0 or 1, and x^3 might overflow.
     const V input = at_least(at_most(at.load(x + i), constant(10.0f)), constant(-10.0f));
     const V square = hn::Mul(input, input);
     const V s = sigmoid(hn::Mul(input, polynomial(Floats(), square, a, b)));
-    // s + x s (1 - s) (2 u)'
+    // The derivative is s + x s (1 - s) (2 u)'.
     const V inner = hn::Mul(input, polynomial(Floats(), square, a, 3 * b));
     const V slope = fused(hn::Mul(s, hn::Sub(constant(1.0f), s)), inner, s);
     at.store(hn::Mul(at.load(dy + i), slope), dx + i);
   });
 }
 
-/// (1 + erf(x / sqrt 2)) / 2
+/// Returns (1 + erf(x / sqrt 2)) / 2.
 HWY_INLINE V normal_distribution(V x) {
   const V half = constant(0.5f);
   return fused(half, erf(Floats(), hn::Mul(x, constant(0.70710678f))), half);

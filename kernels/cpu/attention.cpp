@@ -19,12 +19,12 @@ using cpu::Panels;
 using cpu::Product;
 using cpu::Scratch;
 
-// Queries are taken in blocks, so that a causal mask leaves little to compute in vain, and keys in
-// blocks, so that the scores of the two stay in the second cache.
+// Queries are processed in small blocks, so that a causal mask wastes little work, and keys in
+// blocks whose scores stay in the second-level cache.
 constexpr std::int64_t query_block = 32;
 constexpr std::int64_t key_block = 512;
 
-/// One head of one sequence: rows are positions.
+/// One head of one sequence, with a row for each position.
 template <class Layout>
 struct Head {
   decltype(Layout::data) data;
@@ -42,7 +42,7 @@ struct Head {
 using HeadIn = Head<HeadsIn>;
 using HeadOut = Head<HeadsOut>;
 
-/// Some positions of a head.
+/// A range of positions.
 struct Range {
   std::int64_t begin;
   std::int64_t end;
@@ -50,14 +50,14 @@ struct Range {
   std::int64_t size() const { return end - begin; }
 };
 
-/// Calls body for consecutive ranges of at most `most` that make up `all`.
+/// Calls body(range) for consecutive ranges of at most `most` positions that cover `all`.
 template <class Body>
 void for_ranges(const Range& all, std::int64_t most, Body body) {
   for (std::int64_t begin = all.begin; begin < all.end; begin += most)
     body(Range{begin, std::min(begin + most, all.end)});
 }
 
-/// A second factor, another one again and again: where it lies, or packed.
+/// A second factor that is filled again and again, packed or in its stored layout.
 class Pack {
  public:
   static std::int64_t floats(std::int64_t depth, std::int64_t columns) {
@@ -75,7 +75,7 @@ class Pack {
     panels_ = {room_, stride_};
   }
   const Panels<float>& all() const { return panels_; }
-  /// From some depth on; or from a column on, which begins a panel.
+  /// Return the panels from some depth on, or from a column on that begins a panel.
   Panels<float> from_depth(std::int64_t depth) const {
     return {panels_.data + depth * panels_.step, panels_.stride, panels_.step};
   }
@@ -95,7 +95,7 @@ float scale_of(const AttentionShape& shape) {
   return 1 / std::sqrt(static_cast<float>(shape.width));
 }
 
-/// The keys that any of these queries sees.
+/// Returns the keys that at least one of these queries sees.
 Range seen_by(const AttentionShape& shape, const Range& queries) {
   switch (shape.mask) {
     case Mask::full:
@@ -122,7 +122,7 @@ cpu::ScoreBlock score_block(const AttentionShape& shape, float* scores, const Ra
   return block;
 }
 
-/// scores = the rows of `queries` times packed columns, one for each key.
+/// scores = the rows of `queries` times packed columns, with one column for each key.
 void score(const HeadIn& rows, const Range& queries, const Pack& columns, const Range& keys,
            std::int64_t width, float* scores) {
   multiply(Product<float>{.rows = queries.size(),
@@ -134,7 +134,7 @@ void score(const HeadIn& rows, const Range& queries, const Pack& columns, const 
            columns.from_column(keys.begin));
 }
 
-/// The rows of `c` at these positions become the first factor times packed rows.
+/// Describes the product of `a` and packed rows, written to the rows of `c` at `positions`.
 Product<float> product_of(const Matrix<float>& a, std::int64_t depth, const HeadOut& c,
                           const Range& positions, std::int64_t width) {
   return {.rows = positions.size(),
@@ -145,7 +145,7 @@ Product<float> product_of(const Matrix<float>& a, std::int64_t depth, const Head
           .c_stride = c.row};
 }
 
-/// The same, added to what is there.
+/// Returns a product that adds to c instead of overwriting it.
 Product<float> added(Product<float> product) {
   product.start = product.c;
   product.start_stride = product.c_stride;
@@ -180,15 +180,15 @@ void forward_head(Stream& stream, const AttentionShape& shape, const HeadIn& q, 
   });
 }
 
-/// What backward reads and writes of a head of queries.
+/// The inputs and outputs of the backward pass for one head of queries.
 struct QueryGradient {
   HeadIn q, out, dout;
   const float* logsumexp;
   HeadOut dq;
 };
 
-/// The gradients of one head of keys and values, to which the heads of queries that read it add
-/// one after the other, and in each the queries in order.
+/// The gradients of one head of keys and values. The heads of queries that read it add to them one
+/// after another, each with its queries in order.
 class KeyValueGradient {
  public:
   KeyValueGradient(Stream& stream, const AttentionShape& shape, const HeadIn& k, const HeadIn& v,

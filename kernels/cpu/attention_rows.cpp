@@ -32,7 +32,7 @@ HWY_INLINE float greatest(const float* x, std::int64_t count) {
   return lanes.fold(0, [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); });
 }
 
-/// x = exp(scale x - top); their sum.
+/// x = exp(scale x - top). Returns the sum.
 HWY_INLINE float exponentials(float* x, float scale, float top, std::int64_t count) {
   const V scales = constant(scale), minus_top = constant(-top);
   Lanes<Floats, 1> lanes(0);

@@ -6,14 +6,14 @@
 
 namespace troupe::kernels::cpu {
 
-/// Scores of some queries against some keys, a row for each query. Row r sees its first
-/// seen(r) keys; what is stored for the others counts for nothing.
+/// Scores of some queries (rows) against some keys (columns). Row r sees its first seen(r) keys;
+/// scores of other keys are ignored.
 struct ScoreBlock {
   float* scores = nullptr;
   std::int64_t stride = 0;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::int64_t seen_by_first = 0;       // May be less than none, or more than all.
+  std::int64_t seen_by_first = 0;       // May be below 0 or above `columns`.
   std::int64_t more_for_each_next = 0;  // 1 under a causal mask.
 
   std::int64_t seen(std::int64_t row) const {
@@ -21,8 +21,8 @@ struct ScoreBlock {
   }
 };
 
-/// The softmax of a row as far as it has come: its greatest scaled score, and the sum of the
-/// exponentials relative to that.
+/// The state of a row's online softmax: the greatest scaled score so far, and the sum of the
+/// exponentials relative to it.
 struct RunningSoftmax {
   float top = -std::numeric_limits<float>::infinity();
   float sum = 0;
@@ -34,8 +34,8 @@ struct OutputRows {
   std::int64_t columns = 0;
 };
 
-/// scores = exp(scale scores - top) with the top of this block and those before, 0 where a key is
-/// not seen. Brings what `out` holds from the blocks before to the new top.
+/// scores = exp(scale scores - top), or 0 for unseen keys; `top` is the greatest scaled score of
+/// this and earlier blocks. Rescales `out`, the result of earlier blocks, to the new top.
 void soften_scores(const ScoreBlock& block, float scale, RunningSoftmax* running,
                    const OutputRows& out);
 
@@ -43,15 +43,15 @@ void soften_scores(const ScoreBlock& block, float scale, RunningSoftmax* running
 void finish_softmax(const RunningSoftmax* running, std::int64_t rows, const OutputRows& out,
                     float* logsumexp);
 
-/// What backward knows of the rows of a block.
+/// The inputs of the softmax's backward pass, for the rows of a block.
 struct SoftmaxGradient {
   const float* logsumexp = nullptr;
-  const float* dot = nullptr;  // Of each row's output and its gradient.
+  const float* dot = nullptr;  // The scalar product of each row's output and its gradient.
   float scale = 0;
 };
 
-/// scores = p = exp(scale scores - logsumexp), and dp (stored alike) = p (dp - dot) scale; both 0
-/// where a key is not seen.
+/// scores = p = exp(scale scores - logsumexp), and dp (stored alike) = p (dp - dot) scale. Both are
+/// 0 for keys that are not seen.
 void soften_gradient(const ScoreBlock& block, const SoftmaxGradient& rows, float* dp);
 
 /// dot[r] = the scalar product of row r of a and row r of b.

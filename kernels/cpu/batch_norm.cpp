@@ -23,7 +23,7 @@ using W = DoubleVector;
 
 HWY_INLINE V constant(float value) { return hn::Set(Floats(), value); }
 
-/// Calls body(start) with where the pixels of a channel begin in each image of the batch.
+/// Calls body(start) with the offset of the channel's pixels in each image of the batch.
 template <class Body>
 HWY_INLINE void each_image(const ImageShape& shape, std::int64_t channel, Body body) {
   for (std::int64_t b = 0; b < shape.batch; ++b)
@@ -41,8 +41,8 @@ HWY_INLINE void normalize(const ImageShape& shape, std::int64_t channel, const f
   });
 }
 
-/// Sums over the pixels of a channel: those of each image in lanes, and then image by image. Calls
-/// body(at, i, sums) for a vector of pixels that begin at i.
+/// Returns sums over the pixels of a channel: in lanes within each image, then image by image.
+/// Calls body(at, i, sums) for each vector of pixels; it begins at i.
 template <int count, class Body>
 HWY_INLINE std::array<double, count> sums_of(const ImageShape& shape, std::int64_t channel,
                                              Body body) {
@@ -75,7 +75,7 @@ HWY_INLINE Moments moments(const ImageShape& shape, std::int64_t channel, const 
   return {mean, squares};
 }
 
-/// Sums of dy and of dy times the normalized input.
+/// The sums of dy, and of dy times the normalized input.
 struct GradientSums {
   double dy;
   double dy_normal;
@@ -113,7 +113,7 @@ void apply_channel(const ImageShape& shape, std::int64_t channel, const float* x
   normalize(shape, channel, x, mean[channel], rstd, weight[channel], bias[channel], y);
 }
 
-// With n the normalized input: dx = rstd weight (dy - mean(dy) - n mean(dy n)).
+// dx = rstd weight (dy - mean(dy) - n mean(dy n)), with n the normalized input.
 void backward_input_channel(const ImageShape& shape, std::int64_t channel, const float* x,
                             const float* weight, const float* mean, const float* rstd,
                             const float* dy, float* dx) {

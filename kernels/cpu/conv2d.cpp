@@ -19,10 +19,10 @@ using cpu::Product;
 using cpu::Scratch;
 using cpu::TapRows;
 
-// What is made of an image for one product stays in the second cache.
+// The data that one product reads from an image must stay in the second-level cache.
 constexpr std::int64_t most_floats = 98304;
 
-/// The sizes of the products that a convolution is.
+/// The sizes of a convolution as matrix products.
 struct Sizes {
   std::int64_t taps, pixels, in_image, out_image;
 
@@ -65,8 +65,8 @@ void forward_image(Stream& stream, const Conv2dShape& shape, const float* x, con
   }
 }
 
-/// The gradient of the taps is w^T [taps, out_channels] times dy [out_channels, pixels]; each tap
-/// is then added to where it read, a few channels at a time.
+/// Computes the gradient of the taps, w^T [taps, out_channels] times dy [out_channels, pixels].
+/// Then adds each tap to its input pixel, a few channels at a time.
 void backward_image(Stream& stream, const Conv2dShape& shape, const float* w, const float* dy,
                     float* dx) {
   const Sizes sizes(shape);
@@ -99,8 +99,8 @@ void backward_image(Stream& stream, const Conv2dShape& shape, const float* w, co
   }
 }
 
-/// Some input channels' gradient, transposed: dw^T [taps, out_channels] += the taps of the pixels
-/// [taps, pixels] times dy^T [pixels, out_channels], which is packed for each image.
+/// Computes the gradient of some input channels, transposed: dw^T [taps, out_channels] += the taps
+/// of the pixels [taps, pixels] times dy^T [pixels, out_channels], which is packed for each image.
 void weight_gradient(Stream& stream, const Conv2dShape& shape, const float* x, const float* dy,
                      std::int64_t first_channel, std::int64_t channels, float* dw) {
   const Sizes sizes(shape);
@@ -179,7 +179,7 @@ void conv2d_backward_weight(Stream& stream, const Conv2dShape& shape, const floa
     pack_panels(Matrix<float>{dy + image * sizes.out_image, sizes.pixels, Order::by_column},
                 sizes.pixels, shape.out_channels, transposed + image * packed, panel);
   });
-  // Each thread owns the weights of some input channels.
+  // Each thread computes the weights of some input channels.
   constexpr std::int64_t most_taps = 96;
   const std::int64_t together =
       std::max<std::int64_t>(1, most_taps / (shape.kernel * shape.kernel));

@@ -26,8 +26,8 @@ using WordVector = hn::Vec<Words>;
 
 constexpr std::int64_t words_at_once = 2 * lanes_of<Words>;
 
-/// philox(): each of the four words in a vector of its own, a counter in each wide lane. Only the
-/// lower half of a lane counts; what stands in the upper one changes nothing.
+/// Computes philox() with one vector per word and one counter per wide lane. Only the lower half of
+/// a lane counts; the upper half is ignored.
 HWY_INLINE void philox_of(WideVector (&counter)[4], std::uint64_t seed) {
   const Wide d;
   const Words words;
@@ -47,13 +47,13 @@ HWY_INLINE void philox_of(WideVector (&counter)[4], std::uint64_t seed) {
   }
 }
 
-/// The words of the elements that follow one another from the first of `block`, in two vectors.
+/// Computes the words of consecutive elements, beginning with the first of `block`, in two vectors.
 HWY_INLINE void words_from(const RandomKey& key, std::uint32_t block, WordVector& first,
                            WordVector& second) {
   const Wide d;
   const Words words;
-  // Even lanes take the first half of the blocks and odd lanes the second: then the lower and the
-  // upper half of each pair of lanes, interleaved, are in the order of the elements.
+  // Even lanes take the first half of the blocks and odd lanes the second. Then interleaving the
+  // lower and the upper halves of lane pairs gives the order of the elements.
   const WideVector lane = hn::Iota(d, 0);
   const WideVector step = hn::ShiftRight<1>(lane);
   const WideVector half = hn::Set(d, lanes_of<Wide> / 2);
@@ -71,8 +71,8 @@ HWY_INLINE void words_from(const RandomKey& key, std::uint32_t block, WordVector
 
 #endif
 
-/// Elements from the first of `block` on, of the sample that the key names. `kept_from` is the
-/// least 24-bit number that keeps an element.
+/// Processes `count` elements from the first of `block` on, in the sample that `key` names.
+/// `kept_from` is the smallest 24-bit number that keeps an element.
 void dropout_piece(const RandomKey& key, std::uint32_t block, std::int32_t kept_from, float scale,
                    const float* x, float* y, std::int64_t count) {
   std::int64_t i = 0;
@@ -118,7 +118,7 @@ void dropout(Stream& stream, const RandomKey& key, float rate, const float* x, f
   if (const auto* there = kernels_of(stream))
     return there->dropout(stream, key, rate, x, y, samples, per_sample);
   assert(rate >= 0 && rate < 1 && per_sample <= std::int64_t{1} << 34);
-  // uniform(word) >= rate, in whole numbers: uniform() lies on a grid of 2^-24.
+  // Tests uniform(word) >= rate in integers: uniform() lies on a grid of 2^-24.
   const auto kept_from = static_cast<std::int32_t>(std::ceil(rate * 0x1p24f));
   const float scale = 1 / (1 - rate);
   static_assert(elements_per_piece % 4 == 0, "a piece begins with a block of four words");

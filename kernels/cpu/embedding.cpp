@@ -21,7 +21,7 @@ void embedding_backward_weight(Stream& stream, const std::int32_t* tokens, const
                                float* dtable, std::int64_t rows, std::int64_t columns) {
   if (const auto* there = kernels_of(stream))
     return there->embedding_backward_weight(stream, tokens, dy, dtable, rows, columns);
-  // A token may come many times, so a thread takes columns and walks all rows.
+  // A token may occur many times, so each thread takes some columns and walks all rows.
   cpu::for_pieces(stream, columns, cpu::columns_per_piece,
                   [=](std::int64_t first, std::int64_t size) {
                     for (std::int64_t r = 0; r < rows; ++r) {

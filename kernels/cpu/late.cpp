@@ -26,7 +26,7 @@ void direction_of(Stream& stream, const AdamDirection& direction, const T* m, co
                [=](std::int64_t i) { y[i] = m_scale * m[i] / (std::sqrt(v[i]) * v_scale + eps); });
 }
 
-/// A weight with its moments, on the way through steps that are yet to come.
+/// The rule that carries a weight and its moments through the predicted steps.
 template <class T>
 class Ahead {
  public:

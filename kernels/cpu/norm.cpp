@@ -45,7 +45,7 @@ void layer_norm_forward_row(const float* x, const float* weight, const float* bi
   });
 }
 
-// With g = dy weight and n the normalized input: dx = rstd (g - mean(g) - n mean(g n)).
+// dx = rstd (g - mean(g) - n mean(g n)), with g = dy weight and n the normalized input.
 void layer_norm_backward_row(const float* x, const float* weight, float mean, float rstd,
                              const float* dy, float* dx, std::int64_t columns) {
   const V center = constant(mean), scale = constant(rstd);
@@ -79,7 +79,7 @@ void rms_norm_forward_row(const float* x, const float* weight, float* y, float* 
   });
 }
 
-// dx = rstd (g - n mean(g n)), named as above.
+// dx = rstd (g - n mean(g n)), with g and n as in layer norm.
 void rms_norm_backward_row(const float* x, const float* weight, float rstd, const float* dy,
                            float* dx, std::int64_t columns) {
   const V scale = constant(rstd);
@@ -96,13 +96,13 @@ void rms_norm_backward_row(const float* x, const float* weight, float rstd, cons
   });
 }
 
-// Sums over the rows (kernels/row_sums.h) of at most `columns_per_piece` columns that begin at the
-// pointers; `stride` elements further begins the next row.
+// The functions below sum the rows (kernels/row_sums.h) of at most `columns_per_piece` columns,
+// which begin at the pointers. Rows are `stride` elements apart.
 
-/// Sums of so many columns, in the making.
+/// Sums of up to `columns_per_piece` columns: those of the current piece of rows, and the totals.
 class ColumnSums {
  public:
-  /// Of the piece of rows at hand.
+  /// Returns the sums of the current piece of rows.
   float* of_piece() { return piece_; }
   void end_piece(std::int64_t columns) {
     for (std::int64_t c = 0; c < columns; ++c) total_[c] += std::exchange(piece_[c], 0.0f);

@@ -7,7 +7,7 @@
 namespace troupe::kernels {
 namespace {
 
-/// Calls row(image, patch) with the two places of each row of each patch; samples in parallel.
+/// Calls row(image, patch) with the offsets of each row of each patch; runs samples in parallel.
 template <class Row>
 void for_each_row(Stream& stream, const PatchShape& shape, Row row) {
   const auto across = shape.width / shape.size;

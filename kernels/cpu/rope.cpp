@@ -20,7 +20,7 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-/// 1 + x/a (1 + x/b (1 + x/c ...)), with what a Taylor series divides by.
+/// Returns 1 + x/a (1 + x/b (1 + x/c ...)), a Taylor series with divisors a, b, c, ...
 HWY_INLINE DoubleVector series(DoubleVector) { return hn::Set(Doubles(), 1.0); }
 template <class... Further>
 HWY_INLINE DoubleVector series(DoubleVector x, double divisor, Further... further) {
@@ -28,8 +28,8 @@ HWY_INLINE DoubleVector series(DoubleVector x, double divisor, Further... furthe
                hn::Set(Doubles(), 1.0));
 }
 
-/// Sine and cosine of position * frequencies[i], exact but for the last rounding to float, for
-/// angles below 2^30. `count` is a multiple of virtual_lanes.
+/// Computes sine and cosine of position * frequencies[i] for angles below 2^30. Only the final
+/// rounding to float loses digits. `count` is a multiple of virtual_lanes.
 void fill_turns(double position, const double* frequencies, std::int64_t count, float* cosines,
                 float* sines) {
   const Doubles d;
@@ -38,8 +38,8 @@ void fill_turns(double position, const double* frequencies, std::int64_t count, 
   const auto constant = [=](double value) HWY_ATTR { return hn::Set(d, value); };
   for (std::int64_t i = 0; i < count; i += lanes_of<Doubles>) {
     const DoubleVector angle = hn::Mul(hn::LoadU(d, frequencies + i), constant(position));
-    // angle = n pi/2 + r with |r| at most pi/4. Adding 1.5 * 2^52 rounds to a whole number, which
-    // then stands in the lowest bits; pi/2 comes in three parts.
+    // angle = n pi/2 + r with |r| at most pi/4. Adding 1.5 * 2^52 rounds to an integer and leaves
+    // it in the lowest bits; pi/2 is split into three parts.
     const DoubleVector shift = constant(0x1.8p52);
     const DoubleVector shifted = fused(angle, constant(0x1.45f306dc9c883p-1), shift);
     const DoubleVector n = hn::Sub(shifted, shift);
@@ -51,7 +51,7 @@ void fill_turns(double position, const double* frequencies, std::int64_t count, 
         hn::Mul(r, series(square, 2 * 3, 4 * 5, 6 * 7, 8 * 9, 10 * 11, 12 * 13, 14 * 15));
     const DoubleVector cosine =
         series(square, 1 * 2, 3 * 4, 5 * 6, 7 * 8, 9 * 10, 11 * 12, 13 * 14, 15 * 16);
-    // Each quarter turn makes of (cosine, sine) its (-sine, cosine).
+    // Each quarter turn maps (cosine, sine) to (-sine, cosine).
     const auto quarters = hn::BitCast(whole, shifted);
     const auto has = [=](auto number, std::int64_t bit) HWY_ATTR {
       return hn::RebindMask(d, hn::TestBit(number, hn::Set(whole, bit)));
@@ -93,7 +93,7 @@ HWY_EXPORT(turn_pairs);
 
 namespace {
 
-/// The natural logarithm of a positive number, to a few units in the last place.
+/// Returns the natural logarithm of a positive number, to a few units in the last place.
 double logarithm(double x) {
   const auto bits = std::bit_cast<std::uint64_t>(x);
   // x = 2^n m, with m from 1 to 2; log m = 2 artanh((m - 1) / (m + 1)).
@@ -105,9 +105,9 @@ double logarithm(double x) {
   return n * 0x1.62e42fefa39efp-1 + 2 * y * sum;
 }
 
-/// e^-x for x >= 0, to a relative error of some 1e-14 x.
+/// Returns e^-x for x >= 0, with a relative error of some 1e-14 x.
 double decay(double x) {
-  // Halved until a short series does, then squared as often.
+  // Halve x until a short series suffices, then square the result as often.
   int halvings = 0;
   for (; x > 0.01; x /= 2) ++halvings;
   double sum = 1;
@@ -116,7 +116,7 @@ double decay(double x) {
   return sum;
 }
 
-// Tables end with a whole vector, however wide that is.
+// Tables are padded to whole vectors of any width.
 constexpr std::int64_t table_size(std::int64_t pairs) { return (pairs + 15) / 16 * 16; }
 
 }  // namespace

@@ -38,8 +38,8 @@ void round_bf16(const float* from, BFloat16* to, std::int64_t count) {
   for (; i < count; ++i) to[i] = BFloat16::from(from[i]);
 }
 
-// Where the processor converts by itself, whole vectors go first, and the loop takes what is left;
-// elsewhere it takes all.
+// On processors with conversion instructions, whole vectors come first and the scalar loop does the
+// rest. On other processors the loop does everything.
 void round_halves(const float* from, Float16* to, std::int64_t count) {
   std::int64_t i = 0;
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3

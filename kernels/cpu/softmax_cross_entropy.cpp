@@ -28,11 +28,11 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 HWY_INLINE float exp_of(float x) { return hn::GetLane(exp(Single(), hn::Set(Single(), x))); }
 HWY_INLINE float log_of(float x) { return hn::GetLane(log(Single(), hn::Set(Single(), x))); }
 
-/// A row is walked in chunks that fit the nearest cache; there are at most so many.
+/// A row is split into at most `most_chunks` chunks, small enough for the first-level cache.
 constexpr std::int64_t most_chunks = 64;
 constexpr std::int64_t least_chunk = 4096;
 
-/// The greatest number. Where there is a NaN it may be that, as then all results are.
+/// Returns the greatest number, or possibly NaN if there is one; all results are NaN then.
 HWY_INLINE float greatest(const float* x, std::int64_t count) {
   Lanes<Floats, 1> lanes(-infinity);
   lanes.walk(count, [=](auto at, std::int64_t i, V(&most)[1]) HWY_ATTR {
@@ -41,12 +41,12 @@ HWY_INLINE float greatest(const float* x, std::int64_t count) {
   return lanes.fold(0, [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); });
 }
 
-/// The sum of exp(x - shift); the terms are written to `terms` unless that is null.
+/// Returns the sum of exp(x - shift), and writes the terms to `terms` unless that is null.
 HWY_INLINE float sum_of_exp(const float* x, float shift, float* terms, std::int64_t count) {
   const V minus_shift = hn::Set(Floats(), -shift);
   Lanes<Floats, 1> lanes(0);
   lanes.walk(count, [=](auto at, std::int64_t i, V(&sum)[1]) HWY_ATTR {
-    // While this chunk is computed the next one comes from memory.
+    // Prefetch the next chunk while this one is computed.
     hwy::Prefetch(x + count + i);
     const V term = exp_nonpositive(Floats(), hn::Add(at.load(x + i), minus_shift));
     sum[0] = hn::Add(sum[0], at.or_zero(term));
@@ -55,8 +55,8 @@ HWY_INLINE float sum_of_exp(const float* x, float shift, float* terms, std::int6
   return lanes.sum();
 }
 
-/// One row: the terms of a chunk are relative to the greatest number of that chunk. Once the sum of
-/// all is known they are scaled to the softmax.
+/// Computes one row. The terms of a chunk are relative to its greatest number; once the total is
+/// known, they are scaled to the softmax.
 void softmax_cross_entropy_row(const float* logits, std::int64_t target, float* loss,
                                float* dlogits, std::int64_t classes, float scale) {
   const float target_logit = logits[target];
@@ -66,7 +66,7 @@ void softmax_cross_entropy_row(const float* logits, std::int64_t target, float* 
   for (std::int64_t first = 0; first < classes; first += chunk) {
     const std::int64_t size = std::min(chunk, classes - first);
     const float most = greatest(logits + first, size);
-    // Where all are -infinity every term is 0, whatever finite number it is relative to.
+    // If all are -infinity, every term is 0, whatever the finite shift.
     const float chunk_shift = most == -infinity ? std::numeric_limits<float>::lowest() : most;
     const float chunk_sum =
         sum_of_exp(logits + first, chunk_shift, dlogits ? dlogits + first : nullptr, size);

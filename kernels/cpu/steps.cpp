@@ -107,7 +107,7 @@ HWY_INLINE void accumulate_of(T* a, const T* b, std::int64_t count) {
   });
 }
 
-// What is dispatched to a processor has a name of its own for each type.
+// Functions for dynamic dispatch need a separate name for each type.
 
 void sgd_f32(const SgdStep& step, const float* w, const float* gradient, float* momentum,
              float* next, std::int64_t count, const float* decay_share) {
@@ -135,7 +135,7 @@ void accumulate_f32(float* a, const float* b, std::int64_t count) { accumulate_o
 void accumulate_f64(double* a, const double* b, std::int64_t count) { accumulate_of(a, b, count); }
 
 bool all_finite_piece(const float* x, std::int64_t count) {
-  // 0 times infinity is NaN, and a sum keeps it.
+  // 0 times infinity or NaN is NaN, and the sum stays NaN.
   const FloatVector zero = hn::Zero(Floats());
   FloatVector sum = zero;
   each_vector(count, [=, &sum](auto at, std::int64_t i)

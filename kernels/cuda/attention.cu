@@ -5,20 +5,20 @@
 #include "kernels/cuda/math.cuh"
 #include "kernels/cuda/tile.cuh"
 
-// The order of kernels/cpu/attention.cpp: queries in blocks of 32, which see keys up to the end of
-// their block, and keys in blocks of 512, between which the running softmax moves on. So the bits
-// are the same.
+// Computes in the order of kernels/cpu/attention.cpp, so that the bits are equal: queries in blocks
+// of 32, which see keys up to the end of their block, and keys in blocks of 512, between which the
+// running softmax is rescaled.
 namespace troupe::kernels::cuda {
 namespace {
 
 constexpr int query_block = 32;
 constexpr std::int64_t key_block = 512;
-constexpr int forward_rows = 16;  // Queries of a block of threads: a group of lanes for each.
+constexpr int forward_rows = 16;  // Queries per block of threads, with a group of lanes for each.
 constexpr int backward_rows = 8;
-constexpr int key_rows = 16;      // Keys of a block of threads, for their own gradients.
-constexpr int keys_at_once = 64;  // Of those that queries go through.
+constexpr int key_rows = 16;      // Keys per block of threads, for their own gradients.
+constexpr int keys_at_once = 64;  // Keys per tile of scores.
 
-/// Rows of a head, of which the first `count` are there.
+/// Rows of a head; only the first `count` exist.
 struct Rows {
   const float* data;
   std::int64_t stride, count;
@@ -27,14 +27,14 @@ struct Rows {
 struct Attention {
   AttentionShape shape;
   HeadsIn q, k, v, out, dout;
-  HeadsOut to, dq, dk, dv;  // `to` is what forward writes.
+  HeadsOut to, dq, dk, dv;  // `to` is the output of the forward pass.
   float* logsumexp;
   float scale;
 
   __device__ std::int64_t kv_head_of(std::int64_t head) const {
     return head * shape.kv_heads / shape.heads;
   }
-  /// Where a head's numbers of a position lie.
+  /// Returns the offset of a head's numbers at a position.
   __device__ std::int64_t at(std::int64_t row, std::int64_t batch, std::int64_t head,
                              std::int64_t position) const {
     return (batch * shape.length + position) * row + head * shape.width;
@@ -43,21 +43,21 @@ struct Attention {
                        std::int64_t position, std::int64_t count) const {
     return {of.data + at(of.row, batch, head, position), of.row, count};
   }
-  /// How many keys the block of a query sees.
+  /// Returns how many keys are visible to the block of a query.
   __device__ std::int64_t seen_by_block_of(std::int64_t query) const {
     if (shape.mask == Mask::full) return shape.length;
     return lesser((query / query_block + 1) * query_block, shape.length);
   }
-  /// How many of the keys from `first` on a query sees itself.
+  /// Returns how many of the keys from `first` on are visible to a query.
   __device__ std::int64_t seen_by(std::int64_t query, std::int64_t first, std::int64_t keys) const {
     if (shape.mask == Mask::full) return keys;
     return lesser(query < first ? 0 : query + 1 - first, keys);
   }
 };
 
-/// Products of each of some rows with each of some others, as a block of threads makes them. Each
-/// is one chain in the order of depth; what they read is copied to shared memory, a piece of the
-/// depth at a time, so that neighbours read neighbours.
+/// Scalar products of some rows with some other rows, computed by a block of threads. Each is one
+/// chain in the order of depth. Operands are copied to shared memory piece by piece, so that
+/// neighbouring threads read neighbouring numbers.
 template <int rows, int columns, int threads>
 class Products {
   static constexpr int depth_at_once = 32;
@@ -67,7 +67,7 @@ class Products {
   static constexpr int of_thread = rows / rows_apart;
 
   struct Shared {
-    // One more than there are: neighbours in a column lie in different banks.
+    // One extra column puts neighbours in a column into different banks.
     float a[rows][depth_at_once + 1];
     float b[columns][depth_at_once + 1];
   };
@@ -75,11 +75,11 @@ class Products {
   __device__ static std::int64_t column() { return threadIdx.x % columns; }
   __device__ static std::int64_t row(int i) { return threadIdx.x / columns + i * rows_apart; }
 
-  /// By all threads of the block together.
+  /// All threads of the block must call it together.
   __device__ Products(Shared& shared, const Rows& a, const Rows& b, std::int64_t width) {
     for (std::int64_t first = 0; first < width; first += depth_at_once) {
       const int depth = static_cast<int>(lesser(depth_at_once, width - first));
-      __syncthreads();  // What was there before has been read.
+      __syncthreads();  // Wait until all threads have read the previous piece.
       read(shared.a, a, first, depth);
       read(shared.b, b, first, depth);
       __syncthreads();
@@ -90,7 +90,7 @@ class Products {
     }
   }
 
-  /// That of row(i) and column().
+  /// Returns the product of row(i) and column().
   __device__ float operator[](int i) const { return sums_[i]; }
 
  private:
@@ -107,7 +107,7 @@ class Products {
   float sums_[of_thread] = {};
 };
 
-/// By lanes, as a group of them makes it.
+/// Computes a scalar product in lanes, with a group of threads.
 __device__ float dot_of(const float* a, const float* b, std::int64_t width, unsigned lane) {
   float sum = 0;
   for (std::int64_t d = lane; d < width; d += lanes) sum = fmaf(a[d], b[d], sum);
@@ -181,7 +181,7 @@ __global__ void attend(Attention all) {
   if (lane == 0) all.logsumexp[blockIdx.x * shape.length + first_query + row] = top + log_of(sum);
 }
 
-/// What the gradient of a score is made of.
+/// A probability and the gradient of its score.
 struct Softened {
   float p, ds;
 };
@@ -238,7 +238,7 @@ __global__ void attend_back_to_queries(Attention all) {
   }
 }
 
-/// The heads of queries add one after the other, and in each the queries in order.
+/// Heads of queries add one after another, and each adds its queries in order.
 __global__ void attend_back_to_keys(Attention all) {
   using Scores = Products<query_block, key_rows, threads_in_block>;
   __shared__ typename Scores::Shared shared;
@@ -305,7 +305,7 @@ __global__ void attend_back_to_keys(Attention all) {
 float scale_of(const AttentionShape& shape) {
   return 1 / std::sqrt(static_cast<float>(shape.width));
 }
-/// Heads go first: of the second kind there are 65535 at most.
+/// Heads are the x dimension, since the y dimension is limited to 65535.
 dim3 grid(std::int64_t length, int rows, std::int64_t heads) {
   return dim3(static_cast<unsigned>(heads), blocks_for(length, rows).x);
 }

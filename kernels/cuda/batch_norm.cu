@@ -6,8 +6,8 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-// Sums over the pixels of each channel, in doubles: sixteen threads make those of an image, and
-// then a thread goes through the images of its channel.
+// Sums over the pixels of each channel, in doubles: sixteen threads sum an image, and then one
+// thread sums the images of its channel.
 
 template <int count, class Term>
 struct SumImage {
@@ -44,8 +44,8 @@ struct AddImages {
   }
 };
 
-/// term(i, channel, sums) adds to the sums what a pixel has for them, and finish(channel, totals)
-/// gets them.
+/// Sums terms per channel: term(i, channel, sums) adds a pixel's terms, finish(channel, totals)
+/// receives the totals.
 template <int count, class Term, class Finish>
 void sum_channels(Stream& stream, const ImageShape& shape, const Term& term, const Finish& finish) {
   const std::int64_t images = shape.batch * shape.channels;
@@ -95,7 +95,7 @@ struct Spread {
 struct Normalize {
   ImageShape shape;
   const float *x, *weight, *bias, *mean;
-  const float* spread;  // rstd, or the variance that makes it.
+  const float* spread;  // rstd, or the variance from which it is computed.
   bool is_variance;
   float eps;
   float* y;
@@ -107,7 +107,7 @@ struct Normalize {
   }
 };
 
-/// Of dy and of dy times the normalized input.
+/// A term of sum_channels(): dy, and dy times the normalized input.
 struct Gradient {
   const float *x, *mean, *rstd, *dy;
 
@@ -119,7 +119,7 @@ struct Gradient {
   }
 };
 
-/// A pair for each channel.
+/// The two totals of each channel, stored as a pair.
 struct KeepPair {
   double* pairs;
   __device__ void operator()(std::int64_t channel, const double (&totals)[2]) const {
@@ -135,7 +135,7 @@ Tensor gradient_sums(Stream& stream, const ImageShape& shape, const float* x, co
   return sums;
 }
 
-// With n the normalized input: dx = rstd weight (dy - mean(dy) - n mean(dy n)).
+// dx = rstd weight (dy - mean(dy) - n mean(dy n)), with n the normalized input.
 struct BackwardInput {
   ImageShape shape;
   const float *x, *weight, *mean, *rstd, *dy;

@@ -5,8 +5,8 @@
 #include "core/memory/stream.h"
 #include "kernels/layer_kernels.h"
 
-/// Kernels of what layers give each other, for numbers that are float, Float16 or BFloat16: they
-/// compute with floats, and round what is not one where they write it.
+/// Kernels for the activations between layers, for float, Float16 and BFloat16. They compute in
+/// fp32 and round a result when they write it in 16 bits.
 namespace troupe::kernels::cuda {
 
 // norm.cu

@@ -6,7 +6,7 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-/// Where the tap (row, column) of an output pixel reads, if that is on the image.
+/// The pixel that the tap (row, column) of an output pixel reads, if it is on the image.
 struct Reading {
   Conv2dShape shape;
   __device__ bool is_inside(std::int64_t y, std::int64_t x) const {
@@ -43,7 +43,7 @@ struct Forward {
   }
 };
 
-/// The taps that read a pixel are added to it in their order; each is a chain over the channels.
+/// The sum of the taps that read a pixel, in order. Each tap is a chain over the channels.
 struct BackwardInput {
   Conv2dShape shape;
   const float *w, *dy;
@@ -74,7 +74,7 @@ struct BackwardInput {
   }
 };
 
-/// Sample by sample, pixel by pixel.
+/// The gradient of a weight, summed sample by sample and pixel by pixel.
 struct BackwardWeight {
   Conv2dShape shape;
   const float *x, *dy;

@@ -4,7 +4,7 @@
 #include "kernels/cuda/tile.cuh"
 #include "kernels/patches.h"
 
-// What moves numbers, or weighs them, one by one.
+// Elementwise kernels that copy, fill or combine numbers.
 namespace troupe::kernels::cuda {
 namespace {
 
@@ -43,7 +43,7 @@ struct Multiply {
   __device__ void operator()(std::int64_t i) const { y[i] *= x[i]; }
 };
 
-/// Where a number of the patches lies in the images.
+/// The offset in the images of a number of the patches.
 struct PatchPlace {
   PatchShape shape;
   __device__ std::int64_t operator()(std::int64_t i) const {

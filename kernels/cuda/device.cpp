@@ -24,13 +24,13 @@ namespace troupe::kernels::cuda {
 namespace {
 
 constexpr const char* connections_key = "CUDA_DEVICE_MAX_CONNECTIONS";
-constexpr int usual_connections = 8;  // Where it is not set, as CUDA's guide has it.
+constexpr int usual_connections = 8;  // CUDA's documented default.
 
 std::string text_of(cudaError_t outcome) {
   return std::string("CUDA: ") + cudaGetErrorString(outcome);
 }
 
-/// Marks are events in the queue, which are used again once they have been passed.
+/// A CUDA device. Its marks are events in the queue, which are reused once they have passed.
 class CudaDevice final : public Device {
  public:
   CudaDevice(int number, const Driver& driver, cudaStream_t queue, cudaStream_t recorder,
@@ -41,8 +41,8 @@ class CudaDevice final : public Device {
         recorder_(recorder),
         remark_(std::move(remark)),
         launches_(std::in_place, queue, recorder, host_memory_) {}
-  /// Graphs go before the libraries whose kernels are in them, and these before the queues that
-  /// they were told of last.
+  /// Destroys graphs before the libraries that own their kernels, and libraries before their
+  /// queues.
   ~CudaDevice() override {
     (void)cudaSetDevice(number_);
     launches_.reset();
@@ -75,7 +75,7 @@ class CudaDevice final : public Device {
       check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
       spare_.push_back(event);
     }
-    // What waits to be repeated is another thread's, maybe, and stays behind the mark.
+    // Collected repeated work may belong to another thread; it stays behind the mark.
     check(cudaEventRecord(spare_.back(), queue_));
     marked_.emplace_back(++last_, spare_.back());
     spare_.pop_back();
@@ -118,8 +118,8 @@ class CudaDevice final : public Device {
   }
 
  private:
-  /// Until this device has passed the mark. An event that was used again would hold it up for too
-  /// long, perhaps for ever; no event is used again while the mutex is held.
+  /// Makes `queue` wait until this device has passed the mark. Holds the mutex, so that the event
+  /// cannot be reused: waiting for a reused event could take for ever.
   void hold_up(cudaStream_t queue, Mark mark) {
     const std::lock_guard lock(mutex_);
     const auto found = std::ranges::find(marked_, mark, &std::pair<Mark, cudaEvent_t>::first);
@@ -132,11 +132,11 @@ class CudaDevice final : public Device {
   Remark remark_;
   MemoryPool host_memory_{pinned_memory()};
   std::optional<LaunchQueue> launches_;
-  std::unique_ptr<TensorCores> tensor_cores_;  // Null until they are asked for.
+  std::unique_ptr<TensorCores> tensor_cores_;  // Null until the first request.
 
-  std::mutex mutex_;  // Other devices' threads ask for events.
+  std::mutex mutex_;  // Threads of other devices look for events.
   Mark last_ = 0, passed_ = 0;
-  std::deque<std::pair<Mark, cudaEvent_t>> marked_;  // Those that were not seen passed.
+  std::deque<std::pair<Mark, cudaEvent_t>> marked_;  // Marks that have not been seen as passed.
   std::vector<cudaEvent_t> spare_;
 };
 

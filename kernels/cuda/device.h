@@ -11,46 +11,46 @@
 
 namespace troupe::kernels::cuda {
 
-/// Tells CUDA, by the environment, to have a connection for each of up to 32 queues, and to load
-/// all kernels at once: one that is loaded late may wait for all queues. What somebody has set
-/// stays. Comes before all else here.
+/// Sets environment variables that CUDA reads: a connection for each of up to 32 queues, and
+/// loading all kernels at once, because loading a kernel later may wait for all queues. Keeps
+/// variables that the user has set. The process must call it before any other function here.
 void prepare_process();
 
-/// An error where a GPU has more queues than connections: two of them would share one, and wait for
-/// each other where nothing says so, perhaps for ever.
+/// Returns an error if a GPU gets more queues than connections. Two queues that share a connection
+/// may wait for each other, perhaps for ever.
 Status check_queues(int queues);
 
-/// How many GPUs this process has; an error says why there are none.
+/// Returns the number of GPUs of this process. An error says why there are none.
 Result<int> count_devices();
 
-/// Which GPU it is, for all processes alike: a MIG instance is one of its own.
+/// Returns the identity of a GPU, which is equal in all processes. A MIG instance has its own.
 Result<std::string> uuid_of(int number);
-/// All GPUs of this process whose memory this one can read, by their uuids: itself among them.
+/// Returns the uuids of this process's GPUs whose memory GPU `number` can read, including its own.
 Result<std::vector<std::string>> gpus_in_reach(int number);
 
-/// Hears, from the thread that gives a GPU work, what is computed there more slowly than one may
-/// expect, and why.
+/// A callback for what a GPU computes more slowly than expected, and why. Runs on the thread that
+/// gives the GPU its work.
 using Remark = std::function<void(const std::string&)>;
 
-/// A GPU of this process, by its number. All that is given to it goes through one queue.
+/// Opens a GPU of this process by its number. All its work goes through one queue.
 Result<std::unique_ptr<Device>> open_device(
     int number, Remark remark = [](const std::string&) {});
 
-/// How often work that is repeated was given to a GPU's queue.
+/// How often repeated work was given to a GPU's queue.
 struct GraphCounts {
-  std::uint64_t played = 0;    // As a graph, by one launch.
+  std::uint64_t played = 0;    // As a graph, with one launch.
   std::uint64_t plain = 0;     // Kernel by kernel.
-  std::uint64_t recorded = 0;  // Graphs that were made,
-  std::uint64_t refused = 0;   // and those that CUDA would not make.
+  std::uint64_t recorded = 0;  // Graphs that CUDA recorded.
+  std::uint64_t refused = 0;   // Work lists that CUDA refused to record.
 };
-/// Of a GPU that open_device() has opened; on the thread that gives it work.
+/// Returns the counts of a GPU from open_device(). Only the thread that gives it work may call it.
 GraphCounts graph_counts(const Device& gpu);
 
-/// What CUDA calls the stream of a GPU that open_device() has opened.
+/// Returns the CUDA stream of a GPU from open_device().
 void* native_queue(Device& gpu);
 
-/// Whether the libraries are there without which a GPU's tensor cores compute nothing: their names
-/// and versions, or which is missing and what to do. Needs no GPU.
+/// Returns names and versions of the libraries that tensor cores need. An error says which one is
+/// missing and what to do. Needs no GPU.
 Result<std::string> tensor_core_libraries();
 
 }  // namespace troupe::kernels::cuda

@@ -7,7 +7,7 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-/// Four elements of a sample at once: as many as come from one counter.
+/// Dropout of four elements of a sample, as many as one counter serves.
 struct Drop {
   Changing<RandomKey> key;
   std::int32_t kept_from;

@@ -15,14 +15,14 @@ struct Look {
   }
 };
 
-/// The rows of a batch, ordered by their token and then as they come. Where a token begins stands
-/// how many rows it has, elsewhere 0.
+/// The rows of a batch, sorted by token and then by position. At the first row of a token, `uses`
+/// holds the number of its rows; elsewhere 0.
 struct Order {
   std::int32_t *rows, *uses;
 };
 
-/// Where a row comes in that order is how many rows come before it there, which sixteen threads
-/// count for each row. That is a comparison for each pair of rows, but none waits for another.
+/// A sort by counting: a row's position in that order is the number of rows before it, counted by
+/// sixteen threads. That compares each pair of rows, but no thread waits for another.
 struct Sort {
   const std::int32_t* tokens;
   Order order;
@@ -55,8 +55,8 @@ struct Uses {
   std::int64_t columns;
 };
 
-/// A block for each place in the order and some columns. That where a token begins adds up all rows
-/// of the token.
+/// Runs one block per position in the order and group of columns. The block at a token's first row
+/// adds up all rows of the token.
 __global__ void add_uses(Uses all) {
   const std::int32_t uses = all.order.uses[blockIdx.x];
   const std::int64_t column = std::int64_t{blockIdx.y} * threads_in_block + threadIdx.x;
@@ -64,7 +64,7 @@ __global__ void add_uses(Uses all) {
   const std::int32_t* rows = all.order.rows + blockIdx.x;
   float* to = all.dtable + all.tokens[rows[0]] * all.columns + column;
   float sum = *to;
-  // Only the additions are a chain.
+  // Only the additions are serial.
 #pragma unroll 8
   for (std::int32_t i = 0; i < uses; ++i) sum += all.dy[rows[i] * all.columns + column];
   *to = sum;

@@ -1,5 +1,5 @@
-// GELU and its derivative for one number, computed as kernels/cpu/activations.cpp does, which says
-// why.
+// GELU and its derivative for one number. The formulas are from kernels/cpu/activations.cpp,
+// which explains them.
 #pragma once
 
 #include "kernels/activations.h"

@@ -8,7 +8,7 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-// Some passes for each micro-batch in flight, with each version of the weights.
+// Enough for some passes per micro-batch in flight and version of the weights.
 constexpr std::size_t most_graphs = 256;
 constexpr std::size_t most_once = 1024;
 
@@ -46,8 +46,8 @@ void Graphs::play(const WorkList& work) {
   check(cudaGraphLaunch(found->second.ready, queue_));
 }
 
-/// Null where CUDA refuses something in it: then it is played as it comes, which tells what is
-/// wrong if anything is.
+/// Returns null if CUDA refuses something in the list. The list is then played kernel by kernel,
+/// which reports any real error.
 cudaGraphExec_t Graphs::record(const WorkList& work) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
@@ -61,12 +61,12 @@ cudaGraphExec_t Graphs::record(const WorkList& work) {
   recorded = cudaStreamEndCapture(recorder_, &graph) == cudaSuccess && recorded;
   recorded = recorded && cudaGraphInstantiate(&ready, graph, 0) == cudaSuccess;
   if (graph) (void)cudaGraphDestroy(graph);
-  if (!recorded) (void)cudaGetLastError();  // It is answered for; nobody else shall find it.
+  if (!recorded) (void)cudaGetLastError();  // Clears the handled error.
   ++(recorded ? counts_.recorded : counts_.refused);
   return recorded ? ready : nullptr;
 }
 
-/// The graph that was played longest ago goes, once it is done.
+/// Removes the graph that was not played for the longest time, once the queue is done.
 void Graphs::make_room() {
   if (graphs_.size() < most_graphs) return;
   const auto oldest =

@@ -11,15 +11,15 @@
 
 namespace troupe::kernels::cuda {
 
-/// Gives lists of work to a queue. One that comes for the second time, with all its addresses and
-/// numbers, is recorded as a CUDA graph; from then on it is one launch. Another address or number
-/// makes another list: so a graph does what its list says, whatever became of the memory.
+/// A player of work lists on a queue. A list that comes a second time, with equal addresses and
+/// numbers, is recorded as a CUDA graph and then needs one launch. A list with another address or
+/// number is other work, so that a graph does what its list says whatever became of the memory.
 class Graphs {
  public:
-  /// Of one queue. In `recorder` nothing is ever done: any thread may mark the other one, by an
-  /// event that must not come into a graph. Both outlive it.
+  /// Both streams outlive this object. Graphs are recorded on `recorder`, which never runs work,
+  /// because other threads record events on `queue`, and these must not enter a graph.
   Graphs(cudaStream_t queue, cudaStream_t recorder) : queue_(queue), recorder_(recorder) {}
-  /// All work must be done.
+  /// The queue's work must be done.
   ~Graphs();
   Graphs(const Graphs&) = delete;
   Graphs& operator=(const Graphs&) = delete;
@@ -30,8 +30,8 @@ class Graphs {
  private:
   struct Graph {
     WorkList work;
-    cudaGraphExec_t ready = nullptr;  // Null: CUDA would not record it.
-    std::uint64_t played = 0;         // When it was played last, as counts_ counts.
+    cudaGraphExec_t ready = nullptr;  // Null: CUDA refused to record it.
+    std::uint64_t played = 0;         // The value of plays_ when it was last played.
   };
 
   bool came_before(std::uint64_t hash);
@@ -39,8 +39,8 @@ class Graphs {
   void make_room();
 
   cudaStream_t queue_, recorder_;
-  std::unordered_map<std::uint64_t, Graph> graphs_;  // By the hash of their work.
-  std::deque<std::uint64_t> once_;                   // Hashes of what came once, the last ones.
+  std::unordered_map<std::uint64_t, Graph> graphs_;  // Keyed by the hash of the work.
+  std::deque<std::uint64_t> once_;                   // Hashes of the latest lists that came once.
   std::uint64_t plays_ = 0;
   GraphCounts counts_;
 };

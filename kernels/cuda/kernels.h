@@ -2,14 +2,13 @@
 
 #include "kernels/device_kernels.h"
 
-/// The functions of kernels/*.h and kernels/device_kernels.h for GPUs, and what they are made with.
-/// Those that have several forms for the cores have the one of floats here.
+/// The GPU versions of the functions in kernels/*.h and kernels/device_kernels.h. Functions that
+/// the cores have for several types exist here for floats only.
 namespace troupe::kernels::cuda {
 
-/// All of them.
 extern const DeviceKernels all_kernels;
 
-/// Waits for what the device has written, and copies it to the host.
+/// Copies a tensor to the host, once the device has finished its work so far.
 void read_back(Stream& stream, const Tensor& from, void* to);
 
 // activations.cu

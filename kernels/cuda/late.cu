@@ -22,8 +22,8 @@ struct Direction {
   }
 };
 
-/// A kernel's arguments are at most 4 KiB. As few steps as there mostly are take little room where
-/// changing numbers lie.
+/// Kernel arguments are limited to 4 KiB. The usual few steps need little of the memory for
+/// changing numbers.
 constexpr std::size_t few_steps = 8, most_steps = 128;
 
 template <std::size_t most>
@@ -31,7 +31,7 @@ struct Steps {
   float lr[most], m_scale[most], v_scale[most];
 };
 
-/// A weight with its moments, on the way through steps that are yet to come.
+/// The rule that carries a weight and its moments through the predicted steps.
 template <std::size_t most>
 struct Ahead {
   Changing<Steps<most>> steps;
@@ -41,7 +41,7 @@ struct Ahead {
   const float *w, *m, *v, *phi;
   float* y;
 
-  // Not read(): nobody wants a copy of all of them.
+  // Without read(), which would copy all steps.
   __device__ void operator()(std::int64_t i) const {
     y[i] = steps.place ? weight_after(*steps.place, i) : weight_after(steps.value, i);
   }

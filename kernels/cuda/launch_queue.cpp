@@ -8,9 +8,9 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-// Of all numbers that are told between two plays: some hundred layers' worth.
+// For all numbers between two plays: enough for some hundred layers.
 constexpr std::size_t room_for_numbers = 8192;
-// A graph of fewer kernels is hardly faster than they are.
+// A graph with fewer kernels is hardly faster than single launches.
 constexpr std::size_t least_pieces = 8;
 
 }  // namespace
@@ -30,7 +30,7 @@ LaunchQueue::~LaunchQueue() {
 const void* LaunchQueue::place_numbers(const void* numbers, std::size_t bytes) {
   if (written_bytes_ + bytes > room_for_numbers) {
     play();
-    clear();  // Kernels over nothing are told numbers, too, and never given.
+    clear();  // Kernels with no elements place numbers too, but are never enqueued.
   }
   if (!written_) written_ = host_.take(room_for_numbers);
   const std::size_t at = written_bytes_;
@@ -39,12 +39,12 @@ const void* LaunchQueue::place_numbers(const void* numbers, std::size_t bytes) {
   return numbers_ + at;
 }
 
-/// In order with what the GPU was given before, which reads those that are there yet.
+/// Copies the numbers in order with earlier work, which may still read the previous ones.
 void LaunchQueue::send_numbers() {
   if (!written_) return;
   check(
       cudaMemcpyAsync(numbers_, written_.get()->memory, written_bytes_, cudaMemcpyDefault, queue_));
-  // Nobody else may have the host's memory before it is read.
+  // The host memory must not be reused before the copy has read it.
   if (auto* work = DeviceWork::of_this_thread())
     work->hold(written_);
   else

@@ -12,9 +12,9 @@
 
 namespace troupe::kernels::cuda {
 
-/// Numbers that are others each time that work comes again, as a kernel is told them: where they
-/// lie on the GPU, since as arguments they would make other work of it. In work that is not
-/// repeated they are arguments.
+/// Kernel arguments whose values differ on each replay of a graph. In repeated work they lie in GPU
+/// memory at `place`, since other argument values would make it other work. In other work they are
+/// passed by value.
 template <class T>
 struct Changing {
   T value = {};
@@ -27,12 +27,12 @@ struct Changing {
   }
 };
 
-/// Where a GPU's work is given, in order. What is repeated waits for its end here, so that it can
-/// be played as one.
+/// A GPU's work in order. Repeated work is collected until its end, so that it can be played as one
+/// graph.
 class LaunchQueue {
  public:
-  /// Throws where there is no memory for numbers. `recorder` is as Graphs wants it, `host` memory
-  /// that the GPU can copy from.
+  /// Throws if there is no memory for changing numbers. `recorder` serves Graphs; the GPU
+  /// can copy from `host`.
   LaunchQueue(cudaStream_t queue, cudaStream_t recorder, MemoryPool& host);
   ~LaunchQueue();
   LaunchQueue(const LaunchQueue&) = delete;
@@ -43,14 +43,14 @@ class LaunchQueue {
     work_.add(give, things...);
     if (!is_repeated_) play();
   }
-  /// For the kernel that is given next, once for each.
+  /// Passes changing numbers to the next kernel. Call it once for each kernel.
   template <class T>
   Changing<T> changing(const T& numbers) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignment);
     if (!is_repeated_) return {.value = numbers};
     return {.place = static_cast<const T*>(place_numbers(&numbers, sizeof numbers))};
   }
-  /// CUDA's own queue, for what must not wait here: all that was given before is in it.
+  /// Gives all collected work to CUDA's stream and returns that stream, for work that cannot wait.
   cudaStream_t native() {
     play();
     return queue_;
@@ -74,8 +74,8 @@ class LaunchQueue {
   MemoryPool& host_;
   WorkList work_;
   bool is_repeated_ = false;
-  std::byte* numbers_ = nullptr;  // The GPU's.
-  BlockHandle written_;           // What shall be there; empty: nothing.
+  std::byte* numbers_ = nullptr;  // In GPU memory.
+  BlockHandle written_;           // The numbers to be copied there; empty: none.
   std::size_t written_bytes_ = 0;
   Graphs graphs_;
 };

@@ -1,12 +1,12 @@
-// The functions of kernels/cpu/parts/math-inl.h for one number: the same operations, so the same
-// bits.
+// The functions of kernels/cpu/parts/math-inl.h for one number. They use the same operations, so
+// the bits are equal.
 #pragma once
 
 #include <cuda_runtime.h>
 
 namespace troupe::kernels::cuda {
 
-/// c0 + c1 x + c2 x^2 + ...
+/// Returns c0 + c1 x + c2 x^2 + ...
 __device__ inline float polynomial(float, float c0) { return c0; }
 template <class... Higher>
 __device__ float polynomial(float x, float c0, Higher... higher) {
@@ -16,17 +16,17 @@ __device__ float polynomial(float x, float c0, Higher... higher) {
 __device__ inline float inverse_root(float x) { return 1.0f / sqrtf(x); }
 __device__ inline double inverse_root(double x) { return 1.0 / sqrt(x); }
 
-/// The lesser and the greater of two; a NaN in `x` stays.
+/// Return the lesser, and the greater, of x and a bound; a NaN in `x` stays.
 __device__ inline float at_most(float x, float bound) { return x > bound ? bound : x; }
 __device__ inline float at_least(float x, float bound) { return x < bound ? bound : x; }
 
-/// x = n ln 2 + r with |r| at most half of ln 2, and e^r - 1.
+/// A split of x = n ln 2 + r with |r| at most half of ln 2: n and e^r - 1.
 struct Exponent {
   int n;
   float expm1;
 };
 
-/// For |x| below 2^21.
+/// Requires |x| below 2^21.
 __device__ inline Exponent split_exponent(float x) {
   constexpr float shift = 0x1.8p23f;
   const float shifted = fmaf(x, 1.44269504f, shift);
@@ -37,7 +37,7 @@ __device__ inline Exponent split_exponent(float x) {
   return {__float_as_int(shifted) - __float_as_int(shift), fmaf(r * r, q, r)};
 }
 
-/// 2^n for n in [-126, 127].
+/// Returns 2^n for n in [-126, 127].
 __device__ inline float power_of_two(int n) { return __int_as_float((n + 127) << 23); }
 
 __device__ inline float exp_of(float x) {
@@ -46,7 +46,7 @@ __device__ inline float exp_of(float x) {
   return (expm1 + 1.0f) * power_of_two(half) * power_of_two(n - half);
 }
 
-/// For x <= 0; but 0 for x < -86.
+/// Returns e^x for x <= 0, but 0 for x < -86.
 __device__ inline float exp_nonpositive(float x) {
   constexpr float lowest = -86.0f;
   const auto [n, expm1] = split_exponent(at_least(x, lowest));

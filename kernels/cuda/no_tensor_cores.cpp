@@ -1,4 +1,4 @@
-// In place of tensor_cores.cpp where the headers of cuBLASLt or cuDNN were not found.
+// Replaces tensor_cores.cpp if the headers of cuBLASLt or cuDNN were not found.
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/tensor_cores.h"

@@ -36,7 +36,7 @@ struct LayerNormForward {
   }
 };
 
-// With g = dy weight and n the normalized input: dx = rstd (g - mean(g) - n mean(g n)).
+// dx = rstd (g - mean(g) - n mean(g n)), with g = dy weight and n the normalized input.
 template <class Number>
 struct LayerNormBackwardInput {
   const float *x, *weight, *mean, *rstd;
@@ -86,7 +86,7 @@ struct RmsNormForward {
   }
 };
 
-// dx = rstd (g - n mean(g n)), named as above.
+// dx = rstd (g - n mean(g n)), with g and n as in layer norm.
 template <class Number>
 struct RmsNormBackwardInput {
   const float *x, *weight, *rstd;
@@ -109,7 +109,7 @@ struct RmsNormBackwardInput {
   }
 };
 
-/// Of the gradients of weight and bias.
+/// A term of row_sums(): the gradients of weight and bias.
 template <class Number>
 struct LayerNormOfRow {
   const float *x, *mean, *rstd;

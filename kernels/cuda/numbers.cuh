@@ -1,4 +1,4 @@
-// A number as it lies in memory, of 32 or 16 bits, and as it is computed with.
+// Conversions between 32-bit or 16-bit numbers in memory and the floats that kernels compute with.
 #pragma once
 
 #include <cuda_runtime.h>

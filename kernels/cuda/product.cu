@@ -5,17 +5,17 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-// A block makes a square of the product, and each of its threads a square of that, whose rows and
-// columns lie `threads_across` apart: neighbours read and write neighbours.
+// A block computes a square tile of the product. Each thread computes a square of sums,
+// `threads_across` rows and columns apart, so that neighbouring threads access neighbouring memory.
 constexpr int threads_across = 16;
 constexpr int sums_across = 4;
 constexpr int tile = threads_across * sums_across;
 constexpr int tile_depth = 16;
 
-/// Whether neighbours in depth are neighbours in memory: then threads read along it.
+/// Returns whether neighbours in depth are neighbours in memory; threads then read along the depth.
 __device__ bool is_along(std::int64_t depth_stride) { return depth_stride == 1; }
 
-/// Reads what the block wants of a factor, whose lines are rows of the first or columns of the
+/// Copies the block's part of a factor. A line is a row of the first factor or a column of the
 /// second.
 __device__ void read(float (&to)[tile_depth][tile + 1], const float* from, std::int64_t line_stride,
                      std::int64_t depth_stride, std::int64_t first_line, std::int64_t lines,
@@ -30,7 +30,7 @@ __device__ void read(float (&to)[tile_depth][tile + 1], const float* from, std::
   }
 }
 
-/// Each sum is one chain in the order of depth, as kernels/cpu/parts/product.h says: the same bits.
+/// Each sum is one chain in the order of depth, with the bits of kernels/cpu/parts/product.h.
 __global__ void multiply_tile(DeviceProduct<float> p) {
   __shared__ float a[tile_depth][tile + 1];
   __shared__ float b[tile_depth][tile + 1];

@@ -5,14 +5,14 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-/// 1 + x/a (1 + x/b (1 + x/c ...)), with what a Taylor series divides by.
+/// Returns 1 + x/a (1 + x/b (1 + x/c ...)), a Taylor series with divisors a, b, c, ...
 __device__ inline double series(double) { return 1.0; }
 template <class... Further>
 __device__ double series(double x, double divisor, Further... further) {
   return fma(x * (1 / divisor), series(x, further...), 1.0);
 }
 
-/// e^-x for x >= 0, as kernels/cpu/rope.cpp makes it.
+/// Returns e^-x for x >= 0, computed as in kernels/cpu/rope.cpp.
 __device__ double decay(double x) {
   int halvings = 0;
   for (; x > 0.01; x /= 2) ++halvings;
@@ -26,7 +26,7 @@ struct Turn {
   float cosine, sine;
 };
 
-/// Of an angle below 2^30, as kernels/cpu/rope.cpp makes it.
+/// Computes cosine and sine of an angle below 2^30, as in kernels/cpu/rope.cpp.
 __device__ Turn turn_of(double angle) {
   constexpr double shift = 0x1.8p52;
   const double shifted = fma(angle, 0x1.45f306dc9c883p-1, shift);
@@ -37,7 +37,7 @@ __device__ Turn turn_of(double angle) {
   const double sine = r * series(square, 2 * 3, 4 * 5, 6 * 7, 8 * 9, 10 * 11, 12 * 13, 14 * 15);
   const double cosine =
       series(square, 1 * 2, 3 * 4, 5 * 6, 7 * 8, 9 * 10, 11 * 12, 13 * 14, 15 * 16);
-  // Each quarter turn makes of (cosine, sine) its (-sine, cosine).
+  // Each quarter turn maps (cosine, sine) to (-sine, cosine).
   const long long quarters = __double_as_longlong(shifted);
   const double turned_sine = quarters & 1 ? cosine : sine;
   const double turned_cosine = quarters & 1 ? sine : cosine;
@@ -45,12 +45,12 @@ __device__ Turn turn_of(double angle) {
           static_cast<float>(quarters & 2 ? -turned_sine : turned_sine)};
 }
 
-/// A pair of numbers of one position in one sequence, in all heads.
+/// The rotation of a pair of numbers at one position of one sequence, in all heads.
 template <class Number>
 struct Rotate {
   Heads<Number> x;
   std::int64_t length, heads, width;
-  double step;  // Of the logarithms of the frequencies.
+  double step;  // Between the logarithms of neighbouring frequencies.
   bool is_back;
 
   __device__ void operator()(std::int64_t i) const {

@@ -27,8 +27,8 @@ struct AddWidened {
   __device__ void operator()(std::int64_t i) const { y[i] += x[i].to_float(); }
 };
 
-/// What gelu() is taken of. It is flat far below; at -infinity, which fp16 makes of less than
-/// -65504, its formulas give no number.
+/// Returns the input of gelu(), at least -100. gelu() is flat there, and at -infinity, to which
+/// fp16 rounds numbers below -65504, its formulas give NaN.
 template <class Number>
 __device__ float input_of_gelu(Number pre) {
   return at_least(pre.to_float(), -100.0f);

@@ -5,7 +5,7 @@
 #include "core/memory/stream.h"
 #include "kernels/device_kernels.h"
 
-/// Numbers of 16 bits, Float16 or BFloat16, and floats.
+/// Conversions between fp32 and 16-bit numbers, Float16 or BFloat16.
 namespace troupe::kernels::cuda {
 
 template <class Number>
@@ -16,7 +16,7 @@ void widen_all(Stream& stream, const Number* x, float* y, std::int64_t count);
 template <class Number>
 void add_widened(Stream& stream, const Number* x, float* y, std::int64_t count);
 
-/// The same for `rows` rows of heads, which lie without gaps in fp32.
+/// These convert `rows` rows of heads. In fp32 the rows have no gaps.
 template <class Number>
 void widen_rows(Stream& stream, Heads<const Number> x, float* y, std::int64_t rows,
                 std::int64_t columns);
@@ -32,7 +32,7 @@ template <class Number>
 void scale_by_gelu_slope(Stream& stream, Gelu form, const Number* pre, Number* dpre,
                          std::int64_t count);
 
-/// db[c] += sum over rows of dy[r, c], as kernels/row_sums.h has it.
+/// db[c] += the sum over rows of dy[r, c], in the order of kernels/row_sums.h.
 template <class Number>
 void add_rounded_rows(Stream& stream, const Number* dy, float* db, std::int64_t rows,
                       std::int64_t columns);

@@ -1,5 +1,4 @@
-// Sums over the rows of a matrix, a number or more for each column, in the order of
-// kernels/row_sums.h.
+// Sums over the rows of a matrix, one or more per column, in the order of kernels/row_sums.h.
 #pragma once
 
 #include "kernels/cuda/numbers.cuh"
@@ -8,15 +7,15 @@
 
 namespace troupe::kernels::cuda {
 
-/// Few, so that a matrix of a few hundred columns gives work to the whole GPU.
+/// Small, so that a matrix of a few hundred columns occupies the whole GPU.
 constexpr unsigned columns_in_block = 64;
 
-/// What row_sums() makes: `count` sums of each column, added to what stands in `to`.
+/// The target of row_sums(): `count` sums per column, which are added to `to`.
 template <int count>
 struct RowSums {
   float* to[count];
   std::int64_t rows, columns;
-  float* pieces;  // [count, pieces, columns], unless there is only one.
+  float* pieces;  // [count, pieces, columns]; unused if there is only one piece.
 
   __device__ void keep(int which, std::int64_t column, float sum) const {
     if (gridDim.y == 1)
@@ -26,7 +25,7 @@ struct RowSums {
   }
 };
 
-/// A block for each piece of the rows of some columns, and in it a thread for each column.
+/// Sums pieces of rows: one block per piece and group of columns, one thread per column.
 template <int count, class Term>
 __global__ void sum_piece(RowSums<count> all, Term term) {
   const std::int64_t column = std::int64_t{blockIdx.x} * columns_in_block + threadIdx.x;
@@ -34,7 +33,7 @@ __global__ void sum_piece(RowSums<count> all, Term term) {
   const std::int64_t first = std::int64_t{blockIdx.y} * rows_in_piece;
   const std::int64_t end = lesser(all.rows, first + rows_in_piece);
   float sums[count] = {};
-  // Only the additions are a chain: what several rows have is read at once.
+  // Only the additions are serial; several rows are loaded at once.
 #pragma unroll 8
   for (std::int64_t row = first; row < end; ++row) term(row, column, sums);
   for (int which = 0; which < count; ++which) all.keep(which, column, sums[which]);
@@ -55,7 +54,7 @@ struct AddPieces {
   }
 };
 
-/// term(row, column, sums) adds to the sums of the column what the row has for them.
+/// Calls term(row, column, sums), which adds a row's terms to the sums of a column.
 template <int count, class Term>
 void row_sums(Stream& stream, RowSums<count> all, const Term& term) {
   const auto pieces = blocks_for(all.rows, rows_in_piece).x;
@@ -70,7 +69,7 @@ void row_sums(Stream& stream, RowSums<count> all, const Term& term) {
     for_elements(stream, count * all.columns, AddPieces<count>{all, std::int64_t{pieces}});
 }
 
-/// The numbers themselves.
+/// A term of row_sums(): the matrix's own numbers.
 template <class Number>
 struct NumberOfRow {
   const Number* x;
@@ -80,7 +79,7 @@ struct NumberOfRow {
   }
 };
 
-/// sum[c] += sum over the rows of x[r, c].
+/// sum[c] += the sum over rows of x[r, c].
 template <class Number>
 void add_up_rows(Stream& stream, const Number* x, float* sum, std::int64_t rows,
                  std::int64_t columns) {

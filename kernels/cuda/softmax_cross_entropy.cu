@@ -6,8 +6,8 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-// As in kernels/cpu/softmax_cross_entropy.cpp: the terms of a chunk are relative to the greatest
-// number of that chunk, and its sum is one of lanes.
+// As in kernels/cpu/softmax_cross_entropy.cpp, the terms of a chunk are relative to its greatest
+// number, and each chunk is summed in lanes.
 constexpr int most_chunks = 64;
 constexpr std::int64_t least_chunk = 4096;
 
@@ -21,8 +21,8 @@ struct Row {
   Changing<float> scale;
 };
 
-/// A block for each row, and in it sixteen threads for each chunk. The terms are made once more for
-/// the gradient: between the passes nothing is written, nor rounded.
+/// Computes one row per block, with sixteen threads per chunk. Computes the terms again for the
+/// gradient, so that nothing is stored or rounded in between.
 template <class Number>
 __global__ void softmax_row(Row<Number> all) {
   __shared__ float shifts[most_chunks];
@@ -36,9 +36,9 @@ __global__ void softmax_row(Row<Number> all) {
   const unsigned lane = threadIdx.x % lanes;
   const float scale = all.scale.read();
   const float infinity = __int_as_float(0x7f800000);
-  __syncthreads();  // Nobody overwrites it before all have read it.
+  __syncthreads();  // All threads must read the target's logit before it is overwritten.
 
-  // All groups walk equally often, since they take part in folds.
+  // All groups loop equally often, because they take part in folds.
   for (int begin = 0; begin < chunks; begin += static_cast<int>(lane_groups)) {
     const int mine = begin + static_cast<int>(threadIdx.x / lanes);
     const std::int64_t first = mine * all.chunk;

@@ -5,7 +5,7 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-/// Factors are doubles on the way, and rounded once.
+/// Rounds a factor once, after it was computed in double.
 float rounded(double value) { return static_cast<float>(value); }
 
 struct SgdFactors {
@@ -98,7 +98,7 @@ struct FindInfinite {
   const float* x;
   std::int32_t* found;
   __device__ void operator()(std::int64_t i) const {
-    if (!(x[i] * 0.0f == 0.0f)) *found = 1;  // All who write write the same.
+    if (!(x[i] * 0.0f == 0.0f)) *found = 1;  // All writers write the same value.
   }
 };
 

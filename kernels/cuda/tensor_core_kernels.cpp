@@ -14,9 +14,9 @@
 #include "kernels/cuda/rounding.h"
 #include "kernels/cuda/tensor_cores.h"
 
-// Where cuDNN cannot, the kernels for fp32 compute on widened operands, and the result is rounded.
-// What cuBLASLt cannot make within a product, such as gelu() in another form than its own, a kernel
-// makes behind one: so none depends on more than the plain product.
+// If cuDNN cannot compute something, the fp32 kernels compute it on widened operands and the result
+// is rounded. If cuBLASLt cannot fuse something into a product, such as gelu() with erf, a separate
+// kernel follows the product. So only the plain product is indispensable.
 namespace troupe::kernels::cuda {
 namespace {
 
@@ -27,7 +27,7 @@ using Out = Heads<Number>;
 
 using Numbers = std::vector<float>;
 
-/// What is given to a graph of cuDNN's, numbers behind the tensors, and what it makes.
+/// The arguments of a cuDNN graph: the given tensors, then the given numbers, and the results.
 struct GraphWork {
   const cudnn::ReadyGraph* graph = nullptr;
   std::array<const void*, 6> tensors = {};
@@ -69,7 +69,7 @@ void give_product(WorkList::Told told, cudaStream_t queue) {
   cores->multiply(product, told.next<Epilogue<Number>>(), queue);
 }
 
-/// Whether cuBLASLt does it.
+/// Multiplies with cuBLASLt. Returns false if it cannot.
 template <class Number>
 bool multiplied(Stream& stream, const DeviceProduct<Number>& product,
                 const Epilogue<Number>& epilogue) {
@@ -82,7 +82,7 @@ bool multiplied(Stream& stream, const DeviceProduct<Number>& product,
 template <class Number>
 void multiply_rounded(Stream& stream, const DeviceProduct<Number>& product) {
   if (multiplied<Number>(stream, product, {})) return;
-  auto alone = product;  // Of which the library says what is wrong, if it still cannot.
+  auto alone = product;  // If the library cannot do this either, it throws its reason.
   const bool has_row = product.start && product.start_stride == 0;
   if (has_row) alone.start = nullptr;
   queue_of(stream).give(give_product<Number>, &tensor_cores_of(stream), alone, Epilogue<Number>());
@@ -91,7 +91,7 @@ void multiply_rounded(Stream& stream, const DeviceProduct<Number>& product) {
   add_row(stream, product.c, product.start, product.c, product.rows, product.columns);
 }
 
-/// The sums alone, in fp32.
+/// Returns the sums alone, in fp32.
 template <class Number>
 Tensor product_of(Stream& stream, DeviceProduct<Number> product) {
   Tensor sums = stream.make({product.rows, product.columns});
@@ -101,7 +101,7 @@ Tensor product_of(Stream& stream, DeviceProduct<Number> product) {
   return sums;
 }
 
-/// Whether cuBLASLt makes something else of the sums and a bias, which it wants rounded.
+/// Multiplies with an epilogue and a rounded bias in cuBLASLt. Returns false if it cannot.
 template <class Number>
 bool multiplied_with_bias(Stream& stream, DeviceProduct<Number> product,
                           Epilogue<Number> epilogue) {
@@ -126,7 +126,7 @@ void multiply_and_round(Stream& stream, const DeviceProduct<Number>& product, Nu
 template <class Number>
 void multiply_to_gelu(Stream& stream, const DeviceProduct<Number>& product, Gelu form, Number* pre,
                       Number* y) {
-  // The library's only form.
+  // The library has only the tanh form.
   if (form == Gelu::tanh &&
       multiplied_with_bias<Number>(stream, product,
                                    {.kind = EpilogueKind::gelu, .pre = pre, .result = y}))
@@ -154,7 +154,7 @@ void multiply_and_add_up(Stream& stream, const DeviceProduct<Number>& product, F
   const std::int64_t count = of_a ? product.rows : product.columns;
   const auto& factor = of_a ? product.a : product.b;
   assert((of_a ? factor.column_stride : factor.row_stride) == count);
-  // The library writes sums, and cannot add to any.
+  // The library overwrites the sums, so they are added afterwards.
   Tensor added = stream.make({count});
   const auto kind = of_a ? EpilogueKind::rows_of_a : EpilogueKind::columns_of_b;
   if (multiplied<Number>(stream, product, {.kind = kind, .sums = added.f32()}))
@@ -220,7 +220,7 @@ template <class Number>
 void attend_back_rounded(Stream& stream, const AttentionShape& shape, In<Number> q, In<Number> k,
                          In<Number> v, In<Number> out, const float* logsumexp, In<Number> dout,
                          Out<Number> dq, Out<Number> dk, Out<Number> dv) {
-  // As layers have them, and as a graph of cuDNN's is told.
+  // Layers use equal layouts for gradients, and the cuDNN graph assumes them.
   assert(dq.row == q.row && dk.row == k.row && dv.row == v.row && dout.row == out.row);
   const auto* graph =
       tensor_cores_of(stream).attention_backward({.shape = shape,
@@ -251,7 +251,7 @@ void attend_back_rounded(Stream& stream, const AttentionShape& shape, In<Number>
   wide_dv.round_to(stream, dv);
 }
 
-/// The three tensors of a convolution, in numbers.
+/// Each returns the number of elements of one of a convolution's tensors.
 std::int64_t inputs_of(const Conv2dShape& s) {
   return s.batch * s.in_channels * s.height * s.width;
 }
@@ -262,7 +262,7 @@ std::int64_t outputs_of(const Conv2dShape& s) {
   return s.batch * s.out_channels * s.out_height() * s.out_width();
 }
 
-/// Whether cuDNN has done it.
+/// Computes a convolution with cuDNN. Returns false if it cannot.
 template <class Number>
 bool convolved(Stream& stream, cudnn::Kind kind, const Conv2dShape& shape, const Number* a,
                const Number* b, Number* made) {
@@ -273,7 +273,7 @@ bool convolved(Stream& stream, cudnn::Kind kind, const Conv2dShape& shape, const
   return true;
 }
 
-/// Numbers as floats.
+/// A view or widened copy of numbers as floats.
 template <class Number>
 class Floats {
  public:
@@ -295,7 +295,7 @@ class Floats<float> {
   const float* x_;
 };
 
-/// Calls make(floats) for what shall be rounded into y.
+/// Calls make(floats) and rounds the floats into y.
 template <class Number, class Make>
 void make_rounded(Stream& stream, Number* y, std::int64_t count, Make make) {
   if constexpr (std::is_same_v<Number, float>) {
@@ -327,8 +327,8 @@ void convolve_to_input(Stream& stream, const Conv2dShape& shape, const Number* w
   });
 }
 
-/// No engine of cuDNN 9.19 makes dw in fp32 from numbers of 16 bits: what one micro-batch adds is
-/// rounded.
+/// No engine of cuDNN 9.19 computes dw in fp32 from 16-bit numbers, so the gradient of one
+/// micro-batch is rounded before it is added.
 template <class Number>
 void convolve_to_weight(Stream& stream, const Conv2dShape& shape, const Number* x, const Number* dy,
                         float* dw) {

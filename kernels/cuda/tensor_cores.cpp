@@ -11,7 +11,7 @@ namespace {
 
 using Prepared = Result<std::unique_ptr<const cudnn::ReadyGraph>>;
 
-/// Graphs by what they compute.
+/// A cache of prepared graphs by the problem that they compute.
 template <class Problem>
 class ReadyGraphs {
  public:
@@ -23,7 +23,7 @@ class ReadyGraphs {
   }
 
  private:
-  std::map<Problem, std::unique_ptr<const cudnn::ReadyGraph>> ready_;  // Null: it cannot be done.
+  std::map<Problem, std::unique_ptr<const cudnn::ReadyGraph>> ready_;  // Null: cuDNN cannot.
 };
 
 std::string to_text(cudnn::Element element) {
@@ -47,11 +47,11 @@ std::string to_text(cudnn::Kind kind) {
   return "a convolution";
 }
 
-/// Where cuDNN's kernel for compute capability 9 makes no numbers of good ones. It goes through
-/// keys by 128, and where 64 are left it does not mask the other half: their scores are 0 in place
-/// of -infinity, and exp(0 - logsumexp) overflows where that is below -88, which spoils dq
-/// (cudnn-frontend #628). A causal mask hides these keys. Of a single query dk and dv are spoilt
-/// (#1072).
+/// Returns whether cuDNN's kernel for compute capability 9 returns NaN for valid inputs. It
+/// processes keys in tiles of 128 and does not mask the second half if 64 are left. The scores
+/// there are 0 instead of -infinity, and exp(0 - logsumexp) overflows if logsumexp is below -88,
+/// which spoils dq (cudnn-frontend #628). A causal mask hides these keys. With a single query, dk
+/// and dv are wrong (#1072).
 bool is_wrong_on_the_way_back(const AttentionShape& shape) {
   return shape.length == 1 || (shape.mask == Mask::full && shape.length % 128 == 64);
 }
@@ -110,7 +110,7 @@ class OpenTensorCores final : public TensorCores {
   }
 
  private:
-  /// Null where it cannot be done, and then says so.
+  /// Returns the graph, or null after a remark if cuDNN cannot compute it.
   std::unique_ptr<const cudnn::ReadyGraph> or_told(Prepared prepared, const std::string& what) {
     if (prepared) return std::move(*prepared);
     remark_("in place of cuDNN a slower kernel in fp32 computes " + what + ": " +
@@ -119,7 +119,7 @@ class OpenTensorCores final : public TensorCores {
   }
 
   std::unique_ptr<cublas_lt::Products> products_;
-  std::unique_ptr<cudnn::GraphRunner> runner_;  // Outlives the graphs.
+  std::unique_ptr<cudnn::GraphRunner> runner_;  // Must outlive the graphs.
   Remark remark_;
   ReadyGraphs<cudnn::AttentionProblem> forward_, backward_;
   std::map<cudnn::Kind, ReadyGraphs<cudnn::ConvolutionProblem>> convolutions_;

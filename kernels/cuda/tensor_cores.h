@@ -13,15 +13,15 @@
 
 namespace troupe::kernels::cuda {
 
-/// NVIDIA's libraries, opened for the work of one queue. What they need for a form of work they
-/// make when it comes for the first time, and keep.
+/// NVIDIA's libraries, opened for the work of one queue. An algorithm or graph is prepared when its
+/// form of work first occurs, and kept.
 class TensorCores {
  public:
-  /// `remark` hears, when it comes for the first time, what cuDNN does not compute, and why.
+  /// `remark` receives, once for each form, what cuDNN does not compute, and why.
   static Result<std::unique_ptr<TensorCores>> open(Remark remark);
   virtual ~TensorCores() = default;
 
-  // Of floats in tf32. Where the library cannot, as the first say, the others throw.
+  // Floats are multiplied in tf32. If can_multiply() returns false, multiply() throws.
   virtual bool can_multiply(const DeviceProduct<float>& product,
                             const cublas_lt::Epilogue<float>& epilogue) = 0;
   virtual bool can_multiply(const DeviceProduct<Float16>& product,
@@ -35,18 +35,18 @@ class TensorCores {
   virtual void multiply(const DeviceProduct<BFloat16>& product,
                         const cublas_lt::Epilogue<BFloat16>& epilogue, cudaStream_t queue) = 0;
 
-  // Null where the library cannot.
+  // Each returns null if the library cannot compute it.
   virtual const cudnn::ReadyGraph* attention_forward(const cudnn::AttentionProblem& problem) = 0;
   virtual const cudnn::ReadyGraph* attention_backward(const cudnn::AttentionProblem& problem) = 0;
   virtual const cudnn::ReadyGraph* convolution(cudnn::Kind kind,
                                                const cudnn::ConvolutionProblem& problem) = 0;
 };
 
-/// Of the stream's device, which is one of CUDA. Opened when they are asked for first; throws where
-/// that fails.
+/// Returns the libraries of the stream's device, which is a CUDA device. The first call opens them,
+/// and throws if that fails.
 TensorCores& tensor_cores_of(const Stream& stream);
 
-/// What is made of them, and of kernels of our own where they cannot.
+/// Kernels that use these libraries, or our own kernels if a library cannot.
 extern const TensorCoreKernels<float> tf32_kernels;
 extern const TensorCoreKernels<Float16> fp16_kernels;
 extern const TensorCoreKernels<BFloat16> bf16_kernels;

@@ -1,5 +1,5 @@
-// What the kernels for GPUs share. Each gives the bits of its twin in kernels/cpu: no operation is
-// fused but where fmaf says so (-fmad=false), and sums are made in the same lanes and order.
+// Code shared by the GPU kernels. Each kernel gives the bits of its counterpart in kernels/cpu:
+// only fmaf fuses (-fmad=false), and sums use the same lanes and order.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,11 +15,11 @@ namespace troupe::kernels::cuda {
 
 constexpr unsigned threads_in_block = 256;
 constexpr unsigned warp = 32;
-/// Sums run in so many lanes: element i goes to lane i % 16.
+/// The lanes of a sum: element i goes to lane i % 16.
 constexpr unsigned lanes = 16;
-constexpr unsigned lane_groups = threads_in_block / lanes;  // In a block.
+constexpr unsigned lane_groups = threads_in_block / lanes;  // Per block.
 constexpr std::int64_t most_blocks =
-    4096;  // Those that walk in strides; others have the blocks they need.
+    4096;  // For kernels that walk in strides; other kernels use as many blocks as they need.
 
 inline dim3 blocks_for(std::int64_t pieces, std::int64_t in_block = 1) {
   return dim3(static_cast<unsigned>((pieces + in_block - 1) / in_block));
@@ -32,7 +32,7 @@ void give_kernel(WorkList::Told told, cudaStream_t queue) {
   config.gridDim = told.next<dim3>();
   config.blockDim = told.next<dim3>();
   config.stream = queue;
-  // Braces: the first is read first.
+  // Braces guarantee that the arguments are read in order.
   const std::tuple<Parameters...> arguments{told.next<Parameters>()...};
   std::apply(
       [&](const Parameters&... argument) {
@@ -41,7 +41,7 @@ void give_kernel(WorkList::Told told, cudaStream_t queue) {
       arguments);
 }
 
-/// What differs each time that work is repeated goes to a kernel by LaunchQueue::changing().
+/// Enqueues a kernel. Arguments that change between repetitions go by LaunchQueue::changing().
 template <class... Parameters, class... Arguments>
 void launch(Stream& stream, dim3 blocks, dim3 threads, void (*kernel)(Parameters...),
             Arguments... arguments) {
@@ -65,16 +65,16 @@ void for_elements(Stream& stream, std::int64_t count, const Body& body) {
          walk<Body>, count, body);
 }
 
-/// Sixteen threads for each row. All of a group call body(row, lane) together; those of no row do
-/// too, with a row beyond the last, since they take part in folds.
+/// Calls body with sixteen threads for each row. Groups without a row call it too, with the last
+/// row, because all threads of a warp take part in folds.
 template <class Body>
 __global__ void walk_rows(std::int64_t rows, Body body) {
   const std::int64_t row = std::int64_t{blockIdx.x} * lane_groups + threadIdx.x / lanes;
   body(row < rows ? row : rows - 1, row < rows, threadIdx.x % lanes);
 }
 
-/// Calls body(row, is_row, lane) by sixteen threads for each row. Where `is_row` is false the row
-/// belongs to others, and nothing may be written.
+/// Calls body(row, is_row, lane) with sixteen threads for each row. If `is_row` is false, another
+/// group owns the row and the body must not write.
 template <class Body>
 void for_rows(Stream& stream, std::int64_t rows, const Body& body) {
   if (rows == 0) return;
@@ -82,8 +82,8 @@ void for_rows(Stream& stream, std::int64_t rows, const Body& body) {
          body);
 }
 
-/// The lanes of a group combined by a tree: 0 with 8, 1 with 9, ..., then 0 with 4, ... All of them
-/// get the result.
+/// Combines the lanes of a group by a tree: 0 with 8, 1 with 9, ..., then 0 with 4, ... Returns the
+/// result in all lanes.
 template <class T, class Combine>
 __device__ T fold(T value, Combine combine) {
   for (int half = lanes / 2; half > 0; half /= 2) {

@@ -24,9 +24,9 @@ constexpr double deviation = 0.02;
 struct Gpt2 {
   std::int64_t vocab, context, width, layers, heads;
   double dropout;
-  std::string head;  // The parameter that makes logits.
+  std::string head;  // The parameter that maps to logits.
 
-  /// Hugging Face keeps GPT-2's matrices [inputs, outputs], as TensorFlow did.
+  /// Hugging Face stores GPT-2's matrices as [inputs, outputs], as TensorFlow did.
   static FeedForward::Part part(const std::string& name, std::int64_t inputs, std::int64_t outputs,
                                 double init) {
     return {.matrix = {.name = name + ".weight",
@@ -63,7 +63,7 @@ struct Gpt2 {
 
   LayerPtr block(std::int64_t index) const {
     const auto name = "h." + std::to_string(index);
-    // What is added to the residual stream 2 * layers times shall not make it grow.
+    // Scale down what 2 * layers sublayers add to the residual stream, so that it does not grow.
     const double added = deviation / std::sqrt(2.0 * static_cast<double>(layers));
     return in_sequence(
         std::make_unique<const Residual>(in_sequence(

@@ -4,7 +4,7 @@
 
 namespace troupe::models {
 
-/// One for each file that holds a kind of model.
+/// The kinds of models. Each has a source file of its name in this folder.
 ModelKind mlp();
 ModelKind gpt2();
 ModelKind llama();

@@ -19,7 +19,7 @@ namespace {
 struct Llama {
   std::int64_t vocab, context, width, layers, heads, kv_heads, ffn;
   double theta, eps, dropout;
-  std::string head;  // The parameter that makes logits.
+  std::string head;  // The parameter that maps to logits.
 
   Parameter matrix(const std::string& name, std::int64_t inputs, std::int64_t outputs) const {
     return {.name = name + ".weight",
@@ -78,7 +78,7 @@ struct Llama {
   }
 };
 
-/// Two thirds of four times the width, rounded up to a multiple of 256.
+/// Returns two thirds of four times the width, rounded up to a multiple of 256.
 std::int64_t usual_ffn(std::int64_t width) { return (8 * width / 3 + 255) / 256 * 256; }
 
 Result<Model> build_llama(const Value& options) {

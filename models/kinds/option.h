@@ -8,21 +8,20 @@
 
 namespace troupe::models {
 
-/// A key of the configuration that a model declares: the row that validation, help and the
-/// reference page are made from.
+/// A configuration key that a model declares. Validation, help and the reference page read it.
 struct Option {
   enum class Type { integer, number, boolean, text, integers };
 
   std::string_view name;
   Type type = Type::integer;
-  Value fallback{};  // Null: the key must be given.
-  double least = 0;  // Of a number, or of each number of a list.
+  Value fallback{};  // Null: the user must give the key.
+  double least = 0;  // Bounds of a number, or of each number of a list.
   double most = 1e9;
   std::string_view help;  // One sentence.
 };
 
-/// A table with the fallbacks of all keys that are not given; what is given must be of its type and
-/// within its bounds. For tables that did not come through a configuration.
+/// Returns the table with the fallback of every missing key. Reports an error if a value has the
+/// wrong type or is out of bounds. For tables that did not come through a configuration.
 Result<Value> complete(std::span<const Option> options, const Value& given);
 
 }  // namespace troupe::models

@@ -12,16 +12,16 @@
 
 namespace troupe::models {
 
-/// The keys of a complete table of options: each is there and of its type.
+/// Reads a key of a complete table. A missing key or one of another type is a programming error.
 std::int64_t integer(const Value& options, std::string_view key);
 double number(const Value& options, std::string_view key);
 bool boolean(const Value& options, std::string_view key);
 std::vector<std::int64_t> integers(const Value& options, std::string_view key);
 
-/// An error unless the one key divides the other, with the nearest numbers that do.
+/// Returns an error that names the nearest valid numbers unless the one key divides the other.
 Status check_divides(const Value& options, std::string_view divisor, std::string_view number);
 
-/// Rows that several kinds of models have.
+/// Options that several kinds of models share.
 namespace option {
 
 Option vocab();
@@ -31,7 +31,7 @@ Option layers();
 Option heads();
 Option classes();
 Option channels();
-/// `where` completes "The share of numbers that are set to zero in training ...".
+/// `help` is the whole sentence: "The share of numbers set to zero in training, ...".
 Option dropout(std::string_view help);
 
 }  // namespace option

@@ -10,20 +10,20 @@
 
 namespace troupe::models {
 
-/// A family of models: what `model.kind` names.
+/// A family of models, selected by `model.kind`.
 struct ModelKind {
   std::string_view name;
   std::string_view help;
   std::span<const Option> options;
-  /// `options` is the complete table: every key is there, of the right type, within its bounds.
-  /// What the keys mean together (heads must divide width) is checked here.
+  /// Builds the model and checks keys against each other (heads must divide width). `options` must
+  /// be complete: every key is present, of the right type and within its bounds.
   Result<Model> (*build)(const Value& options);
 };
 
-/// All of them. A new model is a file, and a line in registry.cpp.
+/// Returns all kinds. A new model is a source file and a line in registry.cpp.
 std::span<const ModelKind> model_kinds();
 
-/// Null where there is none of that name.
+/// Returns the kind of that name, or null.
 const ModelKind* find_model_kind(std::string_view name);
 
 }  // namespace troupe::models

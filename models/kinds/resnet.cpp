@@ -27,7 +27,7 @@ struct Convolution {
   std::int64_t stride = 1;
 };
 
-/// He et al. 2015, by what goes out: 2 / (outputs * kernel^2) is the variance.
+/// Initializes by fan-out, as He et al. 2015: the variance is 2 / (outputs * kernel^2).
 LayerPtr convolution(const Convolution& c) {
   const double fan_out = static_cast<double>(c.outputs * c.kernel * c.kernel);
   return std::make_unique<const Conv2d>(

@@ -49,7 +49,7 @@ struct Vit {
   LayerPtr embedding() const {
     const auto inputs = channels * patch * patch;
     const auto patches = (image / patch) * (image / patch);
-    // A convolution whose stride is its size is a product with each patch.
+    // A convolution whose stride equals its kernel size is a product with each patch.
     return in_sequence(
         std::make_unique<const Patches>(patch),
         std::make_unique<const Linear>(Parameter{.name = "patch_embed.proj.weight",
@@ -82,7 +82,7 @@ struct Vit {
                            drop(2 + 2 * index))));
   }
 
-  // The norm works row by row, so it is enough to norm the row that is looked at.
+  // Normalizes only the row that the head reads: the norm treats each row by itself.
   LayerPtr ending() const {
     return in_sequence(std::make_unique<const FirstRow>(), norm("norm"),
                        linear("head", width, classes, Parameter::Place::edge));

@@ -4,14 +4,14 @@
 
 namespace troupe::models {
 
-/// The loss of each target: logits [..., classes] and the pass's targets [...] in, losses [targets]
-/// out. Uses its input up: the gradient of the logits takes their place in training.
+/// The loss of each target, from logits [..., classes] and the pass's targets [...] to losses
+/// [targets]. In training the gradient of the logits overwrites the logits.
 class CrossEntropy final : public Layer {
  public:
   int saved() const override { return 1; }
   Shape output(const Shape& input) const override { return {input.rows()}; }
   Tensor forward(const In& in, Tensor logits, SavedSpan saved, SavedSpan statistics) const override;
-  /// The chain of gradients begins here: `dy` is not looked at.
+  /// Returns the gradient of the logits. Ignores `dy`: the chain of gradients begins here.
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
 };
 

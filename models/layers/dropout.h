@@ -4,11 +4,11 @@
 
 namespace troupe::models {
 
-/// Sets numbers to zero at random, in training, and scales the others up. Which ones is a function
-/// of seed, step, sample and place in the model: the backward pass draws them again.
+/// Dropout: sets random numbers to zero in training and scales up the remaining ones. The mask is a
+/// function of seed, step, sample and place in the model, so the backward pass draws it again.
 class Dropout final : public Layer {
  public:
-  /// `operation` is the layer's place among those of the whole model that draw.
+  /// `operation` is the layer's index among all layers of the model that draw.
   Dropout(double rate, std::uint32_t operation)
       : rate_(static_cast<float>(rate)), operation_(operation) {}
 

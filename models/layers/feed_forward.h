@@ -6,8 +6,8 @@
 
 namespace troupe::models {
 
-/// y = gelu(x up + up_bias) down + down_bias: the feed-forward network of a transformer's block.
-/// One layer, so that gelu() and its gradient may be taken within products (kernels/linear_gelu.h).
+/// y = gelu(x up + up_bias) down + down_bias: the feed-forward network of a transformer block. It
+/// is one layer so that a product can include gelu() or its gradient (kernels/linear_gelu.h).
 class FeedForward final : public Layer {
  public:
   struct Part {
@@ -24,7 +24,7 @@ class FeedForward final : public Layer {
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
 
  private:
-  // Before the backward pass, what gelu() was taken of lies where the operand of its gradient will.
+  // Until the backward pass, the slot of the up-gradient's operand holds the input of gelu().
   enum Saved {
     input,
     hidden,

@@ -6,7 +6,7 @@
 
 namespace troupe::models {
 
-/// Each row of `width` numbers with mean 0 and variance 1, then scaled and shifted.
+/// Layer normalization: brings each row to mean 0 and variance 1, then scales and shifts it.
 class LayerNorm final : public Layer {
  public:
   /// The parameters are `name`.weight and `name`.bias.

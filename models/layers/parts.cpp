@@ -72,8 +72,8 @@ void Parts::backward_weight(int part, const Layer::In& whole, Layer::SavedSpan s
                             Layer::SavedSpan gradients) const {
   const auto& own_piece = piece(part);
   const auto [first, count] = own_piece.parameters;
-  // Only now, when later parts have given back what they saved. A matrix is made by the product
-  // that comes first: zeros would be written and read in vain.
+  // Allocates late, after later parts have freed their saved tensors. The first product allocates a
+  // matrix gradient, which saves writing and reading zeros.
   for (auto slot = first; slot < first + count; ++slot)
     if (const auto& parameter = parameters_[slot];
         parameter.use == Parameter::Use::elements && gradients[slot].empty()) {

@@ -6,30 +6,30 @@
 
 namespace troupe::models {
 
-/// Layers within a whole, each with its own piece of the whole's weights, buffers and saved
-/// tensors, in the order in which they were added. Does not own them.
+/// Layers that together form a larger one. Each gets its slice of the whole's weights, buffers and
+/// saved tensors, in the order in which it was added. Does not own the layers.
 class Parts {
  public:
   void add(const Layer& layer);
 
   int count() const { return static_cast<int>(pieces_.size()); }
-  /// Of all parts together.
+  /// The declarations of all parts, concatenated.
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<Buffer>& buffers() const { return buffers_; }
   int saved() const { return static_cast<int>(saved_); }
-  /// Of all parts one after another.
+  /// Chains all parts: each takes the output shape of the part before it.
   Shape output(Shape shape) const;
   Work work(Shape shape) const;
 
-  /// As the layer's own functions, given what belongs to the whole.
+  /// Calls the layer's own function with its slices of the whole's weights and tensors.
   Tensor forward(int part, const Layer::In& whole, Tensor x, Layer::SavedSpan saved,
                  Layer::SavedSpan statistics) const;
   Tensor backward_input(int part, const Layer::In& whole, Tensor dy, Layer::SavedSpan saved) const;
-  /// Gradients that are empty count as zero.
+  /// Allocates and zeroes gradients that are empty, other than matrices.
   void backward_weight(int part, const Layer::In& whole, Layer::SavedSpan saved,
                        Layer::SavedSpan gradients) const;
 
-  /// What the part has saved.
+  /// Returns the part's slice of the saved tensors.
   Layer::SavedSpan saved_by(int part, Layer::SavedSpan saved) const;
 
  private:

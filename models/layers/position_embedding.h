@@ -4,8 +4,8 @@
 
 namespace troupe::models {
 
-/// Adds to each position of a sample [length, width] the row of a table that belongs to it. A
-/// sample may be shorter than the table.
+/// A table whose row p is added to position p of each sample [length, width]. A sample may be
+/// shorter than the table.
 class PositionEmbedding final : public Layer {
  public:
   /// The last two dimensions of the table are [positions, width].

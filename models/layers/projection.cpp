@@ -47,7 +47,7 @@ void Projection::add_backward_input(const Pass& pass, const Weight& w, const Ten
   }
 }
 
-/// It stays when the pass is through.
+/// Allocates a gradient, which outlives the pass.
 Tensor Projection::new_gradient(Stream& stream) const {
   const Stream::Lasting lasting(stream);
   return stream.make(matrix_.shape);

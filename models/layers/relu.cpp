@@ -10,7 +10,7 @@ namespace troupe::models {
 Tensor Relu::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
   Tensor y = in.pass.stream.make(x.shape(), x.dtype());
   kernels::relu(in.pass.stream, x, y);
-  saved[0] = y;  // Often the next layer keeps it too: then it costs nothing.
+  saved[0] = y;  // Often shared with the next layer, and then free.
   return y;
 }
 

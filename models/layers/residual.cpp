@@ -10,8 +10,8 @@ namespace {
 
 enum Branch { inner_branch, shortcut_branch };
 
-// In fp32, so that nothing is lost however many layers add to it; and into new memory: a branch may
-// have kept what it gave out.
+// Adds in fp32, so that no layer's contribution is rounded away, and into new memory, because a
+// branch may have saved its own output.
 Tensor sum(const Layer::In& in, const Tensor& a, const Tensor& b) {
   Tensor y = in.pass.stream.make(a.shape());
   kernels::sum_of(in.pass.stream, a, wide(in, b), y);

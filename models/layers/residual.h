@@ -4,7 +4,7 @@
 
 namespace troupe::models {
 
-/// y = inner(x) + x, or inner(x) + shortcut(x) where the shapes differ.
+/// y = inner(x) + x, or inner(x) + shortcut(x) if the shapes differ.
 class Residual final : public Layer {
  public:
   explicit Residual(LayerPtr inner, LayerPtr shortcut = nullptr);

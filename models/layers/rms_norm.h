@@ -6,7 +6,7 @@
 
 namespace troupe::models {
 
-/// Each row of `width` numbers divided by the root of its mean square, then scaled.
+/// RMS normalization: divides each row by the root of its mean square, then scales it.
 class RmsNorm final : public Layer {
  public:
   /// The parameter is `name`.weight.

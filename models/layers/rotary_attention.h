@@ -6,16 +6,16 @@
 
 namespace troupe::models {
 
-/// Causal attention as Llama has it: projections to queries, keys and values of their own, rotated
-/// by position, and fewer heads of keys and values than of queries. Without the projection behind
-/// it.
+/// Causal attention of Llama: separate projections to queries, keys and values, rotary positions,
+/// and possibly fewer heads of keys and values than of queries. It does not include the output
+/// projection.
 class RotaryAttention final : public Layer {
  public:
   struct Heads {
     std::int64_t queries = 0;
     std::int64_t keys = 0;
-    std::int64_t width = 0;  // Of a head; even.
-    double theta = 10000;    // Of the rotation.
+    std::int64_t width = 0;  // The width of a head. Even.
+    double theta = 10000;    // The base of the rotation.
   };
   struct Projections {
     Parameter query, key, value;
@@ -31,7 +31,7 @@ class RotaryAttention final : public Layer {
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
 
  private:
-  // Between the halves of the backward pass, a gradient's operand takes the place of the tensor.
+  // backward_input replaces queries, keys and values by the operands of their gradients.
   enum Saved { input, queries, keys, values, result, log_sums };
   enum Slot { query_slot, key_slot, value_slot };
 

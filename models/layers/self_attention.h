@@ -5,10 +5,10 @@
 
 namespace troupe::models {
 
-/// Attention between the positions of a sample, without its projections: each row of the input
-/// [batch, length, 3 width] is a query, a key and a value, each with `heads` heads side by side.
-/// What comes out goes into a product: on tensor cores it is an operand already, and so is its
-/// input's gradient.
+/// Attention between the positions of a sample, without projections. Each row of the input [batch,
+/// length, 3 width] holds a query, a key and a value, each with `heads` heads side by side. On
+/// tensor cores the output and the input's gradient are already operands, because a product reads
+/// them next.
 class SelfAttention final : public Layer {
  public:
   SelfAttention(std::int64_t heads, kernels::Mask mask) : heads_(heads), mask_(mask) {}

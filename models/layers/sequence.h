@@ -6,7 +6,7 @@
 
 namespace troupe::models {
 
-/// Layers one after another.
+/// Layers that run one after another.
 class Sequence final : public Layer {
  public:
   explicit Sequence(std::vector<LayerPtr> layers);
@@ -25,7 +25,7 @@ class Sequence final : public Layer {
   Parts parts_;
 };
 
-/// in_sequence(first, second, ...)
+/// Makes a sequence: in_sequence(first, second, ...).
 template <class... Layers>
 LayerPtr in_sequence(Layers... layers) {
   std::vector<LayerPtr> list;

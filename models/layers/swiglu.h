@@ -19,7 +19,7 @@ class SwiGlu final : public Layer {
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
 
  private:
-  // Between the halves of the backward pass, a gradient's operand takes the place of the tensor.
+  // backward_input replaces gate and up by the operands of their gradients.
   enum Saved { input, gate, up };
   enum Slot { gate_slot, up_slot };
 

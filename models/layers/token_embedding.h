@@ -4,8 +4,8 @@
 
 namespace troupe::models {
 
-/// Tokens [batch, length] to their rows of a table [vocabulary, width]. Tokens must lie within the
-/// vocabulary.
+/// A table [vocabulary, width] whose rows replace tokens [batch, length]. Every token must lie
+/// within the vocabulary.
 class TokenEmbedding final : public Layer {
  public:
   explicit TokenEmbedding(Parameter table);

@@ -5,7 +5,7 @@
 
 namespace troupe::models {
 
-/// What another layer gave, in fp32: for those that compute in nothing else.
+/// Converts another layer's output or gradient to fp32, for layers that compute in fp32 only.
 inline Tensor wide(const Layer::In& in, const Tensor& given) {
   return kernels::as_type(in.pass.stream, given, DType::f32);
 }

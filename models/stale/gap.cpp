@@ -14,7 +14,7 @@ namespace {
 
 using S = StalenessOptions;
 
-/// The average of squares has seen so many steps.
+/// Returns the scale and floor of usual steps, from an average of squares over `steps` steps.
 kernels::UsualStep usual_rule(const OptimizerConfig& config, const S& staleness, double memory,
                               std::int64_t steps) {
   const bool is_sgd = config.kind == OptimizerConfig::Kind::sgd;
@@ -24,7 +24,7 @@ kernels::UsualStep usual_rule(const OptimizerConfig& config, const S& staleness,
       scale /= std::sqrt(1 - power(memory, steps));
       break;
     case S::GapStatistics::ftpipe:
-      // Its average for sgd begins with the momentum before the first step, which is 0.
+      // FTPipe's average for sgd starts with the momentum before the first step, which is 0.
       if (is_sgd) scale /= std::sqrt(1 - power(memory, steps + 1));
       break;
   }
@@ -42,7 +42,7 @@ const Tensor& Gap::now(std::size_t i) const {
   return now_.weights->slots[rules_.owned[i][0]].value;
 }
 
-/// Under a learning rate that was always 0 no step is usual, and no weight has moved.
+/// Returns whether gaps have a scale: not if every learning rate so far was 0 and no weight moved.
 bool Gap::is_known() const {
   return !now_.moments.empty() && rules_.config.rate.highest_until(now_.weights->version) > 0;
 }
@@ -152,16 +152,16 @@ Tensor& LateGradients::in_set(std::span<Tensor> tensors, int set, std::size_t sl
   return tensors[static_cast<std::size_t>(set) * rules_.parameters.size() + slot];
 }
 
-/// Whether somebody beside a single gradient wants to know the penalties of a parameter.
+/// Returns whether anything but a single gradient needs the penalties of a parameter.
 bool LateGradients::is_share_wanted(std::size_t i) const {
   const auto& slots = rules_.owned[i];
   return is_measured_ || slots.size() > 1 || sets_.decay_share > 0 ||
          std::ranges::find(of_.lent, slots[0]) != of_.lent.end();
 }
 
-/// Copies the gradients before any division. The owner of a borrowed parameter adds up what it
-/// gets without the penalties of this stage by itself, unless this stage divides by a factor of its
-/// own.
+/// Copies the gradients before any division. Skips borrowed parameters unless this stage divides by
+/// a gap factor of its own: their owner sums up the gradients it receives, which carry no other
+/// penalty of this stage.
 void LateGradients::keep_raw(Stream& stream, std::span<Tensor> tensors) {
   const auto& borrowed = rules_.lateness.borrowed;
   for (std::size_t slot = 0; slot < rules_.parameters.size(); ++slot) {

@@ -14,18 +14,18 @@
 
 namespace troupe::models {
 
-/// What a stage tells of its late gradients. Changes none of them.
+/// Statistics of a stage's late gradients.
 struct StalenessMetrics {
-  std::vector<int> delays;  // How many micro-batches came so many steps late.
-  /// Of the late ones, on average: how far the weights were from those that the forward pass saw,
-  /// summed over tensors, and that against how far they went (below 1 a prediction helps).
+  std::vector<int> delays;  // The number of micro-batches by delay in steps.
+  /// Averages over late micro-batches: the distance from the forward pass's weights to the newest,
+  /// and that divided by how far the weights moved (below 1 the prediction helps).
   double gap = 0;
   double prediction_error = 0;
   double penalty_mean = 1;
   double penalty_most = 1;
 };
 
-/// What is the same for all micro-batches of a stage.
+/// The settings that all micro-batches of a stage share.
 struct GapRules {
   const OptimizerConfig& config;
   const Lateness& lateness;
@@ -33,21 +33,21 @@ struct GapRules {
   const std::vector<Slots>& owned;
 };
 
-/// How far a stage's weights are from those that the forward pass of a late micro-batch saw, and
-/// how far is usual. Parameters go by their place in `owned`.
+/// The gap of a late micro-batch: how far the stage's weights are from those that its forward pass
+/// saw, and how far is usual. The index `i` of a parameter is its place in `owned`.
 class Gap {
  public:
-  /// If `then` is null, the last update tells those weights.
+  /// If `then` is null, derives the old weights from the last update.
   Gap(const GapRules& rules, const Version& now, const Weights* then)
       : rules_(rules), now_(now), then_(then) {}
 
   const Tensor& now(std::size_t i) const;
   Tensor then(Stream& stream, std::size_t i) const;
-  /// 1 / P; empty where all of it is 1.
+  /// Returns 1 / P for each element; empty if all are 1.
   Tensor share(Stream& stream, std::size_t i) const;
-  /// Whether gradient /= P was done without making a tensor of P.
+  /// Divides the gradient by P without a tensor of P. Returns false if it cannot.
   bool penalises_at_once(Stream& stream, std::size_t i, Tensor& gradient) const;
-  /// The P of the whole stage: 1 + |gap| / |usual|.
+  /// Returns the P of the whole stage: 1 + |gap| / |usual step|.
   double factor(Stream& stream) const;
 
  private:
@@ -56,7 +56,7 @@ class Gap {
   const Tensor& spread(std::size_t i) const;
   const Tensor& last_move(std::size_t i) const;
   kernels::UsualStep usual_step(std::size_t i) const;
-  /// A step as it usually is, element by element.
+  /// Returns the usual size of a step, element by element.
   Tensor usual(Stream& stream, std::size_t i) const;
   void by_element(Stream& stream, std::size_t i, Tensor* share, Tensor* gradient) const;
   double length(Stream& stream, std::size_t i) const;
@@ -66,27 +66,27 @@ class Gap {
   const Weights* then_;
 };
 
-/// Mends the gradients of one micro-batch: divides them by their penalties, or makes up for the
-/// delay.
+/// The correction of one micro-batch's gradients: divides them by their penalties, or compensates
+/// the delay.
 class LateGradients final : public GradientMend {
  public:
   struct Of {
-    const Gap* gap = nullptr;  // Null: it came in time.
-    double weight = 1;         // What it counts in the mean of a step.
-    double factor = 1;         // By which its gradients are divided anyway.
-    /// Of the two points that its step's micro-batches may see: whether it saw the second, and what
-    /// it counts among those that saw the same.
+    const Gap* gap = nullptr;  // Null: the micro-batch is not late.
+    double weight = 1;         // Its weight in the mean of a step.
+    double factor = 1;         // A second divisor of its gradients, besides P.
+    /// A step's micro-batches may see two points of the weights: whether this one saw the second,
+    /// and its weight among those that saw the same point.
     bool is_later = false;
     double weight_at_point = 1;
-    std::vector<std::size_t> lent = {};   // Slots that later stages use as well.
-    std::vector<std::size_t> later = {};  // Borrowed ones, of which it saw the second point.
+    std::vector<std::size_t> lent = {};   // Slots that later stages use, too.
+    std::vector<std::size_t> later = {};  // Borrowed slots whose second point it saw.
   };
   LateGradients(const GapRules& rules, Of of);
 
   int sets() const override { return sets_.count; }
   void mend(Stream& stream, std::span<Tensor> tensors) override;
 
-  /// To learn of the penalties.
+  /// Starts to collect statistics of the penalties.
   void measure() { is_measured_ = true; }
   double penalty_mean() const { return elements_ > 0 ? penalty_sum_ / elements_ : 1; }
   double penalty_most() const { return penalty_most_; }

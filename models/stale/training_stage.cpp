@@ -16,7 +16,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// Those of a stage's own parameters that units behind it use as well.
+/// Returns the names of a stage's own parameters that later units use as well.
 std::vector<std::string> names_lent(const Model& model, UnitRange units, const Stage& stage,
                                     const std::vector<std::string>& borrowed) {
   std::vector<std::string> lent;
@@ -37,7 +37,7 @@ std::vector<std::size_t> slots_named(const std::vector<Parameter>& parameters,
   return slots;
 }
 
-/// Points of one version: itself, and those so many steps ahead of it.
+/// The tags of a version: its own, then one for each number of steps predicted ahead of it.
 constexpr std::int64_t points_of_a_version = 1 << 16;
 
 }  // namespace
@@ -64,7 +64,7 @@ int TrainingStage::size_of(int window) const {
   return std::min(round_.step_every, all - window * round_.step_every);
 }
 
-/// Of a remainder each holder has its part, in as many groups as there can be.
+/// Returns this replica's share of a window. In a remainder every replica has equally many groups.
 Share TrainingStage::share_of(int window) const {
   const Share& whole = round_.share;
   if (!is_remainder(window)) return whole;
@@ -111,9 +111,9 @@ GradientShare TrainingStage::take_gradients(Stream& /*stream*/) {
   return share;
 }
 
-// Which weights a pass sees.
+// Weights of a pass.
 
-/// Steps between what the passes of a micro-batch see and the step that takes its gradient.
+/// Returns the steps between the weights that the passes see and the step that takes the gradient.
 int TrainingStage::delay_of(int m) const {
   const int lag = lateness_.staleness.lag;
   return lag > 0 ? std::min(window_of(m), lag) : round_.delays[static_cast<std::size_t>(m)];
@@ -156,7 +156,7 @@ bool TrainingStage::holds_forward(const InFlight& flight, int delay) const {
   return flight.returns || (delay > 0 && (asks_gap || is_measured_));
 }
 
-/// The weights from which a gap is measured; null where the last update tells them.
+/// Returns the weights that a gap is measured from; null if the last update gives them.
 const Weights* TrainingStage::gap_begins(const InFlight& flight) const {
   return lateness_.staleness.gap_source == S::GapSource::stash ? flight.forward.get() : nullptr;
 }
@@ -181,7 +181,7 @@ Tensor TrainingStage::forward(Stream& stream, const MicroBatch& m, Tensor input,
   flight.tag = version() * points_of_a_version;
   const WeightsPtr seen = forward_weights(stream, flight, delay);
   const bool looks_ahead = delay == 0 && seen != points_.newest().weights;
-  // On the last stage the passes follow one another, as in Nesterov's own method.
+  // The last stage runs its passes back to back, so both see one point, as in Nesterov's method.
   flight.returns = staleness.lag > 0 || staleness.linearize_at == S::LinearizeAt::forward ||
                    (looks_ahead && (staleness.nag_return || stage_.is_last()));
   flight.points.push_back(flight.tag);
@@ -190,14 +190,14 @@ Tensor TrainingStage::forward(Stream& stream, const MicroBatch& m, Tensor input,
   if (holds_forward(flight, delay)) flight.forward = seen;
   if (is_measured_ && delay > 0) flight.origin = points_.newest().weights;
   const WeightsPtr used = with(seen, flight.loans);
-  // What is lent is to be seen by all passes of the micro-batch, here as elsewhere.
+  // All passes of the micro-batch see the lent weights, here and on the stages that borrow them.
   for (const auto slot : lent_) flight.loans.emplace_back(slot, seen->slots[slot]);
   if (stage_.is_last()) stage_.expect_targets(targets_of(window_of(m.index)));
   flights_.push_back(std::move(flight));
   return stage_.forward(stream, m, *used, std::move(input), std::move(targets));
 }
 
-/// Steps came between the passes as the round promised.
+/// Returns whether as many steps lie between the passes as the schedule declares.
 bool TrainingStage::keeps_promise(const InFlight& flight) const {
   return lateness_.staleness.lag > 0 || flight.version + delay_of(flight.m) == version();
 }
@@ -280,13 +280,13 @@ Loan TrainingStage::lend(const std::string& name) const {
 
 // Late gradients.
 
-/// Of the weights of this stage (0), or of what it borrows (1, 2, ...).
+/// `whose` is 0 for this stage's weights, and 1, 2, ... for the parameters that it borrows.
 bool TrainingStage::sees_later_point(const InFlight& flight, std::size_t whose) {
   if (flight.m % round_.step_every == 0) first_points_ = flight.points;
   return flight.points[whose] != first_points_[whose];
 }
 
-/// How many of a step's micro-batches see what this one sees.
+/// Returns how many of a step's micro-batches, over all replicas, see the same weights as this one.
 int TrainingStage::at_point_of(int m) const {
   const int first = window_of(m) * round_.step_every, size = size_of(window_of(m));
   int count = 0;
@@ -302,12 +302,12 @@ std::vector<std::size_t> TrainingStage::borrowed_later(const InFlight& flight) {
   return slots_named(stage_.parameters(), names);
 }
 
-/// Runs a pass that ends in parameter gradients, with what mends them.
+/// Runs a pass that makes parameter gradients, and corrects them.
 template <class Pass>
 Tensor TrainingStage::mended(Stream& stream, InFlight& flight, Pass pass) {
   const auto& staleness = lateness_.staleness;
   const int delay = delay_of(flight.m);
-  // What is borrowed may be late where it is owned.
+  // Borrowed parameters may be late at their owner.
   const bool is_mending =
       (is_late() || !lateness_.borrowed.empty()) &&
       (staleness.gap_penalty != S::GapPenalty::none || staleness.gap_factor == S::GapFactor::max ||
@@ -338,7 +338,7 @@ Tensor TrainingStage::mended(Stream& stream, InFlight& flight, Pass pass) {
 
 void TrainingStage::expect_gap_factor(int m, double received) { find(m).gap_factor = received; }
 
-/// What goes to the stage before: a smaller gradient, or a number beside it.
+/// Tells the previous stage this stage's gap: scales down its gradient, or sets gap_factor_.
 Tensor TrainingStage::tell_gap(Stream& stream, InFlight& flight, Tensor dx) {
   const auto factor = lateness_.staleness.gap_factor;
   gap_factor_ = flight.gap_factor;
@@ -411,7 +411,7 @@ Tensor TrainingStage::backward(Stream& stream, int m, Tensor dy) {
   assert(keeps_promise(flight));
   const auto factor = lateness_.staleness.gap_factor;
   const Weights& weights = backward_weights(stream, flight);
-  // As a number it counts for this stage's own gradients as well.
+  // The max factor divides this stage's own gradients, too.
   if (factor == S::GapFactor::max) tell_gap(stream, flight, {});
   return mended(stream, flight, [&](GradientMend* mend) {
     Tensor dx = stage_.backward(stream, m, weights, std::move(dy), mend);

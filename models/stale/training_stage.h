@@ -14,52 +14,52 @@
 
 namespace troupe::models {
 
-/// Micro-batches between two drains of a pipeline: those of one step, or of many steps where steps
-/// come amid the passes.
+/// The micro-batches between two drains of a pipeline: one step's, or many steps' if optimizer
+/// steps run between the passes.
 struct Round {
-  /// Steps of this stage between the forward and the backward pass of each micro-batch.
+  /// For each micro-batch, this stage's steps between its forward and its backward pass.
   std::vector<int> delays;
-  /// Backward passes of this stage from one step to the next. The last step may have fewer.
+  /// Backward passes of this stage per step. The last step may have fewer.
   int step_every = 1;
-  /// What of every step's micro-batches passes here.
+  /// This stage's part of every step's micro-batches.
   Share share;
-  std::int64_t targets_in_step = 1;  // Of all shares together.
+  std::int64_t targets_in_step = 1;  // Targets of all shares together.
 };
 
-/// Weights that a stage has from another one, which owns them: tied parameters.
+/// The weights of a tied parameter, sent by the stage that owns it.
 struct Loan {
   std::string name;
-  std::int64_t tag = 0;  // Equal tags: the same numbers.
+  std::int64_t tag = 0;  // Equal tags mean equal numbers.
   Tensor value;
 };
 
-/// A stage as it trains: beside the passes it knows which weights each of them sees. It adopts the
-/// versions that its optimizer publishes, and holds an old one for as long as a micro-batch needs
-/// it. Micro-batches are numbered from 0 in each round, and a number is the same on all stages.
+/// A stage with its choice of weights for each pass. It adopts the versions that its optimizer
+/// publishes and holds an old one while a micro-batch needs it. Micro-batches are numbered from 0
+/// in each round, equally on all stages.
 ///
-/// A synchronous schedule wants default staleness: then nothing is held, copied or mended.
+/// A synchronous schedule uses default staleness: then nothing is held, copied or corrected.
 class TrainingStage {
  public:
-  /// `borrowed` are parameters that an earlier stage owns; check_shared() says what cannot be had
-  /// where there are any. The model must outlive this.
+  /// `borrowed` are parameters that an earlier stage owns. check_shared() names the options that
+  /// exclude them. The model must outlive the stage.
   TrainingStage(const Model& model, UnitRange units, const StageOptions& options,
                 const StalenessOptions& staleness, const OptimizerConfig& optimizer,
                 std::vector<std::string> borrowed);
 
   const Stage& passes() const { return stage_; }
 
-  /// The round before is through, and its gradients were taken.
+  /// Starts a round. The one before must be finished and its gradients taken.
   void begin_round(Round round);
 
-  /// A version that has come as numbers alone, with the forms that products want; any other one as
-  /// it is.
+  /// Returns the version with every matrix packed for products. Packs matrices that have come as
+  /// numbers alone.
   Version packed(Stream& stream, Version version) const;
-  /// From now on the newest version.
+  /// Makes `newest` the newest version.
   void adopt(Version newest) { points_.adopt(std::move(newest)); }
   std::int64_t version() const { return points_.version(); }
 
-  /// As Stage has them. `m.index` counts in the round, and forward passes come in that order. The
-  /// loans are those of the same micro-batch, one for each borrowed parameter.
+  /// Runs Stage's passes. `m.index` counts in the round, and forward passes come in that order.
+  /// `loans` has one entry for each borrowed parameter, lent for the same micro-batch.
   Tensor forward(Stream& stream, const MicroBatch& m, Tensor input, Tensor targets,
                  std::span<const Loan> loans);
   void recompute(Stream& stream, int m);
@@ -67,43 +67,42 @@ class TrainingStage {
   void backward_weight(Stream& stream, int m);
   Tensor backward(Stream& stream, int m, Tensor dy);
 
-  /// Under GapFactor::max: what came with the gradient of a micro-batch, before its backward pass;
-  /// and what goes with that of the last one that came out.
+  /// Under GapFactor::max: sets the factor that came with a micro-batch's gradient, before its
+  /// backward pass; and returns the factor to send with the last gradient.
   void expect_gap_factor(int m, double received);
   double gap_factor() const { return gap_factor_; }
 
-  /// What another stage needs to see the same weights for micro-batch `m`, whose forward pass was
-  /// here and whose backward pass is still to come.
+  /// Returns what another stage needs to see the same weights for micro-batch `m`. Its forward pass
+  /// was here and its backward pass is still to come.
   Loan lend(int m, const std::string& name) const;
-  /// The same for evaluation.
+  /// Returns the newest weights, for evaluation.
   Loan lend(const std::string& name) const;
 
-  /// The sum over the backward passes since the last step.
+  /// Returns the sum over the backward passes since the last step.
   GradientShare take_gradients(Stream& stream);
 
-  /// From now on metrics are gathered, for which forward weights are held longer; no number
-  /// changes.
+  /// Starts to gather metrics. The stage then holds forward weights longer. No result changes.
   void measure() { is_measured_ = true; }
-  /// Since they were taken last.
+  /// Returns the metrics since the last call.
   StalenessMetrics take_metrics();
 
-  /// Evaluation with the newest weights: nothing is kept.
+  /// Evaluates with the newest weights and keeps nothing.
   Tensor evaluate(Stream& stream, Tensor input, Tensor targets, std::span<const Loan> loans) const;
 
  private:
   using Fixed = std::vector<std::pair<std::size_t, Weight>>;
 
-  /// Which weights the passes of a micro-batch see.
+  /// The weights that the passes of a micro-batch see.
   struct InFlight {
     int m = 0;
     std::int64_t version = 0;  // The newest at the forward pass.
     std::int64_t tag = 0;
-    std::vector<std::int64_t> points;  // The tag, and those of the loans.
-    bool returns = false;              // The backward pass sees what the forward pass saw.
-    WeightsPtr forward;                // What that was, where somebody will ask.
-    WeightsPtr origin;                 // The version it came from, for metrics.
-    WeightsPtr backward;               // From the first pass on that comes after the forward pass.
-    Fixed loans;                       // Slots that see the same in all passes.
+    std::vector<std::int64_t> points;  // Its own tag, then the tags of its loans.
+    bool returns = false;              // The backward pass sees the forward pass's weights.
+    WeightsPtr forward;                // The forward pass's weights, if needed later.
+    WeightsPtr origin;                 // The version they derive from, for metrics.
+    WeightsPtr backward;               // Set by the first pass after the forward pass.
+    Fixed loans;                       // Slots with the same weights in all passes.
     double gap_factor = 1;
   };
   struct Loaned {
@@ -145,14 +144,14 @@ class TrainingStage {
   Lateness lateness_;
   kernels::Precision precision_;
   std::vector<Slots> owned_;
-  std::vector<std::size_t> lent_;  // Slots that later stages use as well.
-  std::vector<Loaned> loaned_;     // The last ones.
+  std::vector<std::size_t> lent_;  // Slots that later stages use, too.
+  std::vector<Loaned> loaned_;     // The newest loans.
   WeightPoints points_;
   Round round_;
   int window_ = 0;
-  std::int64_t first_version_ = 0;  // Of the round.
+  std::int64_t first_version_ = 0;  // The version at the start of the round.
   std::vector<InFlight> flights_;
-  std::vector<std::int64_t> first_points_;  // Of the window's first micro-batch.
+  std::vector<std::int64_t> first_points_;  // Points of the window's first micro-batch.
   double gap_factor_ = 1;
 
   bool is_measured_ = false;

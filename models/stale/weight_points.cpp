@@ -45,7 +45,7 @@ void WeightPoints::place(Stream& stream, const Slots& slots, const Tensor& value
     weights.slots[slot] = weight_of(stream, parameters_[slot], precision_, value);
 }
 
-/// As passes and steps do, where these are repeated.
+/// Runs repeated work like passes and steps, if the stage repeats its passes.
 template <class Body>
 void WeightPoints::repeat(Stream& stream, Body body) {
   is_repeated_ ? repeatedly(stream, std::move(body)) : body();
@@ -93,7 +93,7 @@ WeightsPtr WeightPoints::ahead(Stream& stream, const Stage& stage, const Horizon
   const int folded = counts ? stage.folded() : 0;
   if (ahead_.weights && ahead_.steps == horizon.rates.size() && ahead_.folded == folded)
     return ahead_.weights;
-  ahead_ = {};  // Its memory serves the next one.
+  ahead_ = {};  // Frees its memory for the next point.
   const SteadyMemory::Turn turn(ahead_memory_, stream, horizon.rates.size());
   auto weights = std::make_shared<Weights>(Weights{.version = version(),
                                                    .slots = {},

@@ -14,13 +14,13 @@
 
 namespace troupe::models {
 
-/// Where steps that are yet to come are expected to lead.
+/// The optimizer steps that a prediction looks ahead.
 struct Horizon {
-  std::vector<double> rates;  // The learning rates of these steps; none: nothing is expected.
+  std::vector<double> rates;  // The learning rate of each step. Empty: no prediction.
 };
 
-/// The weights that passes of a stage may see: versions, and points between and beyond them. A
-/// point is made once, and lives as long as the next passes may want it or somebody holds it.
+/// The weights that passes of a stage may see: versions, and predicted or extrapolated points. A
+/// point is computed once and lives while later passes may want it or somebody holds it.
 class WeightPoints {
  public:
   WeightPoints(const OptimizerConfig& config, const StalenessOptions& staleness, const Stage& stage,
@@ -31,19 +31,19 @@ class WeightPoints {
   const Version& newest() const { return newest_; }
   std::int64_t version() const { return newest_.weights->version; }
 
-  /// A version that is not older than `lag` steps.
+  /// Returns a version that is at most `lag` steps old.
   WeightsPtr at(std::int64_t version) const;
-  /// The weights at the end of a horizon. Under aggmsnag the first step counts on what the stage
-  /// has of its gradient.
+  /// Returns the weights at the end of a horizon. Under aggmsnag the first step includes the
+  /// gradient that the stage has summed up so far.
   WeightsPtr ahead(Stream& stream, const Stage& stage, const Horizon& horizon);
-  /// Where the drift tells that the weights were.
+  /// Estimates from the drift the weights of `steps` steps ago.
   WeightsPtr behind(Stream& stream, int steps);
 
  private:
   struct Point {
     WeightsPtr weights;
     std::size_t steps = 0;
-    int folded = 0;  // Micro-batches whose gradients it counts on.
+    int folded = 0;  // Micro-batches whose gradients the point includes.
   };
   Tensor phi(Stream& stream, const Stage& stage, const Slots& slots) const;
   Tensor expected(Stream& stream, const Stage& stage, std::size_t i, const Horizon& horizon) const;
@@ -59,7 +59,7 @@ class WeightPoints {
   std::vector<Slots> owned_;
   std::vector<std::string> lent_;
   Version newest_;
-  std::deque<WeightsPtr> older_;  // The newest of them last.
+  std::deque<WeightsPtr> older_;  // In ascending order of version.
   Point ahead_, behind_;
   SteadyMemory ahead_memory_, behind_memory_;
 };

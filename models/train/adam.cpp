@@ -10,18 +10,18 @@
 namespace troupe::models {
 namespace {
 
-/// What multiplies the first moment and the gradient itself.
+/// Factors of the first moment and of the gradient itself.
 struct Scales {
   double moment = 1;
   double gradient = 0;
 };
 
-/// NAdam (Dozat 2016) as PyTorch has it: with mu_t = beta1 (1 - 0.96^(0.004 t) / 2), the moment
-/// counts mu_{t+1} / (1 - mu_1 ... mu_{t+1}) and the gradient (1 - mu_t) / (1 - mu_1 ... mu_t).
+/// NAdam (Dozat 2016) in PyTorch's form. With mu_t = beta1 (1 - 0.96^(0.004 t) / 2), the moment's
+/// factor is mu_{t+1} / (1 - mu_1 ... mu_{t+1}), the gradient's (1 - mu_t) / (1 - mu_1 ... mu_t).
 Scales nadam_scales(double beta1, std::int64_t t) {
   constexpr double decay = 0.9998367253526753;  // 0.96^0.004
   double product = 1, power_of_decay = 1;
-  // From some factor on, the product is too small to change 1 - product.
+  // A product this small no longer changes 1 - product.
   for (std::int64_t i = 1; i <= t && product > 1e-20; ++i) {
     power_of_decay *= decay;
     product *= beta1 * (1 - 0.5 * power_of_decay);

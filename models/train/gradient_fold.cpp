@@ -51,8 +51,8 @@ std::vector<PartialSum> TreeFold::take() { return std::exchange(nodes_, {}); }
 
 std::vector<Tensor> TreeFold::finish(Stream& stream) {
   assert(!nodes_.empty() && nodes_[0].first_group == 0);
-  // What is left has the sizes of the powers of two in the number of leaves, the largest first: the
-  // right-most branches of the tree.
+  // The remaining nodes are the right-most branches of the tree: one for each power of two in the
+  // number of leaves, largest first.
   while (nodes_.size() > 1) join_last_two(stream);
   auto sum = std::move(nodes_.back().slots);
   nodes_.clear();
@@ -73,7 +73,7 @@ std::span<Tensor> GradientFold::open(std::size_t parameters) {
 std::span<Tensor> GradientFold::open_apart(Stream& stream, const std::vector<Parameter>& parameters,
                                            int sets) {
   assert(done_ < share_.count() && apart_.empty());
-  const Stream::Lasting lasting(stream);  // They become the sums, or are added to them.
+  const Stream::Lasting lasting(stream);  // They become the sums or are added to them.
   for (const auto& parameter : parameters)
     apart_.push_back(filled(stream, parameter.shape, parameter.type, 0));
   apart_.resize(apart_.size() * static_cast<std::size_t>(sets));

@@ -9,41 +9,41 @@
 
 namespace troupe::models {
 
-/// What of a step's micro-batches passes through one holder of a stage: whole reduction groups.
+/// The reduction groups of a step's micro-batches that one replica of a stage processes.
 struct Share {
-  int micro_batches = 1;  // Of the step, all shares together.
-  int groups = 1;         // Likewise: consecutive micro-batches, the larger groups first.
+  int micro_batches = 1;  // Micro-batches of the step, over all shares.
+  int groups = 1;         // Groups of the step: consecutive micro-batches, larger groups first.
   int first_group = 0;    // The groups of this share: [first_group, last_group).
   int last_group = 1;
 
-  /// All of a step.
+  /// Returns the share that covers a whole step.
   static Share whole(int micro_batches, int groups) { return {micro_batches, groups, 0, groups}; }
 
-  /// Where a group begins among the step's micro-batches.
+  /// Returns the index in the step of a group's first micro-batch.
   int begin_of(int group) const;
   int first_micro_batch() const { return begin_of(first_group); }
   int count() const { return begin_of(last_group) - begin_of(first_group); }
 };
 
-/// A node of the tree over all groups: the sum of some consecutive ones.
+/// A node of the reduction tree: the sum of some consecutive groups.
 struct PartialSum {
   int first_group = 0;
   int groups = 1;
   std::vector<Tensor> slots;
 };
 
-/// Adds up leaves that come one after another by a binary tree whose shape depends on their number
-/// alone: each node splits at the largest power of two below its size. Keeps at most log2(leaves) +
-/// 1 sums. What comes may be whole nodes of the tree, added up elsewhere.
+/// A sum of leaves, pushed one after another, by a binary tree. Its shape depends only on the
+/// number of leaves: each node splits at the largest power of two below its size. It holds at most
+/// log2(leaves) + 1 sums. A pushed node may be a subtree that was added up elsewhere.
 class TreeFold {
  public:
-  /// Follows on the one before. Its tensors are used up.
+  /// Appends a node that follows the previous one. Consumes its tensors.
   void push(Stream& stream, PartialSum node);
-  /// How often push() adds two up where a leaf comes.
+  /// Returns how many additions push() would do for the next leaf.
   int joins() const;
-  /// What is there, in order; then the fold is empty again.
+  /// Returns the nodes in order and empties the fold.
   std::vector<PartialSum> take();
-  /// The sum of all leaves, which have come from the first on; then the fold is empty again.
+  /// Returns the sum of all leaves and empties the fold. The first leaf must be number 0.
   std::vector<Tensor> finish(Stream& stream);
 
   int sums() const { return static_cast<int>(nodes_.size()); }
@@ -52,37 +52,37 @@ class TreeFold {
  private:
   void join_last_two(Stream& stream);
 
-  std::vector<PartialSum> nodes_;  // Each begins where the one before ends.
+  std::vector<PartialSum> nodes_;  // Each node begins with the group after the previous node.
 };
 
-/// Adds up the gradients of a share's micro-batches, which come in order: within a group a left
-/// fold, across groups the nodes of a tree. So a sum knows nothing of devices.
+/// The gradient sum of a share's micro-batches, which come in order: a left fold within a group, a
+/// tree across groups. So the order of additions does not depend on the number of devices.
 class GradientFold {
  public:
   GradientFold() = default;
   explicit GradientFold(const Share& share);
 
-  /// What the next micro-batch adds its gradients to: one tensor for each parameter, which is empty
-  /// where nothing has been added yet.
+  /// Returns the tensors that the next micro-batch adds its gradients to, one for each parameter. A
+  /// tensor is empty if nothing has been added yet.
   std::span<Tensor> open(std::size_t parameters);
-  /// The same, but apart from those of others until close(): `sets` tensors for each parameter, set
-  /// after set; the first set is zero, and the others are empty, which counts as zero.
+  /// Like open(), but apart from earlier micro-batches until close(). Returns `sets` sets of
+  /// tensors. The first set is zero; the others are empty, which counts as zero.
   std::span<Tensor> open_apart(Stream& stream, const std::vector<Parameter>& parameters, int sets);
-  /// The micro-batch has added its own.
+  /// Ends the micro-batch that open() or open_apart() began.
   void close(Stream& stream);
 
-  /// What the next micro-batch does here, from open() to close(): those of equal numbers make and
-  /// let go of the same tensors.
+  /// Returns a number for the next micro-batch's work from open() to close(). Equal numbers mean
+  /// equal allocations and releases.
   std::uint64_t next_kind() const;
 
   int done() const { return done_; }
-  /// What was added up so far for one parameter; empty where there is nothing. Later micro-batches
-  /// may change it.
+  /// Returns one parameter's sum so far, or an empty tensor. Later micro-batches may change the
+  /// tensor.
   Tensor so_far(Stream& stream, std::size_t slot) const;
 
   bool idle() const { return done_ == 0; }
   bool complete() const { return done_ > 0 && done_ == share_.count(); }
-  /// The sums, once complete.
+  /// Returns the sums. The share must be complete.
   std::vector<PartialSum> take();
 
  private:

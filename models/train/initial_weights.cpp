@@ -11,7 +11,7 @@
 namespace troupe::models {
 namespace {
 
-/// Keys that no two names share, nor with anything else that is drawn.
+/// Derives a key that no other parameter name and no other kind of draw shares.
 RandomKey key_of(const std::string& name, std::uint64_t seed) {
   const Digest digest = digest_of(name);
   return {.seed = seed ^ digest.high,
@@ -34,7 +34,7 @@ Four four_uniform(const std::array<std::uint32_t, 4>& words) {
   return four;
 }
 
-/// Draws what lies from element `first` on, a multiple of four.
+/// Draws numbers from element `first` on, a multiple of four.
 template <class Draw>
 void draw_all(Stream& stream, float* to, std::int64_t count, const RandomKey& key,
               std::int64_t first, float scale, Draw draw) {
@@ -60,14 +60,14 @@ void draw_on_cores(Stream& cores, const Parameter& parameter, std::uint64_t seed
     draw_all(cores, to, count, key, place, scale, four_uniform);
 }
 
-/// Returns whether a stream does its work: a rehearsal leaves it out.
+/// Returns whether the stream executes its work. A rehearsal does not.
 bool does_work(Stream& stream) {
   bool does = false;
   stream.for_each(1, [&](std::int64_t) { does = true; });
   return does;
 }
 
-/// The cores draw, and the device gets a copy.
+/// Draws on the cores and copies the numbers to the device.
 void draw_for_device(Stream& stream, const Parameter& parameter, std::uint64_t seed,
                      std::int64_t first, std::int64_t count, Tensor& value) {
   Stream core = stream.of_cores();
@@ -85,7 +85,7 @@ void draw_initial(Stream& stream, const Parameter& parameter, std::uint64_t seed
                   std::int64_t first, std::int64_t count, Tensor& value) {
   const auto kind = parameter.init.kind;
   if (kind == Init::Kind::zeros || kind == Init::Kind::ones) {
-    // One kernel sets all of it.
+    // One kernel sets the whole tensor.
     if (first == 0) fill(stream, kind == Init::Kind::ones ? 1 : 0, value);
   } else if (stream.device()) {
     draw_for_device(stream, parameter, seed, first, count, value);

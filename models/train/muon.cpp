@@ -14,9 +14,9 @@ namespace {
 constexpr int newton_schulz_steps = 5;
 constexpr float a = 3.4445f, b = -4.7750f, c = 2.0315f;
 
-/// A matrix with the singular vectors of x and singular values near 1, by Newton-Schulz iteration
-/// (Jordan 2024): X <- a X + (b G + c G G) X with G = X X^T, or the same from the other side,
-/// whichever G is smaller.
+/// Returns a matrix with the singular vectors of x and singular values near 1, by Newton-Schulz
+/// iteration (Jordan 2024): X <- a X + (b G + c G G) X with G = X X^T, or X (b G + c G G) with G =
+/// X^T X, whichever G is smaller.
 Tensor orthogonalized(Stream& stream, Tensor x, std::int64_t rows, std::int64_t columns) {
   using kernels::Transpose;
   const std::int64_t side = std::min(rows, columns), inner = std::max(rows, columns);
@@ -62,8 +62,7 @@ void apply(Stream& stream, const Update& update) {
   const std::int64_t rows = update.weight.shape()[0];
   direction = orthogonalized(stream, std::move(direction), rows, count / rows);
 
-  // By what the matrix does, not by how it lies in memory: taller than wide means more outputs than
-  // inputs.
+  // The ratio follows the matrix's inputs and outputs, not its memory layout.
   const double ratio = static_cast<double>(shape.outputs) / static_cast<double>(shape.inputs);
   const double lr = update.lr;
   kernels::combine(stream, static_cast<float>(1 - lr * config.weight_decay), update.weight.f32(),

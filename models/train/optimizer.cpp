@@ -27,7 +27,7 @@ ByName by_name(const std::vector<NamedTensor>& tensors) {
   return found;
 }
 
-/// The tensor of that name, if it is what is wanted.
+/// Returns the tensor of that name, or an error if its shape or type is wrong.
 Result<Tensor> wanted(const ByName& tensors, const std::string& name, const Shape& shape,
                       DType type) {
   const auto found = tensors.find(name);
@@ -109,8 +109,8 @@ void Optimizer::place(const Trained& trained, const Tensor& value, Weights& weig
   for (const auto slot : trained.slots) weights.slots[slot].value = value;
 }
 
-/// Once all values are there: so those of all parameters lie together, and leave room in one piece
-/// when the version goes.
+/// Packs matrices after all values exist, so that the values lie together in memory and leave one
+/// contiguous gap when the version is freed.
 void Optimizer::make_forms(Stream& stream, Weights& weights) const {
   for (const auto& trained : trained_) make_forms(stream, trained, weights);
 }
@@ -177,7 +177,7 @@ void Optimizer::go_on(Stream& stream, FirstVersion& first, std::int64_t numbers)
     if (first.drawn_numbers == 0)
       place(trained, stream.make(parameter.shape, parameter.type), weights);
     const auto rest = parameter.shape.count() - first.drawn_numbers;
-    const auto count = std::min(rest, (end - first.done + 3) / 4 * 4);  // Four are drawn at once.
+    const auto count = std::min(rest, (end - first.done + 3) / 4 * 4);  // Drawn in fours.
     draw_initial(stream, parameter, first.seed, first.drawn_numbers, count,
                  weights.slots[trained.slots[0]].value);
     first.done += count;
@@ -226,8 +226,8 @@ Tensor Optimizer::gradient(Stream& stream, StageGradients& gradients,
 
 void Optimizer::add_to(Stream& stream, StageGradients& gradients, std::size_t at,
                        const Tensor& other) const {
-  // Into new memory: our own may be on its way to the other stage. The order does not matter, since
-  // a + b = b + a to the bit.
+  // Add into new memory: this stage may be sending its own gradient to the other stage. The order
+  // does not matter, since a + b = b + a to the bit.
   gradients.slots[at] = combined(stream, 1, gradients.slots[at], 1, other);
 }
 
@@ -238,7 +238,7 @@ void Optimizer::add_use(Stream& stream, StageGradients& gradients, const std::st
   add_to(stream, gradients, slots[0], other);
 }
 
-/// What another stage gave of a parameter at the first and at the later point of its weights.
+/// Penalises another stage's gradients at the first and at the later point of the weights.
 Tensor Optimizer::penalised(Stream& stream, const StageGradients& gradients, std::size_t slot,
                             const Tensor& first, const Tensor& later) const {
   const auto sets = GradientSets::of(config_, lateness_.staleness);
@@ -285,7 +285,7 @@ void Optimizer::add_uses(Stream& stream, StageGradients& gradients,
   }
 }
 
-/// Does what a step gives to the stream, in memory that the next one finds again.
+/// Runs the repeated work of a step, in memory that the next step uses again.
 template <class Body>
 void Optimizer::repeat(Stream& stream, Repeated work, Body body) {
   const SteadyMemory::Turn turn(memory_, stream, work);
@@ -325,9 +325,9 @@ std::vector<SquaredNorm> Optimizer::squares_of(Stream& stream, StageGradients& g
     }
   });
   sums = stream.to_host(std::move(sums));
-  stream.wait();  // Once for all parameters.
+  stream.wait();  // One wait for all parameters.
 
-  // Both are powers of two: nothing is rounded, here or where gradients are divided by it.
+  // Both scales are powers of two, so neither this division nor that of the gradients rounds.
   const double squared_scale = scale.factor() * scale.factor();
   std::vector<SquaredNorm> squares;
   squares.reserve(trained_.size());
@@ -343,13 +343,13 @@ std::vector<SquaredNorm> Optimizer::squares_of(Stream& stream, StageGradients& g
   return squares;
 }
 
-/// One of the sets, where it is there.
+/// Returns a parameter's tensor from one of the sets; empty if there is no such set.
 Tensor Optimizer::take(StageGradients& gradients, const Trained& trained, int set) const {
   const auto at = static_cast<std::size_t>(set) * parameters_.size() + trained.slots[0];
   return set > 0 && at < gradients.slots.size() ? std::exchange(gradients.slots[at], {}) : Tensor();
 }
 
-/// What policies for late gradients want to know of the steps: how far they usually go, and where.
+/// Updates what policies for late gradients read: the spread, the last move and the drift.
 void Optimizer::watch(Stream& stream, Trained& trained, std::int64_t step, double lr,
                       const Tensor& weight, const Tensor& next) {
   using S = StalenessOptions;
@@ -374,13 +374,13 @@ void Optimizer::watch(Stream& stream, Trained& trained, std::int64_t step, doubl
   }
 }
 
-/// That gradients make up for: none while the pipeline drains after every step.
+/// Returns the steps that gradients make up for: 0 while the pipeline drains after every step.
 int Optimizer::missed_steps(std::int64_t step) const {
   const auto& staleness = lateness_.staleness;
   return staleness.spike_compensation && step >= staleness.synchronous_steps ? lateness_.delay : 0;
 }
 
-/// One step of all parameters.
+/// Steps all parameters once.
 void Optimizer::update(Stream& stream, const Weights& weights, StageGradients& gradients,
                        double clip, Weights& next) {
   const double lr = late_rate(config_.rate, lateness_, weights.version) * gradients.rate_share;
@@ -405,7 +405,7 @@ void Optimizer::update(Stream& stream, const Weights& weights, StageGradients& g
                  .missed_steps = missed_steps(weights.version),
                  .next = value,
                  .moments = std::span(trained.moments).first(trained.rule->moments.size())});
-    gradient = {};  // Its memory serves what is made next.
+    gradient = {};  // Frees its memory for the tensors that follow.
     watch(stream, trained, weights.updates(), lr, weight, value);
     place(trained, value, next);
   }
@@ -419,7 +419,7 @@ WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradi
   auto next = std::make_shared<Weights>();
   next->version = weights->version + 1;
   if (std::isfinite(norm)) {
-    // As torch.nn.utils.clip_grad_norm_ has it.
+    // As torch.nn.utils.clip_grad_norm_ does.
     const double clip =
         config_.clip_norm > 0 ? std::min(1.0, config_.clip_norm / (norm + 1e-6)) : 1;
     repeat(stream, steps, [&] { update(stream, *weights, gradients, clip, *next); });
@@ -430,7 +430,7 @@ WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradi
     next->slots = weights->slots;
     next->loss_scale = loss_scaling_.after_overflow(weights->loss_scale);
   }
-  // No overflow of gradients touches what the forward passes have seen.
+  // Buffers take their statistics even if the gradients overflowed: forward passes made them.
   repeat(stream, statistics, [&] {
     for (std::size_t i = 0; i < buffers_.size(); ++i)
       next->buffers.push_back(next_buffer(stream, i, weights->buffers[i], gradients));

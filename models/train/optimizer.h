@@ -17,16 +17,16 @@
 
 namespace troupe::models {
 
-/// What `optimizer` says in the configuration.
+/// The configuration's [optimizer] table.
 struct OptimizerConfig {
   enum class Kind : std::uint8_t { sgd, adam, adamw, nadamw, muon };
-  /// Of sgd: v = momentum v + g and w -= lr v, as PyTorch has it; or v = momentum v + lr g and
-  /// w -= v, as Sutskever et al. have it, so that a change of lr leaves the momentum as it is.
+  /// The form of momentum in sgd. PyTorch: v = momentum v + g and w -= lr v. Sutskever et al.: v =
+  /// momentum v + lr g and w -= v, so that a change of lr does not rescale the momentum.
   enum class MomentumForm : std::uint8_t { pytorch, sutskever };
 
   Kind kind = Kind::adamw;
   LearningRate rate;
-  double momentum = 0;  // sgd, muon
+  double momentum = 0;  // For sgd and muon.
   MomentumForm momentum_form = MomentumForm::pytorch;
   bool nesterov = false;
   double beta1 = 0.9;
@@ -35,124 +35,123 @@ struct OptimizerConfig {
   double weight_decay = 0.01;
   double clip_norm = 0;  // 0: no clipping.
 
-  /// With PyTorch's defaults.
+  /// Returns PyTorch's defaults.
   static OptimizerConfig of(Kind kind);
 
-  /// What a step multiplies the rule's direction by: `lr`, unless that is in the direction already.
+  /// Returns the factor on the rule's direction in a step: `lr`, or 1 if the direction includes lr.
   double stride(double lr) const {
     return kind == Kind::sgd && momentum_form == MomentumForm::sutskever ? 1 : lr;
   }
 };
 
-/// The moments of a stage's parameters, in the order in which the optimizer first meets their
-/// names.
+/// The moments of a stage's parameters, in the order in which their names first occur.
 using Moments = std::vector<std::vector<Tensor>>;
 
-/// What an optimizer publishes. The weights never change; the moments do with the next step, so
-/// that nobody may look at them once that step's gradients were given away.
+/// The result of an optimizer's step. The weights never change. The next step overwrites the
+/// moments, so nobody may read them once that step's gradients have been handed over.
 struct Version {
   WeightsPtr weights;
-  Moments moments;  // None before the first step.
+  Moments moments;  // Empty before the first step.
 };
 
-/// What a parameter's gradient, or a piece of it, adds to the square of the global norm.
+/// The contribution of one parameter's gradient, or of a piece of it, to the squared global norm.
 struct SquaredNorm {
   std::string name;
-  std::vector<double> blocks;    // As kernels::squares_of_blocks has them,
-  std::int64_t first_block = 0;  // from this one on.
+  std::vector<double> blocks;    // From kernels::squares_of_blocks.
+  std::int64_t first_block = 0;  // The index of blocks[0].
 };
 
-/// The norm of all gradients of a model, given those of its stages one after another. A name that
-/// comes again goes on with the next blocks of the same parameter, or else is a parameter that
-/// stages share: it counts once. No cut changes the result.
+/// Returns the norm of all gradients of a model, given the contributions of its stages in order. A
+/// name that comes again either continues the same parameter with its next blocks, or is a tied
+/// parameter of another stage, which counts once. No cut of the model changes the result.
 double global_norm(std::span<const SquaredNorm> squares);
 
-/// Which of an optimizer's work a GPU may play as graphs. Changes no number.
+/// The work that a GPU may replay as CUDA graphs. Changes no number.
 enum class Graphs : std::uint8_t { none, of_steps };
 
 struct UpdateRule;
 
-/// An optimizer's first version of the weights while it is being made, piece by piece. The
-/// optimizer draws the numbers of each parameter or has been given them, then packs them for the
-/// layers.
+/// The first version of the weights, while an optimizer makes it piece by piece. The optimizer
+/// draws each parameter, unless the caller supplied its numbers, and then packs it for the layers.
 struct FirstVersion {
-  std::shared_ptr<Weights> weights;  // Nobody else may look at it before all is done.
+  /// Nobody else may read it before is_done().
+  std::shared_ptr<Weights> weights;
   std::uint64_t seed = 0;
   std::size_t drawn_parameters = 0, packed_parameters = 0;
-  std::int64_t drawn_numbers = 0;  // Of the parameter that is being drawn.
-  std::int64_t done = 0, all = 0;  // Numbers to draw and numbers to pack.
+  std::int64_t drawn_numbers = 0;  // For the parameter that is being drawn.
+  std::int64_t done = 0, all = 0;  // Numbers to draw plus numbers to pack.
 
   bool is_done() const { return done == all; }
 };
 
-/// Makes the next version of a stage's weights out of the last one and the gradients of a step.
-/// Owns the moments; no message, no thread. What it makes is a function of the weights' version,
-/// not of how often it was called.
+/// The maker of a stage's next weights, from the last version and the gradients of a step. It owns
+/// the moments, and knows neither messages nor threads. The result depends on the weights' version,
+/// not on how often step() ran.
 ///
-/// A tied parameter has one gradient: (first use) + (later use), each finished first. Where its
-/// uses are in two stages, each gives its own to the other (gradient, add_use) and both make the
-/// same next version.
+/// A tied parameter has one gradient: (first use) + (later use), each summed up first. If two
+/// stages use it, each sends its own gradient to the other (gradient, add_use), and both compute
+/// the same next version.
 class Optimizer {
  public:
-  /// `parameters` are a stage's slots; slots of the same name are one parameter. Those that are
-  /// borrowed stay empty in every version, and nothing is said of them but their gradient.
+  /// `parameters` are a stage's slots; slots of one name are one parameter. Borrowed parameters
+  /// stay empty in every version. Only their gradients appear.
   Optimizer(const OptimizerConfig& config, std::vector<Parameter> parameters,
             std::vector<Buffer> buffers, kernels::Precision precision, Lateness lateness = {},
             const LossScaling& loss_scaling = {}, Graphs graphs = Graphs::of_steps);
 
-  /// Begins the first version: drawn by (seed, the parameter's name), so that no plan changes it.
+  /// Begins the first version, drawn from the seed and the parameter names. No plan changes it.
   FirstVersion begin(Stream& stream, std::uint64_t seed) const;
-  /// Begins a version from given tensors (a checkpoint, a file). All names must be there, of the
-  /// right shapes, in fp32; others may be there too. `reached` is what the loss scale came to, if
-  /// steps were done.
+  /// Begins a version from tensors (of a checkpoint, a file). It needs every name with its declared
+  /// shape and type, and ignores other names. `reached` is the loss scale after the steps done so
+  /// far.
   Result<FirstVersion> begin_from(Stream& stream, const std::vector<NamedTensor>& tensors,
                                   std::int64_t version, const LossScale& reached = {}) const;
-  /// Draws or packs at least so many numbers, or all that are left. A matrix is packed in one go.
+  /// Draws or packs at least `numbers` numbers, or all that are left. A matrix is packed in one go.
   void go_on(Stream& stream, FirstVersion& first, std::int64_t numbers) const;
 
-  /// Makes such versions in one go.
+  /// Makes a first version in one go.
   WeightsPtr initial(Stream& stream, std::uint64_t seed) const;
   Result<WeightsPtr> from(Stream& stream, const std::vector<NamedTensor>& tensors,
                           std::int64_t version, const LossScale& reached = {}) const;
 
-  /// The gradient of a parameter, its uses in this stage added up.
+  /// Returns the gradient of a parameter, summed over its uses in this stage.
   Tensor gradient(Stream& stream, StageGradients& gradients, const std::string& name) const;
-  /// Adds what another stage's use of a parameter gave.
+  /// Adds the gradient of another stage's use of a parameter.
   void add_use(Stream& stream, StageGradients& gradients, const std::string& name,
                const Tensor& other) const;
 
-  /// Adds what all uses of another stage gave: of each of these names once for each use. What came
-  /// late there is penalised as it is here.
+  /// Adds the gradients of all uses in another stage. `names` lists a parameter once for each use.
+  /// Late gradients get the penalty that this stage's own ones get.
   void add_uses(Stream& stream, StageGradients& gradients, const std::vector<std::string>& names,
                 const StageGradients& others) const;
 
-  /// The stage's part of the global norm, without the loss scale: by parameter, in the order of the
-  /// slots; before any penalty.
+  /// Returns the stage's part of the global norm by parameter, in the order of the slots, before
+  /// any penalty. Divides out the loss scale.
   std::vector<SquaredNorm> squared_norms(Stream& stream, StageGradients& gradients,
                                          const LossScale& scale = {});
-  /// The same of the gradients after all penalties; empty if no penalty divides them.
+  /// Like squared_norms(), after all penalties. Empty if no penalty divides the gradients.
   std::vector<SquaredNorm> penalised_squares(Stream& stream, StageGradients& gradients,
                                              const LossScale& scale = {});
 
-  /// `norm` is the global one. Gradients are used up. Buffers take the micro-batches' statistics in
-  /// order. Where the norm is not finite and the loss scale can be lowered, the step is skipped:
-  /// the next version has the same weights.
+  /// Makes the next version. `norm` is the global one. Consumes the gradients. Buffers take the
+  /// statistics of the micro-batches in order. If the norm is not finite and the loss scale can
+  /// fall, the step is skipped: the next version has the same weights.
   WeightsPtr step(Stream& stream, const WeightsPtr& weights, StageGradients gradients, double norm);
 
-  /// As they are after the last step.
+  /// Returns the moments after the last step.
   Moments moments() const;
 
-  /// Weights and buffers of a version, by unique name in the order of the slots.
+  /// Returns weights and buffers of a version, by unique name in the order of the slots.
   std::vector<NamedTensor> named(const Weights& weights) const;
-  /// The moments by name: "h.0.ln_1.weight.m". They change with the next step: write or copy them
-  /// before. Before the first step there are none.
+  /// Returns the moments by name: "h.0.ln_1.weight.m". The next step overwrites them, so write or
+  /// copy them first. Empty before the first step.
   std::vector<NamedTensor> state() const;
-  /// Takes a copy of the moments that so many steps made. All names must be there, unless no step
-  /// was done; others may be there too.
+  /// Copies the moments after `steps_done` steps. If that is not 0, every name must be there.
+  /// Ignores other names.
   Status restore(Stream& stream, const std::vector<NamedTensor>& state, std::int64_t steps_done);
 
  private:
-  /// A parameter, once, however many slots it has.
+  /// A parameter, listed once even if it has several slots.
   struct Trained {
     std::vector<std::size_t> slots;
     const UpdateRule* rule = nullptr;
@@ -171,7 +170,7 @@ class Optimizer {
                     int set = 0) const;
   Tensor take(StageGradients& gradients, const Trained& trained, int set) const;
   int missed_steps(std::int64_t step) const;
-  /// Work that comes again.
+  /// The kinds of repeated work.
   enum Repeated : SteadyMemory::Work { norms, steps, statistics, penalised_norms };
   std::vector<SquaredNorm> squares_of(Stream& stream, StageGradients& gradients, int set,
                                       const LossScale& scale, Repeated work);
@@ -195,10 +194,10 @@ class Optimizer {
   Lateness lateness_;
   LossScaling loss_scaling_;
   Graphs graphs_;
-  std::vector<Trained> trained_;  // In the order of the first slot.
-  // In which they are stepped: what one gives back has room for all that smaller ones take.
+  std::vector<Trained> trained_;  // In the order of their first slots.
+  // The order in which parameters are stepped: the memory that one frees suffices for the next.
   std::vector<std::size_t> largest_first_;
-  SteadyMemory memory_;  // Of versions, too: what passes read is at known addresses.
+  SteadyMemory memory_;  // Also holds versions, so that passes read weights at stable addresses.
 };
 
 }  // namespace troupe::models

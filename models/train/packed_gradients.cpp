@@ -8,7 +8,7 @@
 namespace troupe::models {
 namespace {
 
-/// Each piece begins where any kernel may begin to read.
+/// Returns a piece's size, rounded up so that the next piece is aligned for any kernel.
 std::int64_t room_of(const Section::Piece& piece) {
   constexpr std::int64_t step = 64;
   return (piece.count + step - 1) / step * step;

@@ -11,19 +11,19 @@
 
 namespace troupe::models {
 
-/// The gradients of a stage as one tensor, so that a device can add them to those of all others who
-/// hold the stage at one go.
+/// The gradients of a stage as one tensor, so that a device can all-reduce them over the replicas
+/// of the stage in one call.
 struct PackedGradients {
-  Tensor numbers;                   // Section after section.
-  std::vector<std::int64_t> sizes;  // By section.
+  Tensor numbers;                   // One section after another.
+  std::vector<std::int64_t> sizes;  // Numbers of each section.
 };
 
-/// The sum of all that a share has. Gradients of late micro-batches do not go in.
+/// Packs the sum of all gradients of a share. Late gradients cannot be packed.
 PackedGradients pack(Stream& stream, const GradientShare& share,
                      const std::vector<Parameter>& parameters, std::span<const Section> sections);
 
-/// A section's part of what was packed and has been added up: the sum of a step's `groups`, as its
-/// optimizer takes it. Shares their memory.
+/// Returns a section's part of a packed and all-reduced tensor: the sum of a step's `groups`, as
+/// its optimizer takes it. Shares the packed memory.
 PartialSum unpack(const PackedGradients& packed, std::size_t number,
                   const std::vector<Parameter>& parameters, const Section& section, int groups);
 

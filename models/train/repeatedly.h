@@ -4,8 +4,8 @@
 
 namespace troupe::models {
 
-/// Gives what `body` does to the stream as work that is likely to come again: a device that knows
-/// it has it done at one word.
+/// Runs `body` and marks its work on the stream as likely to come again. A device that recorded the
+/// same work before can replay it with one launch.
 template <class Body>
 void repeatedly(Stream& stream, Body body) {
   Device* device = stream.device();

@@ -14,7 +14,7 @@
 namespace troupe::models {
 namespace {
 
-/// Owned parameters one after another, as a line that may be cut in some places.
+/// Owned parameters laid end to end, and the places where a cut is allowed.
 class Line {
  public:
   void add(std::int64_t count, bool is_whole) {
@@ -25,7 +25,7 @@ class Line {
   std::int64_t begin_of(std::size_t i) const { return spans_[i].begin; }
   std::int64_t end_of(std::size_t i) const { return spans_[i].begin + spans_[i].count; }
 
-  /// The place nearest to this one at which a cut may be.
+  /// Returns the allowed cut nearest to `place`.
   std::int64_t cut_near(std::int64_t place) const {
     for (const auto& [begin, count, grain] : spans_) {
       if (place >= begin + count) continue;
@@ -48,7 +48,7 @@ bool is_whole(const Section::Piece& piece, const Parameter& parameter) {
   return piece.count == parameter.shape.count();
 }
 
-/// Writes a piece to where it belongs in the whole, which is made with its first piece.
+/// Copies a piece into the whole tensor. Allocates that with the first piece.
 void put(Stream& stream, const Tensor& from, const Section::Piece& piece,
          const Parameter& parameter, Tensor& whole) {
   if (is_whole(piece, parameter)) {
@@ -60,7 +60,7 @@ void put(Stream& stream, const Tensor& from, const Section::Piece& piece,
   stream.copy(from, to);
 }
 
-/// Where each name comes first.
+/// Returns the first slot of each name.
 std::map<std::string_view, std::size_t> first_slots(const std::vector<Parameter>& parameters) {
   std::map<std::string_view, std::size_t> first;
   for (std::size_t slot = 0; slot < parameters.size(); ++slot)
@@ -150,7 +150,7 @@ Version join(Stream& stream, const std::vector<Parameter>& parameters,
   weights->loss_scale = parts[0].weights->loss_scale;
   weights->slots.resize(parameters.size());
   const auto first = first_slots(parameters);
-  std::map<std::size_t, std::vector<Tensor>> moments;  // By first slot: as an optimizer has them.
+  std::map<std::size_t, std::vector<Tensor>> moments;  // Keyed by first slot.
   for (std::size_t k = 0; k < parts.size(); ++k) {
     const auto& [part, part_moments] = parts[k];
     assert(part->version == weights->version && part->loss_scale == weights->loss_scale);
@@ -162,7 +162,7 @@ Version join(Stream& stream, const std::vector<Parameter>& parameters,
       const auto& piece = sections[k].pieces[j];
       const Parameter& parameter = parameters[piece.slot];
       const bool is_first_use = first.at(parameter.name) == piece.slot;
-      // What was packed for another device is packed anew.
+      // Matrices that another device packed are packed again later.
       if (is_whole(piece, parameter) && part->slots[j].value.place() == stream.place())
         weights->slots[piece.slot] = part->slots[j];
       if (!is_first_use) continue;

@@ -13,11 +13,11 @@
 
 namespace troupe::models {
 
-/// What one optimizer steps of a stage, while others step the rest: the gradients of all who hold
-/// the stage come together there, and the next weights go out from there. A piece of a parameter
-/// is a parameter in its own right; so an optimizer knows nothing of sections.
+/// The part of a stage that one optimizer updates (optimizer sharding, as in ZeRO-1). It receives
+/// the gradients of all replicas and publishes the next weights. A piece looks like a whole
+/// parameter, so an optimizer knows nothing of sections.
 struct Section {
-  /// Consecutive elements of a slot. The slots of a tied parameter have the same ones.
+  /// Consecutive elements of a slot. All slots of a tied parameter have the same pieces.
   struct Piece {
     std::size_t slot = 0;
     std::int64_t first = 0;
@@ -27,29 +27,29 @@ struct Section {
   bool has_buffers = false;
 };
 
-/// Cuts what a stage owns into so many sections, as even as can be, one after another: between
-/// blocks of sums, so that no norm changes, and never through a parameter that its rule wants
-/// whole. Some are empty where there is too little to cut. The first has the buffers.
+/// Cuts a stage's own parameters into `count` consecutive, nearly equal sections. Cuts only between
+/// blocks of sums, so that no norm changes, and never a parameter whose rule needs all of it.
+/// Sections may be empty. The first one has the buffers.
 std::vector<Section> cut_into_sections(const OptimizerConfig& config,
                                        const StalenessOptions& staleness,
                                        const std::vector<Parameter>& parameters,
                                        const std::vector<std::string>& borrowed, int count);
 
-/// What of a section another stage uses as well, in the slots of that stage.
+/// Returns the pieces of a section that another stage uses as well, in the slots of that stage.
 Section seen_from(const std::vector<Parameter>& user, const Section& section,
                   const std::vector<Parameter>& owner);
 
-/// Its pieces, as an optimizer takes them.
+/// Returns the section's pieces in the form that an optimizer takes.
 std::vector<Parameter> parameters_of(const Section& section,
                                      const std::vector<Parameter>& parameters);
 
-/// Elements of a tensor, which shares its memory: all of it as it is, or a piece in one dimension.
+/// Returns the tensor itself, or a piece as a one-dimensional slice. Shares the tensor's memory.
 Tensor piece_of(const Tensor& whole, const Section::Piece& piece);
 
-/// What of the gradients of a stage with so many slots goes to a section; shares their memory.
+/// Returns a section's part of gradients that have `slots` slots a set. Shares their memory.
 GradientShare part_of(const GradientShare& share, const Section& section, std::size_t slots);
 
-/// The version of a stage whose sections have made these parts of it. Only what was cut is copied.
+/// Assembles a stage's version from those of its sections. Copies only parameters that are cut.
 Version join(Stream& stream, const std::vector<Parameter>& parameters,
              std::span<const Section> sections, std::span<const Version> parts);
 

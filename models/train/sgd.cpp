@@ -8,8 +8,8 @@ namespace {
 
 using kernels::SgdStep;
 
-/// Kosson et al. 2021: a gradient that comes D steps late moves the weights at once by what its
-/// momentum would have moved them meanwhile.
+/// Kosson et al. 2021: a gradient that is D steps late adds at once the moves that its momentum
+/// would have made in the meantime.
 void make_up(SgdStep& step, int missed_steps) {
   double share = 1, sum = 0;
   for (int i = 0; i < missed_steps; ++i) {
@@ -48,8 +48,8 @@ Tensor direction(Stream& /*stream*/, const OptimizerConfig& /*config*/, std::int
   return moments[0];
 }
 
-/// g = [first] phi + decay w; v <- mu v + g; w <- w - lr v, or with Nesterov w - lr (g + mu v), is
-/// linear in w, v and phi, so that three numbers tell where any number of steps leads.
+/// The factors of w, v and phi in a weight after some steps. A step is linear in them: g = [first]
+/// phi + decay w; v <- mu v + g; w <- w - lr v, or with Nesterov w - lr (g + mu v).
 struct Linear {
   double w = 0, v = 0, phi = 0;
 

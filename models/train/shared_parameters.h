@@ -10,24 +10,24 @@
 
 namespace troupe::models {
 
-/// A tied parameter whose uses a plan cuts apart.
+/// A tied parameter whose uses lie in several stages.
 struct SharedParameter {
   std::string name;
   std::vector<int> stages;  // Two or more, in ascending order.
 };
 
-/// Those of a model whose stages are these ranges of its units.
+/// Returns the shared parameters of a model whose stages are these ranges of units.
 std::vector<SharedParameter> shared_parameters(const Model& model,
                                                std::span<const UnitRange> stages);
 
-/// Whether the stage uses it and another one owns it.
+/// Returns whether the stage uses a parameter that another stage owns.
 bool borrows(const SharedParameter& parameter, int stage);
-/// The names of those that a stage borrows.
+/// Returns the names of the parameters that a stage borrows.
 std::vector<std::string> borrowed_by(std::span<const SharedParameter> shared, int stage);
 
-/// Whether late gradients can be mended where stages share parameters. A penalty can: the owner
-/// alone knows how far a parameter moved, and divides what a user gives by it. Compensation cannot:
-/// it wants the square of each micro-batch's gradient, and a user's gradients come as sums.
+/// Rejects corrections of late gradients that shared parameters rule out. The owner can penalise a
+/// borrower's gradient: it knows how far the parameter moved. It cannot compensate delay, for which
+/// it would need each micro-batch's gradient: a borrower sends sums.
 Status check_shared(const StalenessOptions& staleness, std::span<const SharedParameter> shared);
 
 }  // namespace troupe::models

@@ -42,8 +42,8 @@ std::int64_t rows_of(const Tensor& input) {
   return input.dtype() == DType::i32 ? input.count() : input.count() / shape[shape.rank() - 1];
 }
 
-/// What layers have rounded to 16 bits leaves the stage in fp32, so that in all precisions others
-/// are given the same type. No bit is lost: they find what they would have found without a cut.
+/// Widens 16-bit tensors to fp32 before they leave the stage, so that stages exchange the same type
+/// in all precisions. It loses no bit: the next stage sees the values it would see without a cut.
 Tensor leaving(Stream& stream, Tensor given) {
   const bool is_narrow = given.dtype() == DType::bf16 || given.dtype() == DType::f16;
   return is_narrow ? kernels::as_type(stream, given, DType::f32) : std::move(given);
@@ -115,7 +115,7 @@ Layer::In Stage::whole(const Pass& pass, const Weights& weights, int part) const
           .input_gradient = part == 0 ? input_gradient_ : InputGradient::wanted};
 }
 
-/// Under Keep::input a unit's saved tensors go as soon as its output is there.
+/// Under Keep::input, frees a unit's saved tensors as soon as its output exists.
 Tensor Stage::run(const Pass& pass, const Weights& weights, Tensor x, Keep keep,
                   std::vector<Tensor>& saved, std::vector<Tensor>& statistics) const {
   for (int i = 0; i < parts_.count(); ++i) {
@@ -127,8 +127,8 @@ Tensor Stage::run(const Pass& pass, const Weights& weights, Tensor x, Keep keep,
   return leaving(pass.stream, std::move(x));
 }
 
-/// Does what a pass gives to the stream. Nothing in it may wait for a device, nor be told a number
-/// that is another one each time, as far as that can be.
+/// Runs the work that a pass gives to the stream. The body must not wait for a device. Its kernel
+/// arguments should stay the same from pass to pass as far as possible.
 template <class Body>
 void Stage::repeat(Stream& stream, const InFlight& place, SteadyMemory::Work work, Body body) {
   if (!place.is_short) return body();
@@ -136,7 +136,7 @@ void Stage::repeat(Stream& stream, const InFlight& place, SteadyMemory::Work wor
   repeatedly(stream, std::move(body));
 }
 
-/// Passes that make gradients differ by what becomes of them.
+/// Returns the work number of a pass that makes gradients: it depends on the fold's next action.
 SteadyMemory::Work Stage::folding(Passing pass, const GradientMend* mend) const {
   return pass + 8 * (fold_.next_kind() * 2 + (mend ? 1 : 0));
 }
@@ -170,7 +170,7 @@ Tensor Stage::forward(Stream& stream, const MicroBatch& m, const Weights& weight
 void Stage::recompute(Stream& stream, int m, const Weights& weights) {
   auto& place = find(m, Phase::recompute);
   place.next = Phase::backward;
-  // The buffers take the statistics of the first pass: this one may see other weights.
+  // The buffers keep the first pass's statistics. This pass may see other weights.
   std::vector<Tensor> unused(place.statistics.size());
   repeat(stream, place, pass_again, [&] {
     run(pass_of(stream, place), weights, std::exchange(place.input, {}), Keep::everything,
@@ -220,7 +220,7 @@ Tensor Stage::backward(Stream& stream, int m, const Weights& weights, Tensor dy,
     tensors = open_gradients(stream, mend);
     const auto gradients = tensors.first(parameters().size());
     dy = stream.to_here(std::move(dy));
-    // Unit by unit, so that what a unit saved is gone before the next one needs memory.
+    // Goes unit by unit, so that a unit's saved tensors are freed before the next one needs memory.
     for (int i = parts_.count() - 1; i >= 0; --i) {
       const auto in = whole(pass, weights, i);
       dy = parts_.backward_input(i, in, std::move(dy), place.saved);
@@ -233,7 +233,7 @@ Tensor Stage::backward(Stream& stream, int m, const Weights& weights, Tensor dy,
   return dy;
 }
 
-/// A mend may wait for the device: so it is no part of the pass, but work of its own.
+/// Corrects gradients as separate work after the pass, because a mend may wait for the device.
 void Stage::finish(Stream& stream, InFlight& place, std::span<Tensor> tensors, GradientMend* mend) {
   if (mend)
     repeat(stream, place, folding(pass_mend, mend), [&] {
@@ -245,8 +245,8 @@ void Stage::finish(Stream& stream, InFlight& place, std::span<Tensor> tensors, G
   place.next = Phase::unused;
 }
 
-/// They stay until the step ends. A short pass's memory is kept as a whole as long as any of it is
-/// held: so they leave it.
+/// Keeps a micro-batch's statistics until the step ends. Copies them out of a short pass's memory,
+/// because that stays allocated as a whole while any of it is held.
 void Stage::keep_statistics(Stream& stream, InFlight& place) {
   if (place.is_short && stream.device() && !place.statistics.empty())
     repeat(stream, place, pass_statistics, [&] {

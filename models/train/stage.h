@@ -18,126 +18,125 @@ struct UnitRange {
   int last = 0;
 };
 
-/// Whether a stage keeps all that its backward passes need, or its input alone and computes the
-/// rest again.
+/// Whether a stage keeps everything that its backward passes need, or keeps its input and
+/// recomputes the rest (activation checkpointing).
 enum class Keep : std::uint8_t { everything, input };
 
 struct StageOptions {
   kernels::Precision precision = kernels::Precision::fp32;
   Keep keep = Keep::everything;
   std::uint64_t seed = 0;
-  /// A pass over at most so many rows, which are tokens, samples, or lines of images, is short: on
-  /// a device much of its time would go into giving kernels one by one. So its memory is the same
-  /// each time, and the device is told that it will come again.
+  /// A pass over at most this many rows (tokens, samples or lines of images) is short. On a device,
+  /// launching its kernels one by one would take much of its time. So it uses the same memory each
+  /// time, and the device may replay it.
   std::int64_t short_rows = 4096;
 };
 
-/// Which micro-batch it is. No two that are in flight have the same index.
+/// The identity of a micro-batch. Micro-batches in flight have distinct indices.
 struct MicroBatch {
   std::int64_t step = 0;
   int index = 0;
   std::int64_t first_sample = 0;  // Its position in the step's batch.
 };
 
-/// What a micro-batch's last forward pass tells: the loss of each target.
+/// The losses of a micro-batch, one for each target.
 struct Losses {
-  Tensor each;         // [targets], with the host.
+  Tensor each;         // [targets], in host memory.
   double sum() const;  // In the order of the targets.
   double mean() const;
 };
 
-/// The gradients of a stage over a step, and what its buffers shall take: given away whole.
+/// The gradients of a stage over a step, and statistics for its buffers. Moved as a whole.
 struct StageGradients {
-  /// By parameter slot; tied parameters: one for each use. Behind them, where late gradients were
-  /// mended, further sets of as many (GradientSets).
+  /// Indexed by parameter slot; a tied parameter has one for each use. If late gradients were
+  /// corrected, more sets of the same size follow (GradientSets).
   std::vector<Tensor> slots;
-  std::vector<std::vector<Tensor>> statistics;  // By micro-batch in order, then by buffer.
-  double rate_share = 1;  // Of the learning rate: a step with fewer micro-batches is shorter.
+  std::vector<std::vector<Tensor>> statistics;  // Indexed by micro-batch in order, then by buffer.
+  double rate_share = 1;  // The factor on the learning rate of a step with fewer micro-batches.
 };
 
-/// What one holder of a stage has of them.
+/// The part of a stage's gradients that one replica has.
 struct GradientShare {
   std::vector<PartialSum> sums;
-  std::vector<std::vector<Tensor>> statistics;  // Of the share's micro-batches.
-  double rate_share = 1;                        // The same in all shares.
+  std::vector<std::vector<Tensor>> statistics;  // For the share's micro-batches.
+  double rate_share = 1;                        // Equal in all shares.
 };
 
-/// What happens to the gradients of a late micro-batch before they join those of others.
+/// A correction of a late micro-batch's gradients before they join the sum.
 class GradientMend {
  public:
   virtual ~GradientMend() = default;
-  /// How many sets of tensors the sum has: the gradients, and what this leaves beside them.
+  /// Returns how many sets of tensors the sum has: the gradients and the sets that mend() fills.
   virtual int sets() const = 0;
-  /// The gradients are there, and memory for the other sets.
+  /// Corrects the gradients in `tensors`, which also has memory for the other sets.
   virtual void mend(Stream& stream, std::span<Tensor> tensors) = 0;
 };
 
-/// Puts the shares of a step together, which come in the order of their groups and from wherever
-/// they lie.
+/// Combines the shares of a step, given in the order of their groups. Copies tensors to the
+/// stream's device if they lie elsewhere.
 StageGradients join(Stream& stream, std::vector<GradientShare> shares);
 
-/// Consecutive units as one device computes them, with what the micro-batches in flight left
-/// behind. Weights are not its own: every pass is told which version it sees. Gradients are added
-/// up in the order of the reduction groups: within a group a left fold by micro-batch, across
-/// groups one fixed binary tree; so the sum knows nothing of devices. What comes in may lie with
-/// the host or with another device; what goes out lies where the stream computes.
+/// Consecutive units that one device computes, and the state of the micro-batches in flight. It
+/// owns no weights: the caller names the version for every pass. Gradients are added in the order
+/// of the reduction groups: a left fold by micro-batch within a group, one fixed binary tree across
+/// groups. So the sum does not depend on the devices. Input tensors may lie on the host or on
+/// another device; output tensors lie where the stream computes.
 class Stage {
  public:
   /// The model must outlive its stages.
   Stage(const Model& model, UnitRange units, const StageOptions& options);
 
-  /// One slot for each parameter that a layer declares, in the order of the layers.
+  /// Returns one slot for each parameter that a layer declares, in the order of the layers.
   const std::vector<Parameter>& parameters() const { return parts_.parameters(); }
   const std::vector<Buffer>& buffers() const { return parts_.buffers(); }
   bool is_last() const { return end_ == End::loss; }
 
-  /// Starts a step that this share's micro-batches belong to. The gradients of the step before must
-  /// have been taken; micro-batches may be in flight.
+  /// Starts the step that this share's micro-batches belong to. The caller must have taken the
+  /// gradients of the step before. Micro-batches may be in flight.
   void begin_step(const Share& share, std::int64_t targets_in_step);
-  /// For micro-batches whose forward pass comes from now on: how many targets their step has.
+  /// Sets the number of targets in the step, for micro-batches whose forward pass is still to come.
   void expect_targets(std::int64_t targets_in_step);
 
-  /// What goes to the next stage. On the last stage: the losses, [targets].
+  /// Returns the activation for the next stage, or on the last stage the losses, [targets].
   Tensor forward(Stream& stream, const MicroBatch& m, const Weights& weights, Tensor input,
                  Tensor targets = {});
-  /// Makes again what `Keep::input` did not keep. Only in that mode, between the two passes.
+  /// Recomputes what `Keep::input` dropped. Only in that mode, between the two passes.
   void recompute(Stream& stream, int m, const Weights& weights);
-  /// What goes to the previous stage; empty on the first. `dy` is not looked at on the last stage.
+  /// Returns the gradient for the previous stage; empty on the first. The last stage ignores `dy`.
   Tensor backward_input(Stream& stream, int m, const Weights& weights, Tensor dy);
-  /// Micro-batches come here in the order in which they are folded. With a mend for one micro-batch
-  /// of a step there is one for each of them.
+  /// Adds the gradients of a micro-batch to the sum. Call it in the order of the fold. If one
+  /// micro-batch of a step has a mend, all must have one.
   void backward_weight(Stream& stream, int m, const Weights& weights, GradientMend* mend = nullptr);
-  /// Both halves.
+  /// Runs both halves of the backward pass.
   Tensor backward(Stream& stream, int m, const Weights& weights, Tensor dy,
                   GradientMend* mend = nullptr);
 
-  /// Micro-batches whose gradients are in the sum.
+  /// Returns how many micro-batches are in the gradient sum.
   int folded() const { return fold_.done(); }
-  /// That sum for one slot; empty where there is none.
+  /// Returns one slot of that sum, or an empty tensor.
   Tensor gradient_so_far(Stream& stream, std::size_t slot) const {
     return fold_.so_far(stream, slot);
   }
 
-  /// The sums over the share's micro-batches. All of them must be through.
+  /// Returns the gradient sums. All micro-batches of the share must be finished.
   GradientShare take_gradients();
 
-  /// Evaluation: nothing is kept. Logits on the last stage where there are no targets, losses where
-  /// there are.
+  /// Evaluates and keeps nothing. The last stage returns losses, or logits if there are no targets.
   Tensor evaluate(Stream& stream, const Weights& weights, Tensor input, Tensor targets = {}) const;
 
   int in_flight() const;
 
  private:
   enum class End : std::uint8_t { hand_over, loss };
-  /// What comes next for a micro-batch.
+  /// The next pass of a micro-batch.
   enum class Phase : std::uint8_t { unused, recompute, backward, backward_weight };
 
-  /// What a micro-batch left behind. A place that is done is taken by another one.
+  /// The state of a micro-batch in flight. The place of a finished one is used again.
   struct InFlight {
     Phase next = Phase::unused;
     MicroBatch id;
     bool is_short = false;
-    Tensor input;  // Under Keep::input.
+    Tensor input;  // Only with Keep::input.
     Tensor targets;
     float loss_gradient = 1;
     std::vector<Tensor> saved;
@@ -168,11 +167,11 @@ class Stage {
   void finish(Stream& stream, InFlight& place, std::span<Tensor> tensors, GradientMend* mend);
   void keep_statistics(Stream& stream, InFlight& place);
 
-  Parts parts_;  // The units, and on the last stage the loss.
+  Parts parts_;  // The units and, on the last stage, the loss.
   InputGradient input_gradient_ = InputGradient::wanted;
   End end_ = End::hand_over;
   StageOptions options_;
-  float target_share_ = 1;  // What each target counts in the step.
+  float target_share_ = 1;  // The weight of each target in the step.
   std::vector<InFlight> places_;
   SteadyMemory memory_;
   GradientFold fold_;

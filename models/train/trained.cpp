@@ -44,7 +44,7 @@ bool keeps_last_move(const OptimizerConfig& config, const StalenessOptions& stal
   using S = StalenessOptions;
   using Kind = OptimizerConfig::Kind;
   if (!measures_gaps(staleness) || staleness.gap_source != S::GapSource::last_update) return false;
-  // Both add a share of the gradient to the momentum.
+  // Nesterov and spike compensation both add a share of the gradient to the momentum.
   const bool adds_gradient =
       config.kind == Kind::sgd && (config.nesterov || staleness.spike_compensation);
   // The step decays by the mean of 1 / P of its micro-batches, which nobody keeps.

@@ -18,10 +18,10 @@
 namespace troupe::models {
 namespace {
 
-// More than any machine holds, and few enough that no product of sizes overflows.
+// More than any machine holds, yet small enough that no product of sizes overflows.
 constexpr double most_numbers = 1e13;
 
-/// Addresses without memory behind them: pages come into being only where somebody writes.
+/// Addresses without memory: the system allocates a page only when somebody writes to it.
 class AddressSpace final : public MemorySource {
  public:
   explicit AddressSpace(MemoryPlace place = {}) : place_(place) {}
@@ -38,7 +38,7 @@ class AddressSpace final : public MemorySource {
   MemoryPlace place_;
 };
 
-/// A pool whose blocks are counted and never filled, and a stream that never fills them.
+/// A pool that only counts its blocks, and a stream that never writes to them.
 struct Account {
   explicit Account(Computer computer)
       : device(computer == Computer::gpu
@@ -47,7 +47,7 @@ struct Account {
         pool(std::make_unique<AddressSpace>(device ? device->place() : MemoryPlace())),
         stream(device ? Stream::rehearsal(pool, *device) : Stream::rehearsal(pool)) {}
 
-  std::unique_ptr<Device> device;  // Null where the cores compute.
+  std::unique_ptr<Device> device;  // Null if the cores compute.
   MemoryPool pool;
   Stream stream;
 
@@ -89,12 +89,12 @@ Status check_sizes(const Model& model, const CostRequest& request) {
   return Done{};
 }
 
-/// Tensor cores are a GPU's.
+/// Returns the GPU for precisions that need tensor cores.
 Computer computer_of(const CostRequest& request) {
   return kernels::is_on_tensor_cores(request.precision) ? Computer::gpu : request.computer;
 }
 
-/// A unit, on the last one with the loss, and what it is asked about.
+/// A dry run of one unit, with the loss if it is the last, that measures its costs.
 class Rehearsal {
  public:
   Rehearsal(const Model& model, std::size_t unit, const CostRequest& request)
@@ -109,7 +109,7 @@ class Rehearsal {
     costs_.name = model.units[unit].name;
   }
 
-  /// `given` is what the unit before gives; it keeps that too where it says so.
+  /// `given` is the type of the previous unit's output; `is_kept` says if that unit keeps it.
   UnitCosts run(const Shape& input, DType given, bool is_kept) {
     costs_.work = parts_.work(input);
     Optimizer optimizer(request_.optimizer, parts_.parameters(), parts_.buffers(),
@@ -121,7 +121,7 @@ class Rehearsal {
     for (const auto& parameter : parts_.parameters())
       gradients.slots.push_back(lasting_.stream.make(parameter.shape));
     costs_.held.gradient = lasting_.held() - costs_.held.weight;
-    // Between stages all is in fp32, within one it is as layers give it.
+    // Stages exchange fp32. Within a stage, activations have the type that the layer chose.
     const DType first_given = is_first_ ? model_.sample.input_type : DType::f32;
     PassCosts alone;
     gradients.statistics.push_back(
@@ -145,7 +145,7 @@ class Rehearsal {
     return std::move(costs_);
   }
 
-  /// What the unit gives within a stage, and whether it keeps that.
+  /// Return the type of the unit's output within a stage, and whether the unit keeps that output.
   DType gives() const { return gives_; }
   bool keeps_output() const { return keeps_output_; }
 
@@ -161,7 +161,7 @@ class Rehearsal {
     DType gives = DType::f32;
   };
 
-  /// Forward and backward; gives back what it contributes to the buffers.
+  /// Runs forward and backward. Returns the micro-batch's statistics for the buffers.
   std::vector<Tensor> pass(Account& account, const Weights& weights, const Given& given,
                            std::vector<Tensor>& gradients, PassCosts& costs) {
     Stream& stream = account.stream;
@@ -191,8 +191,8 @@ class Rehearsal {
     const Shape output = y.shape();
     costs.gives = y.dtype();
     costs.keeps_input = !shrinks_without(x);
-    // The losses stay until the step has counted them; any other output goes to the next unit, or
-    // in fp32 to the next stage.
+    // The losses stay until the step has summed them. Another output goes to the next unit, or in
+    // fp32 to the next stage.
     if (!is_last_) {
       kernels::as_type(stream, y, DType::f32);
       costs.keeps_output = !shrinks_without(y);
@@ -233,12 +233,12 @@ class Rehearsal {
   Parts parts_;
   UnitCosts costs_;
   Account lasting_;  // Weights, gradients, moments.
-  Account passing_;  // What belongs to a micro-batch.
+  Account passing_;  // Tensors of a micro-batch.
   DType gives_ = DType::f32;
   bool keeps_output_ = false;
 };
 
-/// Operations of the products that make a matrix orthogonal: five times x x^T, its square, and that
+/// Returns the operations that make a matrix orthogonal: five times x x^T, its square, and that
 /// times x.
 double orthogonal_operations(const Parameter& parameter) {
   const auto rows = static_cast<double>(parameter.shape[0]);
@@ -247,7 +247,7 @@ double orthogonal_operations(const Parameter& parameter) {
   return 5 * (4 * side * side * inner + 2 * side * side * side);
 }
 
-/// Moves what an earlier unit holds too to where it counts only apart from that.
+/// Moves the costs of parameters that an earlier unit has, too, from `held` to `tied`.
 void settle_ties(const Layer& unit, const CostRequest& request,
                  const std::map<std::string, int>& users, std::set<std::string>& seen,
                  UnitCosts& costs) {

@@ -7,7 +7,7 @@ bool is_hidden_matrix(const Parameter& parameter) {
   return parameter.use == Parameter::Use::matrix && parameter.place == Parameter::Place::hidden;
 }
 
-/// Whether something looks at what the last step went along, which without momentum is not kept.
+/// Returns whether a policy reads the last step's direction. sgd without momentum does not keep it.
 bool looks_back(const StalenessOptions& staleness) {
   return staleness.predict == StalenessOptions::Predict::linear || measures_gaps(staleness);
 }

@@ -69,8 +69,8 @@ std::string render(const Schedule& schedule, const Violation& violation) {
   const auto print = [&](std::size_t from, std::size_t to) {
     return to_string(Lane(lane.begin() + from, lane.begin() + to));
   };
-  // What stands before the place, with the blank or bracket between; a group that is cut there
-  // lacks its closing bracket, just as it does in the whole.
+  // The text before the marked place, with its blank or bracket. A group cut here lacks its closing
+  // bracket, as in the full lane.
   std::string before = print(begin, std::min(place, lane.size()));
   if (place > begin) before += ' ';
   if (place < lane.size() && (lane[place].flags & Action::with_next) &&

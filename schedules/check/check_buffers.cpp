@@ -6,10 +6,10 @@
 namespace troupe::schedules {
 namespace {
 
-/// The passes, and every transfer with the slots that it takes.
+/// The wait graph of passes and transfers, with the slots that each transfer takes.
 struct BufferGraph {
   WaitGraph graph;
-  std::vector<std::size_t> queue_of;  // By transfer; the first comes right behind the passes.
+  std::vector<std::size_t> queue_of;  // Indexed by transfer; those are numbered after the passes.
 };
 
 BufferGraph buffer_graph(const Schedule& schedule, const PassTable& passes,
@@ -34,7 +34,7 @@ BufferGraph buffer_graph(const Schedule& schedule, const PassTable& passes,
   return made;
 }
 
-/// The queue whose slots close the circle in which nothing goes on.
+/// Returns the queue whose slots close the cycle of the deadlock.
 const Queue& full_queue(const BufferGraph& made, const PassTable& passes,
                         const std::vector<Queue>& queues) {
   for (const WaitGraph::Edge& edge : made.graph.shortest_circle()) {
@@ -44,7 +44,7 @@ const Queue& full_queue(const BufferGraph& made, const PassTable& passes,
   return queues.front();
 }
 
-/// Where a tensor is used before one that was made before it; the end if there is no such place.
+/// Finds a tensor that is consumed before an earlier-made one; returns the end if there is none.
 auto out_of_order(const Queue& queue) {
   return std::ranges::adjacent_find(queue.transfers, std::ranges::greater{}, &Transfer::producer);
 }
@@ -56,7 +56,7 @@ int fewest(const Schedule& schedule, const PassTable& passes, const std::vector<
   const auto finishes = [&](int landing) {
     return buffer_graph(schedule, passes, queues, {landing, outgoing}).graph.finishes();
   };
-  // With a slot for each micro-batch no transfer ever waits for one.
+  // With one slot for each micro-batch no transfer waits for a slot.
   int enough = 1;
   int too_few = 0;
   while (enough < schedule.micro_batches && !finishes(enough)) {

@@ -6,7 +6,7 @@
 namespace troupe::schedules {
 namespace {
 
-/// What is on a device while it plays its lane.
+/// Tracks the bytes that a device keeps while it plays its lane.
 class Keeper {
  public:
   explicit Keeper(const MemoryBudget& budget) : budget_(budget) {}
@@ -33,7 +33,7 @@ class Keeper {
   std::int64_t kept_ = 0;
 };
 
-/// The passes up to a place whose stash nothing before `group` has freed: "0F1 0F2 and 3 more".
+/// Lists the passes up to `place` whose stash is not freed before `group`: "0F1 0F2 and 3 more".
 std::string holders(const Lane& lane, std::size_t group, std::size_t place) {
   Lane held;
   for (std::size_t k = 0; k <= place; ++k) {
@@ -61,7 +61,7 @@ void check_memory(const Schedule& schedule, const MemoryBudget& budget, Findings
   for (int d = 0; d < schedule.devices(); ++d) {
     const Lane& lane = schedule.lanes[d];
     Keeper keeper(budget);
-    std::size_t group = 0;  // Where it begins: what overlaps allocates before it frees.
+    std::size_t group = 0;  // The group's start. Overlapping actions allocate before they free.
     for (std::size_t k = 0; k < lane.size(); ++k) {
       keeper.allocate(lane[k]);
       if (keeper.kept() > budget.caps[d]) {

@@ -46,9 +46,9 @@ bool check_routes(const Schedule& schedule, Findings& findings) {
   return true;
 }
 
-/// How often each kind of pass is there for one stage and micro-batch.
+/// The number of passes of each kind for one stage and micro-batch.
 struct Count {
-  std::array<std::uint8_t, 5> of = {};  // By kind; 255 is many.
+  std::array<std::uint8_t, 5> of = {};  // Indexed by kind; counters saturate at 255.
   std::uint8_t checkpoints = 0;
 
   void add(Action action) {
@@ -77,7 +77,7 @@ struct Where {
   std::size_t position = 0;
 };
 
-/// The last action of each of these stages and micro-batches that has any.
+/// Returns the last action of each cell (stage and micro-batch) that has any.
 std::map<std::size_t, Where> last_places(const Schedule& schedule,
                                          const std::vector<std::size_t>& cells) {
   std::map<std::size_t, Where> places;
@@ -146,7 +146,7 @@ void check_completeness(const Schedule& schedule, Findings& findings) {
   std::size_t actions = 0;
   for (const Lane& lane : schedule.lanes) actions += lane.size();
   if (actions < cells) {
-    // A few bytes of text may ask for billions of passes: do not count them one by one.
+    // A few bytes of text can ask for billions of passes, so do not allocate a counter for each.
     findings.add(Rule::completeness, -1, 0,
                  std::to_string(schedule.stages) + " stages and " +
                      std::to_string(schedule.micro_batches) + " micro-batches need at least " +
@@ -196,7 +196,7 @@ void check_local_order(const Schedule& schedule, const PassTable& passes, Findin
       in_order(input, passes.weight(stage, m));
     }
 
-  // Gradients of weights are summed in the order of the lane, and that sum must not depend on it.
+  // Weight gradients are summed in lane order; a fixed order keeps the sum the same bit for bit.
   for (int d = 0; d < schedule.devices(); ++d) {
     std::map<int, Action> latest;
     for (std::size_t k = 0; k < schedule.lanes[d].size(); ++k) {

@@ -8,10 +8,10 @@
 namespace troupe::schedules {
 namespace {
 
-/// One end of a transfer is told to a stream of its device.
+/// One end of a transfer, posted to a stream of its device.
 struct Post {
-  std::array<int, 4> stream;  // The device, and what tells its streams apart.
-  std::uint64_t moment;       // A receive comes before its pass, a send after it.
+  std::array<int, 4> stream;  // The device, and the fields that distinguish its streams.
+  std::uint64_t moment;       // A receive is posted before its pass, a send after it.
   std::uint32_t transfer;
 };
 
@@ -35,7 +35,7 @@ std::array<int, 4> stream_of(Streams streams, const Queue& queue, std::size_t in
   return {};
 }
 
-/// The first or last number of the group that an action is in.
+/// Return the first or last position of the group that contains an action.
 std::uint64_t group_begin(const Lane& lane, std::size_t position) {
   while (position > 0 && (lane[position - 1].flags & Action::with_next)) --position;
   return position;

@@ -13,7 +13,7 @@
 namespace troupe::schedules {
 namespace {
 
-/// Whether any action of a kind is in the schedule.
+/// Returns whether the schedule contains an action of this kind.
 bool has(const Schedule& schedule, Kind kind) {
   for (const Lane& lane : schedule.lanes)
     for (const Action action : lane)
@@ -21,12 +21,12 @@ bool has(const Schedule& schedule, Kind kind) {
   return false;
 }
 
-/// What one stage of a device has gone through so far.
+/// The progress of one stage on a device.
 struct Progress {
-  std::optional<Action> gradient;  // The last that gave one for the weights.
+  std::optional<Action> gradient;  // The last action that made a weight gradient.
   std::optional<Action> given;     // The last A.
   std::optional<Action> updated;   // The last O.
-  bool owes_update = false;        // Gradients came that no O has used.
+  bool owes_update = false;        // Whether a gradient came that no O has used.
   std::optional<Kind> sharded;     // The last of G and U.
 };
 
@@ -119,7 +119,7 @@ class UpdateRules {
     stage.owes_update = false;
   }
 
-  /// An A or O: after a gradient, with that one's number if it has one, and each once.
+  /// Checks that an A or O follows a gradient, has its number (if numbered), and is not repeated.
   bool comes_in_turn(Action action, const Progress& stage, const std::optional<Action>& last) {
     if (last && (*last == action || is_numbered(*last) != is_numbered(action))) {
       wrong(to_string(action) + " comes after " + to_string(*last) +
@@ -157,8 +157,8 @@ class UpdateRules {
   std::map<int, Progress> progress_;
 };
 
-/// Along a route all stages make their versions of the same micro-batches: a version number means
-/// one state of the whole model. Where routes share devices there is no one order to compare with.
+/// Checks that all stages update after the same micro-batches, so that a version number means one
+/// state of the whole model. Skips schedules with several routes, which have no common order.
 void check_agreement(const Schedule& schedule, Findings& findings) {
   if (schedule.routes.size() > 1) return;
   std::vector<std::vector<std::uint32_t>> updates(schedule.stages);
@@ -176,7 +176,7 @@ void check_agreement(const Schedule& schedule, Findings& findings) {
   }
 }
 
-/// The micro-batches of one stage on one device, in the order of the lane.
+/// The micro-batches of one stage on one device, in lane order.
 struct StageSteps {
   std::vector<std::uint32_t> gradients;
   std::vector<std::uint32_t> updates;  // The numbers of its O's.
@@ -203,8 +203,8 @@ Status check_steps(const Schedule& schedule, int step_every) {
     }
     for (const auto& [stage, steps] : stages) {
       if (steps.updates.empty()) continue;
-      const auto step_of = [&](std::size_t i) {
-        return steps.gradients[i] / static_cast<std::uint32_t>(step_every);
+      const auto step_of = [&gradients = steps.gradients, step_every](std::size_t i) {
+        return gradients[i] / static_cast<std::uint32_t>(step_every);
       };
       std::vector<std::uint32_t> ends;
       for (std::size_t i = 0; i < steps.gradients.size(); ++i)

@@ -7,7 +7,7 @@
 namespace troupe::schedules {
 namespace {
 
-/// "0B0 on device 0 needs 1B0 on device 1, which comes after 1F1, which needs ..."
+/// Describes a deadlock: "0B0 on device 0 needs 1B0 on device 1, which comes after 1F1, ..."
 std::string chain(const std::vector<WaitGraph::Edge>& circle, const PassTable& passes) {
   constexpr std::size_t most = 24;
   std::string text = passes.describe(circle.front().then);
@@ -15,7 +15,7 @@ std::string chain(const std::vector<WaitGraph::Edge>& circle, const PassTable& p
   for (std::size_t k = 0; k < circle.size(); ++k, joint = ", which ") {
     if (k >= most) return text + ", and so on in a circle of " + std::to_string(circle.size());
     const bool is_order = circle[k].cause == Cause::order;
-    // A run along a lane is one wait: for where it ends.
+    // Consecutive waits along one lane are described as one wait.
     while (is_order && k + 1 < circle.size() && circle[k + 1].cause == Cause::order) ++k;
     const std::uint32_t first = circle[k].first;
     const std::uint32_t going_on = circle[(k + 1) % circle.size()].then;
@@ -29,7 +29,7 @@ std::string chain(const std::vector<WaitGraph::Edge>& circle, const PassTable& p
   return text;
 }
 
-/// Begins at the first pass of the first device that needs another, not in the midst of a lane.
+/// Rotates the cycle to start at a data dependency, if any, and there at the lowest pass number.
 void turn(std::vector<WaitGraph::Edge>& circle) {
   const auto begin = std::ranges::min_element(circle, {}, [](const WaitGraph::Edge& edge) {
     return std::pair(edge.cause != Cause::data, edge.then);
@@ -72,7 +72,7 @@ WaitGraph pass_graph(const Schedule& schedule, const PassTable& passes) {
 }
 
 void check_acyclic(const Schedule& schedule, const PassTable& passes, Findings& findings) {
-  // What V3 has found would be found once more.
+  // A local-order violation (V3) also closes a cycle; do not report it twice.
   if (!findings.empty()) return;
   const WaitGraph graph = pass_graph(schedule, passes);
   if (graph.finishes()) return;

@@ -7,7 +7,7 @@
 
 namespace troupe::schedules {
 
-/// W's whose I was listed and that were not, oldest first.
+/// The W's of listed I's that are not listed yet, oldest first.
 using Waiting = std::deque<Action>;
 
 inline void list_oldest(Waiting& waiting, Lane& lane) {
@@ -16,14 +16,14 @@ inline void list_oldest(Waiting& waiting, Lane& lane) {
   waiting.pop_front();
 }
 
-/// One stage of a device whose passes are dealt out one by one, each kind by micro-batch.
+/// One stage of a device; lists the stage's passes one by one, each kind by micro-batch.
 class Leg {
  public:
   Leg(int stage, Lane& lane, Waiting& waiting) : stage_(stage), lane_(lane), waiting_(waiting) {}
 
   void forward() { lane_.push_back(schedules::forward(stage_, forwards_++)); }
   void backward() { lane_.push_back(schedules::backward(stage_, backwards_++)); }
-  /// Its W waits.
+  /// Lists an I and queues its W.
   void input() {
     lane_.push_back(backward_input(stage_, backwards_));
     waiting_.push_back(backward_weight(stage_, backwards_++));

@@ -9,9 +9,9 @@
 
 namespace troupe::schedules {
 
-/// Finds actions. All actions of a schedule are numbered, lane after lane. The schedule must have
-/// its numbers in range, and at least one action for each stage and micro-batch: this takes room
-/// for each.
+/// An index from passes to action numbers. Actions are numbered lane after lane. The schedule's
+/// numbers must be in range, with at least one action for each stage and micro-batch, because the
+/// table allocates a cell for each.
 class PassTable {
  public:
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
@@ -30,11 +30,11 @@ class PassTable {
     const int on = device(number);
     return schedule_.lanes[on][number - begin_[on]];
   }
-  /// "2F0 on device 1"
+  /// Describes an action: "2F0 on device 1".
   std::string describe(std::uint32_t number) const;
 
-  /// The numbers of a pass; `none` if the schedule lacks it. A B is the input half and the weight
-  /// half.
+  /// The number of a pass, or `none` if the schedule lacks it. A B counts as both the input half
+  /// and the weight half.
   std::uint32_t forward(int stage, std::uint32_t m) const { return cells_[cell(stage, m)].forward; }
   std::uint32_t input(int stage, std::uint32_t m) const { return cells_[cell(stage, m)].input; }
   std::uint32_t weight(int stage, std::uint32_t m) const { return cells_[cell(stage, m)].weight; }
@@ -54,7 +54,7 @@ class PassTable {
   }
 
   const Schedule& schedule_;
-  std::vector<std::uint32_t> begin_;  // Of each lane, and the end.
+  std::vector<std::uint32_t> begin_;  // The first number of each lane, then the total.
   std::vector<Cell> cells_;
 };
 

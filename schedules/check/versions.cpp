@@ -8,7 +8,7 @@
 namespace troupe::schedules {
 namespace {
 
-/// The lane of one stage of a device: its passes and updates alone.
+/// The actions of one stage on one device.
 struct StageLane {
   int stage = 0;
   int device = 0;
@@ -25,7 +25,7 @@ std::vector<StageLane> stage_lanes(const Schedule& schedule) {
   return all;
 }
 
-/// By micro-batch: how many O's come before the one that its gradient goes into.
+/// Returns, by micro-batch, the number of O's before the one that applies its gradient.
 std::map<std::uint32_t, int> updates_before(const Lane& lane) {
   std::map<std::uint32_t, int> before;
   int updates = 0;
@@ -36,7 +36,7 @@ std::map<std::uint32_t, int> updates_before(const Lane& lane) {
   return before;
 }
 
-/// The version that a forward pass reads where `newest` is there.
+/// Returns the version that a forward pass reads if `newest` is the latest.
 int version_read(VersionRule rule, int newest, int updates_before) {
   switch (rule) {
     case VersionRule::stash:
@@ -48,9 +48,9 @@ int version_read(VersionRule rule, int newest, int updates_before) {
   return newest;
 }
 
-/// Most versions at once. Each is kept until the next is made and its last pass has read it.
+/// Returns the most versions kept at once: each is kept until its successor and last read are done.
 int most_kept(const std::vector<std::size_t>& made_at, const std::vector<std::size_t>& last_read) {
-  // By the newest version: how many older ones are kept, as changes from one to the next.
+  // For each newest version, the change in the number of older versions kept.
   std::vector<int> change(made_at.size() + 1, 0);
   for (std::size_t version = 0; version < made_at.size(); ++version) {
     const auto outlived = std::ranges::lower_bound(made_at, last_read[version]) - made_at.begin();
@@ -108,7 +108,7 @@ Result<std::vector<VersionTrace>> replay_versions(const Schedule& schedule, Vers
 
 namespace {
 
-/// Where the backward pass stands that is `count`th of its stage in a lane.
+/// Returns the position of a stage's `count`th backward pass (from 0) in a lane.
 std::size_t backward_pass(const Lane& lane, int stage, std::ptrdiff_t count) {
   std::size_t position = 0;
   for (;; ++position)

@@ -8,34 +8,34 @@
 
 namespace troupe::schedules {
 
-/// Which weights a pass sees. Version 0 is there at the start; every O makes the next.
+/// The weight version that a pass reads. Version 0 is the initial one; every O makes the next.
 enum class VersionRule : std::uint8_t {
-  stash,   // F reads the newest, R and B or I what their F read.
-  lag,     // Micro-batches between two O's read, in all passes, the version before the one that the
-           // first of these O's makes.
+  stash,  // F reads the newest; R and B or I read the version of their F.
+  lag,  // All passes of the micro-batches between two O's read the version before the one that the
+        // first of these O's makes.
   newest,  // Every pass reads the newest.
 };
 
-/// What a schedule promises about its weights.
+/// The limits that a schedule declares for staleness and weight versions.
 struct VersionLimits {
   VersionRule rule = VersionRule::stash;
   int staleness = 0;
   int copies = 1;
 };
 
-/// What the weights of one stage on one device go through.
+/// The weight versions of one stage on one device.
 struct VersionTrace {
   int stage = 0;
   int device = 0;
-  /// O's between the version that a micro-batch reads first and the O that its gradient goes into,
-  /// in the order of the device's backward passes.
+  /// The staleness of each backward pass in device order: the number of O's between the version
+  /// that the micro-batch first reads and the O that applies its gradient.
   std::vector<int> staleness;
-  /// Most versions that are kept at once, the newest included.
+  /// The most versions kept at once, including the newest.
   int copies = 1;
 };
 
-/// Replays a valid schedule, and gives an entry for each stage of each device. An error where a
-/// pass needs a version that is not yet made.
+/// Replays a valid schedule and returns one trace for each stage of each device. Returns an error
+/// if a pass needs a version that does not exist yet.
 Result<std::vector<VersionTrace>> replay_versions(const Schedule& schedule, VersionRule rule);
 
 }  // namespace troupe::schedules

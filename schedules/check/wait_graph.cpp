@@ -10,7 +10,7 @@ namespace troupe::schedules {
 namespace {
 
 constexpr std::uint32_t nobody = std::numeric_limits<std::uint32_t>::max();
-constexpr std::size_t search_budget = 20'000'000;  // Edges looked at for the shortest circle.
+constexpr std::size_t search_budget = 20'000'000;  // Edges visited to find the shortest cycle.
 
 int length(const WaitGraph::Edge& edge) { return edge.cause == Cause::order ? 0 : 1; }
 
@@ -61,7 +61,7 @@ bool WaitGraph::finishes() const {
 }
 
 std::vector<WaitGraph::Edge> WaitGraph::any_circle(const std::vector<bool>& stuck) const {
-  // What is stuck waits for something stuck: following that comes to a circle.
+  // Each stuck node waits for another stuck node, so following the edges reaches a cycle.
   std::vector<std::uint32_t> waits_by(node_of_.size(), nobody);
   std::uint32_t node = nobody;
   for (std::uint32_t edge = 0; edge < edges_.size(); ++edge)
@@ -88,7 +88,7 @@ std::vector<WaitGraph::Edge> WaitGraph::shortest_circle() const {
   int best_length = 0;
   for (const Edge& edge : best) best_length += length(edge);
 
-  // From each node on to what waits for it, nearest first, until that is the node itself.
+  // Searches from each stuck node to the nodes that wait for it, nearest first, back to itself.
   std::vector<int> distance(node_of_.size());
   std::vector<std::uint32_t> seen_from(node_of_.size(), nobody);
   std::vector<std::uint32_t> by_edge(node_of_.size());

@@ -20,7 +20,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
 }
 
-/// Takes what comes before the next separator, and that too.
+/// Returns the text before the next separator and removes both from `text`.
 std::string_view take_until(std::string_view& text, char separator) {
   const std::size_t end = std::min(text.find(separator), text.size());
   const std::string_view taken = text.substr(0, end);
@@ -32,7 +32,7 @@ Error at(std::size_t row, std::size_t cell, const std::string& text) {
   return {std::to_string(row + 1) + ':' + std::to_string(cell + 1) + ": " + text};
 }
 
-/// The length of the shortest beginning that, repeated, gives the whole (Knuth, Morris, Pratt
+/// Returns the length of the shortest prefix that, repeated, gives the whole (Knuth, Morris, Pratt
 /// 1977).
 std::size_t shortest_period(const std::vector<std::uint16_t>& numbers) {
   std::vector<std::size_t> border(numbers.size(), 0);
@@ -54,11 +54,11 @@ class Reader {
   }
 
  private:
-  /// One end of a transfer: the cell, and how many actions of its row come before.
+  /// One end of a transfer: its row and cell, and the number of actions before it in the row.
   struct End {
     std::size_t row, cell, position;
   };
-  using Key = std::tuple<bool, int, int>;  // Is an activation; source stage; micro-batch.
+  using Key = std::tuple<bool, int, int>;  // Activation or gradient, source stage, micro-batch.
 
   bool fail(Error error) {
     error_ = std::move(error);
@@ -126,10 +126,10 @@ class Reader {
     return is_new || fail(here("this transfer is listed twice"));
   }
 
-  /// What is sent must be received elsewhere, made before, and used after.
+  /// Checks that each sent tensor is computed before, received in another row and consumed after.
   bool match_transfers() {
     if (sends_.empty() && receives_.empty()) return true;
-    std::map<Key, End> passes;  // By what a pass gives to its neighbour.
+    std::map<Key, End> passes;  // Keyed by the tensor that the pass produces.
     for (std::size_t row = 0; row < schedule_.lanes.size(); ++row)
       for (std::size_t k = 0; k < schedule_.lanes[row].size(); ++k) {
         const Action action = schedule_.lanes[row][k];
@@ -160,7 +160,7 @@ class Reader {
     return true;
   }
 
-  /// Where each stage of a micro-batch has its F is the route that it takes.
+  /// Derives the route of each micro-batch from the rows of its F's.
   bool find_routes() {
     const std::size_t passes = std::size_t(schedule_.stages) * schedule_.micro_batches;
     if (passes == 0 || passes > words_)

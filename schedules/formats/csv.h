@@ -8,14 +8,13 @@
 
 namespace troupe::schedules {
 
-/// The table that torch.distributed.pipelining writes: a row per device, a cell per action. Empty
-/// cells are dropped, and so are SEND and RECV cells once each is seen to have its other end and
-/// its pass. Stages, micro-batches and routes follow from the cells. Errors begin with "row:cell:
-/// ".
+/// Parses the table of torch.distributed.pipelining: one row per device, one cell per action. Drops
+/// empty cells. Drops SEND and RECV cells after matching each with its peer and its pass. Derives
+/// stages, micro-batches and routes from the cells. Errors begin with "row:cell: ".
 Result<Schedule> parse_csv(std::string_view text, std::string_view name);
 
-/// The same table without times. `O` is left out, for torch takes the optimizer step outside of a
-/// schedule; what torch has no word for (R, ', ~, A amid the passes) is an error.
+/// Writes that table, without times. Omits `O` because torch steps the optimizer outside the
+/// schedule. Returns an error for actions that torch cannot express (R, ', ~, A between passes).
 Result<std::string> to_csv(const Schedule& schedule);
 
 }  // namespace troupe::schedules

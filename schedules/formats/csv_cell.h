@@ -7,20 +7,20 @@
 
 namespace troupe::schedules {
 
-/// A tensor on its way, as torch's tables list both its ends.
+/// One end of a transfer; torch's tables list both ends.
 enum class TransferEnd { send_activation, receive_activation, send_gradient, receive_gradient };
 
-/// What one word of a table says: "2F0" an action, "2SEND_F0" an end of a transfer.
+/// One word of a table: "2F0" is an action, "2SEND_F0" an end of a transfer.
 struct CsvCell {
   int stage = 0;
   std::optional<Kind> kind;
-  std::optional<TransferEnd> transfer;  // Exactly one of the two.
+  std::optional<TransferEnd> transfer;  // Set if and only if `kind` is not.
   int micro_batch = 0;
 };
 
 std::optional<CsvCell> parse_csv_cell(std::string_view text);
 
-/// Torch's word for a kind of action; empty if it has none.
+/// Returns torch's word for a kind of action, or an empty one if torch has none.
 std::string_view csv_word(Kind kind);
 
 }  // namespace troupe::schedules

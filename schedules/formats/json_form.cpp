@@ -14,7 +14,7 @@ Value numbers(const std::vector<std::uint16_t>& from) {
   return list;
 }
 
-/// The items of a lane: an action each, or a group.
+/// Returns a lane as a list of texts, one for each action or group.
 Value items(const Lane& lane) {
   Value::List list;
   for (std::size_t begin = 0, end = 0; begin < lane.size(); begin = end) {
@@ -45,7 +45,7 @@ class Reader {
     return false;
   }
 
-  /// The entry of the root, which must be there.
+  /// Returns a required entry of the root; reports an error if it is missing.
   const Value* entry(const std::string& key) {
     const Value* value = root_.find(key);
     if (!value) fail(error_at(root_.position, "a schedule needs the key '" + key + "'"));
@@ -143,7 +143,7 @@ class Reader {
     if (!items) return false;
     for (const Value& item : *items) {
       if (!item.text()) return fail(wrong(item, "an action such as \"0F1\""));
-      // A range or a loop in place of an action could ask for millions of them.
+      // A range or loop instead of an action could expand to millions of actions.
       const bool is_plain = item.text()->find_first_of("[{# \t\r\n") == std::string::npos;
       const auto read =
           parse_lane(is_plain ? *item.text() : "", {schedule_.stages, schedule_.micro_batches});

@@ -12,7 +12,7 @@ namespace troupe::schedules {
 /// A group is one text, "(0F1+1B0)".
 Value to_value(const Schedule& schedule);
 
-/// Reads that tree back. Errors begin with the position where the tree was read from a text.
+/// Reads that tree back. Errors begin with the position if the tree was read from a text.
 Result<Schedule> schedule_from(const Value& value);
 
 }  // namespace troupe::schedules

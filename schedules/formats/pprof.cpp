@@ -10,7 +10,7 @@ namespace troupe::schedules {
 
 namespace {
 
-// Numbers of fields in profile.proto of github.com/google/pprof.
+// The field numbers of profile.proto in github.com/google/pprof.
 namespace field {
 enum Profile {
   sample_type = 1,
@@ -39,10 +39,10 @@ enum Line { function_id = 1 };
 enum Function { same_id = 1, name = 2, system_name = 3 };
 }  // namespace field
 
-// There is one: pprof shows its file's name as that of the profile.
+// The only mapping. pprof shows its file name as the profile's name.
 constexpr std::int64_t the_mapping = 1;
 
-/// Texts by their number, each once; number 0 is the empty one, as the format wants it.
+/// The string table: each text once. Number 0 is the empty string, as the format requires.
 class Texts {
  public:
   Texts() { number(""); }
@@ -85,7 +85,7 @@ class PprofWriter {
  private:
   void add(const StackProfile::Sample& sample) {
     assert(!sample.stack.empty() && sample.amounts.size() == profile_.measures.size());
-    std::vector<std::int64_t> stack;  // The innermost frame first.
+    std::vector<std::int64_t> stack;  // Innermost frame first.
     for (auto name = sample.stack.rbegin(); name != sample.stack.rend(); ++name)
       stack.push_back(frame(*name));
     ProtoWriter message;
@@ -104,7 +104,7 @@ class PprofWriter {
     return frames_.emplace(name, static_cast<std::int64_t>(frames_.size()) + 1).first->second;
   }
 
-  /// Says that all names are known: a reader need not look for a program to find them in.
+  /// Declares all names known, so that viewers do not look for a program's symbols.
   void add_mapping() {
     ProtoWriter mapping;
     mapping.add(field::mapping_id, the_mapping);
@@ -115,7 +115,7 @@ class PprofWriter {
     out_.add(field::mapping, mapping);
   }
 
-  /// A frame is a function, and the one location in it.
+  /// Adds a frame as a function with one location.
   void add_frame(const std::string& name, std::int64_t id) {
     ProtoWriter function;
     function.add(field::same_id, id);
@@ -134,7 +134,7 @@ class PprofWriter {
   const StackProfile& profile_;
   ProtoWriter out_;
   Texts texts_;
-  std::map<std::string, std::int64_t> frames_;  // Their ids, from 1 on.
+  std::map<std::string, std::int64_t> frames_;  // Ids start at 1.
 };
 
 }  // namespace

@@ -7,11 +7,11 @@
 
 namespace troupe::schedules {
 
-/// Amounts of several kinds, each with the stack of what it is part of: "device 0", "stage 0",
-/// "block 3", "weights". Frames of the same name are the same thing, wherever they stand.
+/// A profile for pprof: amounts of several measures, each with a stack such as "device 0", "stage
+/// 0", "block 3", "weights". Frames with equal names are one frame, at any depth.
 struct StackProfile {
   struct Measure {
-    std::string what;  // "memory"
+    std::string what;  // For example "memory".
     std::string unit;  // "bytes", "nanoseconds" or "count".
   };
 
@@ -21,20 +21,20 @@ struct StackProfile {
   };
 
   struct Sample {
-    std::vector<std::string> stack;     // From the outermost frame to the innermost; not empty.
+    std::vector<std::string> stack;     // Outermost frame first; not empty.
     std::vector<std::int64_t> amounts;  // One for each measure.
     std::vector<Label> labels;
   };
 
-  std::string name;               // Of what was measured.
-  std::vector<Measure> measures;  // The first is what is shown unless another is asked for.
+  std::string name;               // The name of the measured run.
+  std::vector<Measure> measures;  // Viewers show the first by default.
   std::vector<std::string> comments;
-  std::chrono::nanoseconds duration{};  // Of what was measured; 0: nothing that takes time.
+  std::chrono::nanoseconds duration{};  // The measured time span; 0 if there is none.
   std::vector<Sample> samples;
 };
 
-/// As `go tool pprof` and others read it: a message `Profile` of profile.proto, not compressed,
-/// which readers take as well. Texts must be UTF-8.
+/// Serializes the profile for `go tool pprof` and compatible viewers: an uncompressed message
+/// `Profile` of profile.proto. Texts must be UTF-8.
 std::string to_pprof(const StackProfile& profile);
 
 }  // namespace troupe::schedules

@@ -4,11 +4,11 @@ namespace troupe::schedules {
 
 namespace {
 
-// How a field's value ends.
+// The wire types, which tell where a field's value ends.
 enum class Wire : std::uint8_t { varint = 0, length_delimited = 2 };
 
-/// Seven bits a byte, the lowest first; the eighth says that more come. A negative number is one of
-/// 64 bits in two's complement, as int64 has it.
+/// Appends seven bits per byte, lowest first; the eighth bit says that more bytes follow. A
+/// negative number is 64-bit two's complement, as in int64.
 void append_varint(std::string& bytes, std::uint64_t number) {
   constexpr std::uint64_t more = 0x80;
   for (; number >= more; number >>= 7) bytes += static_cast<char>((number & 0x7f) | more);

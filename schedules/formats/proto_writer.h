@@ -7,15 +7,15 @@
 
 namespace troupe::schedules {
 
-/// A message of Protocol Buffers in the making: its fields in the order in which they are added.
-/// A message within it is a field of bytes.
+/// A writer of Protocol Buffers messages; fields keep the order of the calls. A nested message is a
+/// field of bytes.
 class ProtoWriter {
  public:
-  /// Any integer type of a .proto file but the fixed and the zigzag ones.
+  /// Adds an integer of any .proto type except fixed and zigzag types.
   void add(int field, std::int64_t number);
   void add(int field, std::string_view bytes);
   void add(int field, const ProtoWriter& message) { add(field, message.bytes()); }
-  /// A repeated integer, as proto3 has it.
+  /// Adds a repeated integer, packed as in proto3.
   void add_packed(int field, const std::vector<std::int64_t>& numbers);
 
   const std::string& bytes() const { return bytes_; }

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// Any number: a timeline may come from a file. The bound is 31 years.
+/// Rounds any number (a timeline may come from a file) to nanoseconds, at most 31 years.
 nanoseconds rounded(double seconds) {
   constexpr double most = 1e9;
   return nanoseconds(std::llround(std::clamp(seconds, 0.0, most) * 1e9));
@@ -51,7 +51,7 @@ Window window_of(const Timeline& timeline) {
   return window;
 }
 
-/// Spans of one device may overlap: time is idle where none is.
+/// Returns the time covered by no span; spans of one device may overlap.
 double idle_time(std::vector<Window> busy, Window window) {
   std::ranges::sort(busy, {}, &Window::start);
   double idle = 0;
@@ -65,7 +65,7 @@ double idle_time(std::vector<Window> busy, Window window) {
 
 void add_time(const Timeline& timeline, StackProfile& profile) {
   if (timeline.spans.empty()) return;
-  std::map<std::tuple<int, int, Kind>, Spent> spent;  // By device, stage and kind.
+  std::map<std::tuple<int, int, Kind>, Spent> spent;  // Keyed by device, stage and kind.
   std::vector<std::vector<Window>> busy(static_cast<std::size_t>(timeline.devices));
   for (const Span& span : timeline.spans) {
     Spent& sum = spent[{span.device, span.action.stage, span.action.kind}];

@@ -9,13 +9,12 @@
 
 namespace troupe::schedules {
 
-/// What a run's devices hold, by stage, unit and purpose, and where there is a timeline, what they
-/// do, by stage and kind of action, beside the time in which they do nothing.
+/// Profiles the memory of a run's devices by stage, unit and purpose. With a timeline, adds their
+/// time by stage and kind of action, and idle time.
 ///
-/// It is one profile with three measures, memory, time and actions, where a sample is of memory or
-/// of the two others. Viewers leave out what is 0 in the measure that they show, as they do with
-/// the samples of a heap profile that are freed by then; and with two files one would have to know
-/// which to open.
+/// The result is one profile with three measures: memory, time and actions. A sample has either
+/// memory or time and actions. Viewers hide samples that are 0 in the measure shown. One file is
+/// simpler for users than two.
 StackProfile run_profile(const RunMemory& memory, const std::optional<Timeline>& timeline);
 
 }  // namespace troupe::schedules

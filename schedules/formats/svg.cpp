@@ -23,7 +23,7 @@ struct Look {
   Colour colour;
 };
 
-// The palette of Okabe and Ito, whose colours stay apart for all common kinds of colour blindness.
+// The palette of Okabe and Ito, whose colours differ for all common kinds of colour blindness.
 constexpr std::array<Look, 9> looks = {{
     {Kind::forward, {0, 114, 178}},
     {Kind::backward, {213, 94, 0}},
@@ -40,7 +40,7 @@ const Look& look_of(Kind kind) { return looks[static_cast<std::size_t>(kind)]; }
 
 constexpr int shades = 4;
 
-/// A device's later stages are lighter.
+/// Mixes in white for the later stages of a device.
 Colour shade(Colour colour, int chunk) {
   const double white = std::min(0.24 * chunk, 0.72);
   const auto mix = [white](int part) {
@@ -58,10 +58,10 @@ std::string css(Colour colour) {
          std::to_string(colour.blue) + ")";
 }
 
-/// Hundredths of a pixel are enough.
+/// Prints a length, rounded to hundredths of a pixel.
 std::string px(double length) { return shortest(std::round(length * 100) / 100); }
 
-/// 1, 2 or 5 times a power of ten: the time between ticks so that there are about ten.
+/// Returns 1, 2 or 5 times a power of ten, so that there are about ten ticks.
 double tick_distance(double length) {
   const double about = length / 10;
   const double power = std::pow(10.0, std::floor(std::log10(about)));
@@ -107,7 +107,7 @@ class SvgWriter {
     if (!(end_ > begin_)) end_ = begin_ + 1;
     double width = 640;
     if (!lengths.empty()) {
-      // Wide enough for the numbers of three passes in four.
+      // Wide enough for the numbers of three quarters of the passes.
       const auto short_one = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 4);
       std::nth_element(lengths.begin(), short_one, lengths.end());
       width = std::clamp((end_ - begin_) / *short_one * 15, 640.0, 3200.0);
@@ -116,7 +116,7 @@ class SvgWriter {
     bottom_ = top + timeline_.devices * (row + row_gap);
   }
 
-  /// How many lower stages a device has: the shade.
+  /// Ranks the stages of each device; the rank selects the shade.
   void rank_stages() {
     std::map<int, std::set<int>> stages;
     for (const auto& span : timeline_.spans)
@@ -199,7 +199,7 @@ class SvgWriter {
       return a->device != b->device ? a->device < b->device : a->start < b->start;
     });
     for (std::size_t first = 0; first < spans.size();) {
-      // What runs together shares the height of the row.
+      // Spans that overlap share the row's height.
       auto last = first + 1;
       double end = spans[first]->end;
       while (last < spans.size() && spans[last]->device == spans[first]->device &&
@@ -231,7 +231,7 @@ class SvgWriter {
              std::max(1.0, (span.end - span.start) * scale_), 3);
   }
 
-  /// A triangle under the row, its tip where the new weights are in use.
+  /// Draws a triangle under the row; its tip marks the time from which the new weights are in use.
   void add_mark(const Span& span) {
     seen_update_ = true;
     const double tip = x(span.end), under = y(span.device) + row + 1;
@@ -290,7 +290,7 @@ class SvgWriter {
   int most_chunks_ = 1;
   bool seen_reduction_ = false;
   bool seen_update_ = false;
-  std::map<std::pair<int, int>, int> chunk_;  // By device and stage.
+  std::map<std::pair<int, int>, int> chunk_;  // Keyed by device and stage.
   std::string text_;
 };
 

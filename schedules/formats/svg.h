@@ -6,10 +6,10 @@
 
 namespace troupe::schedules {
 
-/// The timeline as a picture, a file of its own that asks for nothing: a row for each device, a
-/// colour for each kind that the colour-blind can tell too, lighter for the later stages of a
-/// device, micro-batch numbers where they fit, reductions as bars and updates as marks under the
-/// row, idle time hatched, and the caption below. Follows the viewer's choice of light or dark.
+/// Draws the timeline as a self-contained SVG. Each device has a row with idle time hatched,
+/// micro-batch numbers where they fit, and reductions (bars) and updates (marks) below. Colours
+/// show kinds, are safe for the colour-blind, and are lighter for later stages of a device. The
+/// caption stands below. The picture follows the viewer's light or dark mode.
 std::string to_svg(const Timeline& timeline, const std::string& caption);
 
 }  // namespace troupe::schedules

@@ -24,8 +24,7 @@ std::string_view name_of(Track track) {
   return "?";
 }
 
-/// Writes the events. Times are on a grid of nanoseconds, which microseconds with three decimals
-/// tell exactly.
+/// Writes the events. Times are whole nanoseconds: microseconds with three decimals are exact.
 class TraceWriter {
  public:
   explicit TraceWriter(const Timeline& timeline) : timeline_(timeline) {
@@ -52,7 +51,7 @@ class TraceWriter {
  private:
   double nanoseconds(double time) const { return std::round((time - begin_) * 1e9); }
 
-  /// Viewers take process 0 for the idle one.
+  /// Viewers treat process 0 as the idle process, so numbers start at 1.
   static std::string process(int device) { return std::to_string(device + 1); }
 
   void begin_event(std::string_view kind, int device, int thread) {
@@ -77,8 +76,8 @@ class TraceWriter {
              "_sort_index\",\"args\":{\"sort_index\":" + std::to_string(order) + "}}";
   }
 
-  /// A viewer draws a track right only if its spans do not overlap: what overlaps gets a track
-  /// more.
+  /// Assigns spans to tracks. Viewers draw a track correctly only if its spans do not overlap, so
+  /// an overlapping span goes to an additional track.
   void add_tracks() {
     const auto& spans = timeline_.spans;
     std::vector<std::size_t> order(spans.size());
@@ -89,7 +88,7 @@ class TraceWriter {
       return nanoseconds(spans[a].start) < nanoseconds(spans[b].start);
     });
     thread_.resize(spans.size());
-    std::vector<double> ends;  // Of the tracks for the same device and kind so far.
+    std::vector<double> ends;  // The end times of the tracks of this device and kind.
     int first_thread = 1;
     for (std::size_t place = 0; place < order.size(); ++place) {
       const auto& span = spans[order[place]];
@@ -133,7 +132,7 @@ class TraceWriter {
     const auto& message = timeline_.messages[index];
     const auto& from = timeline_.spans[message.from];
     const auto& to = timeline_.spans[message.to];
-    // An arrow hangs on to the span that it begins in, so it begins before that has ended.
+    // An arrow attaches to the span in which it begins, so it starts before that span ends.
     const double start = nanoseconds(from.start);
     add_arrow("s", index, from, thread_[message.from], std::max(start, nanoseconds(from.end) - 1));
     add_arrow("f", index, to, thread_[message.to], nanoseconds(to.start));
@@ -156,7 +155,7 @@ class TraceWriter {
 
   const Timeline& timeline_;
   double begin_ = 0;
-  std::vector<int> thread_;  // By span.
+  std::vector<int> thread_;  // Indexed by span.
   std::string separator_ = "\n";
   std::string text_;
 };

@@ -6,9 +6,9 @@
 
 namespace troupe::schedules {
 
-/// The timeline as Perfetto and chrome://tracing read it: a process for each device; in it a track
-/// for computing, one for each of sending, receiving and reducing where there is any (several where
-/// spans overlap), arrows from producers to consumers, and a counter of the bytes held. The first
+/// Writes the timeline for Perfetto and chrome://tracing. Each device is a process with a track for
+/// computing and, if there are such spans, for sending, receiving and reducing (several if spans
+/// overlap). Arrows lead from producers to consumers; a counter shows the bytes held. The first
 /// span begins at 0.
 std::string to_trace(const Timeline& timeline);
 

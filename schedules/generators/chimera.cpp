@@ -10,7 +10,7 @@ Schedule chimera(PipelineShape shape) {
   Schedule schedule = empty_schedule("chimera", shape, {there, reversed(there, devices)});
   std::vector<Slots> slots(devices);
   for (int m = 0; m < shape.micro_batches; ++m) {
-    // Units of as many micro-batches as devices. The two directions use slots of different parity.
+    // A unit has a micro-batch per device. The two directions use slots of different parity.
     const std::int64_t begin = std::int64_t{m / devices} * 2 * devices + m % devices / 2 * 2;
     for (int stage = 0; stage < shape.stages; ++stage) {
       Slots& device = slots[schedule.route(static_cast<std::uint32_t>(m))[stage]];

@@ -5,7 +5,7 @@
 namespace troupe::schedules {
 namespace {
 
-/// Lists two passes as one group.
+/// Lists two passes as one overlapping group.
 template <class First, class Second>
 void overlap(Lane& lane, First first, Second second) {
   first();
@@ -13,7 +13,7 @@ void overlap(Lane& lane, First first, Second second) {
   second();
 }
 
-/// The lane of a device of the V: its low leg meets the micro-batches first, its high leg last.
+/// Returns the lane of a device of the V. Micro-batches reach its low leg first.
 Lane play(int device, int devices, int micro_batches) {
   Lane lane;
   Waiting waiting;
@@ -32,7 +32,7 @@ Lane play(int device, int devices, int micro_batches) {
     high.forward();
   }
   for (int k = 0; k < micro_batches - 2 * devices + device + 1; ++k) {
-    // At the turn the first gradient needs the loss of a forward pass just before.
+    // At the turn, the first gradient needs the loss of the forward pass right before it.
     if (k == 0 && to_turn == 0) {
       low.forward();
       high.backward();
@@ -48,7 +48,7 @@ Lane play(int device, int devices, int micro_batches) {
     overlap(
         lane, [&] { high.forward(); }, [&] { low.backward(); });
   }
-  // From the middle on gradients are wanted sooner downstream than weights here.
+  // From the middle on, downstream devices need input gradients sooner than this one needs weights.
   const int middle = (device + 1) / 2;
   const int high_middle = device % 2 == 0 ? middle + 1 : middle;
   for (int k = 0; k <= device; ++k) {
@@ -77,8 +77,8 @@ Schedule dual_pipe(PipelineShape shape) {
   const int devices = shape.devices();
   const Route there = looped(shape.stages, devices);
   Schedule schedule = empty_schedule("dualpipe", shape, {there, reversed(there, devices)});
-  // A V of half as many devices, unfolded: what is a leg there is a direction here. Even
-  // micro-batches enter at device 0, odd ones at the other end.
+  // Unfolds a V of half as many devices: its legs become the two directions. Even micro-batches
+  // enter at device 0, odd ones at the other end.
   for (int device = 0; device < devices / 2; ++device) {
     Lane& lane = schedule.lanes[device];
     Lane& mirror = schedule.lanes[devices - 1 - device];

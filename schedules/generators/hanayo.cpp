@@ -10,7 +10,7 @@ Schedule hanayo(PipelineShape shape) {
                                      {snaked(shape.stages, devices)});
   std::vector<Slots> slots(devices);
   for (int m = 0; m < shape.micro_batches; ++m) {
-    // Units of as many micro-batches as devices. A device's chunks lie an odd number of slots
+    // A unit has as many micro-batches as devices. A device's chunks lie an odd number of slots
     // apart.
     const std::int64_t begin = std::int64_t{m / devices} * 2 * shape.stages + m % devices * 2;
     for (int stage = 0; stage < shape.stages; ++stage) {

@@ -6,8 +6,8 @@
 namespace troupe::schedules {
 namespace {
 
-/// Where each group of micro-batches begins, and the end. The groups differ by at most one, and
-/// have at least as many micro-batches as there are devices if the step has.
+/// Returns the begin of each group of micro-batches, then the end. Group sizes differ by at most
+/// one and are at least the number of devices if the step has that many micro-batches.
 std::vector<int> group_borders(PipelineShape shape) {
   const int groups = std::max(1, shape.micro_batches / shape.devices());
   std::vector<int> borders = {0};
@@ -22,7 +22,7 @@ struct Passes {
   Lane backwards;
 };
 
-/// The passes of a device, each kind in the order in which the groups go through its chunks.
+/// Returns the passes of a device, each kind in the order in which the groups visit its chunks.
 Passes passes(PipelineShape shape, int device, const std::vector<int>& borders) {
   Passes passes;
   for (std::size_t group = 1; group < borders.size(); ++group)
@@ -44,10 +44,9 @@ Schedule interleaved(PipelineShape shape) {
   const int largest_group = borders[1];
   for (int device = 0; device < shape.devices(); ++device) {
     const auto [forwards, backwards] = passes(shape, device, borders);
-    // A group must be through all chunks but the last before its first gradient can come back. Give
-    // forward pass k of device r the time 2k + 2r and backward pass k the time 2(k + ahead) + 1 +
-    // 2r: with this warm-up every pass comes later than what it needs, for any number of
-    // micro-batches.
+    // A group passes all chunks but the last before its first gradient can return. Give forward
+    // pass k of device r the time 2k + 2r and backward pass k the time 2(k + ahead) + 1 + 2r: with
+    // this warm-up every pass is later than its inputs, for any number of micro-batches.
     const std::size_t ahead = std::min<std::size_t>(
         forwards.size(), (shape.chunks - 1) * largest_group + 2 * (shape.devices() - 1 - device));
     Lane& lane = schedule.lanes[device];

@@ -10,8 +10,8 @@ Schedule pipedream(PipelineShape shape) {
 }
 
 Schedule pipedream_2bw(PipelineShape shape) {
-  // With fewer backward passes between two updates a micro-batch could live through two of them,
-  // and two versions of the weights would not do.
+  // With fewer backward passes between two updates, a micro-batch could span two updates and need a
+  // third version of the weights.
   Schedule schedule = with_update_every(one_f_one_b(shape), shape.devices());
   schedule.name = "2bw";
   return schedule;

@@ -84,7 +84,7 @@ constexpr NamedSchedule schedules[] = {
      "any shape", async, Chunks::one, fits, pipedream_2bw},
 };
 
-/// A name taken apart: "interleaved-v2" is "interleaved" with 2 chunks.
+/// A parsed name: "interleaved-v2" is "interleaved" with 2 chunks.
 struct Asked {
   const NamedSchedule* schedule = nullptr;
   std::optional<int> chunks;

@@ -8,34 +8,34 @@
 
 namespace troupe::schedules {
 
-/// How many stages a device may hold in a schedule of this name.
+/// The allowed number of stages per device (chunks) of a schedule.
 enum class Chunks { one, two, several, even };
 
-/// When a stage takes new weights: once all passes of a step are done, or amid them.
+/// When a stage updates its weights: after all passes of a step, or between them.
 enum class Mode { synchronous, asynchronous };
 
-/// A schedule that goes by a name.
+/// A schedule in the registry.
 struct NamedSchedule {
   std::string_view name;
   std::string_view idea;   // One sentence.
-  std::string_view needs;  // "even devices, even micro-batches"; "any shape".
+  std::string_view needs;  // For example "even devices, even micro-batches" or "any shape".
   Mode mode;
   Chunks chunks;
-  /// What the shape lacks, with what to do, or an empty text. The ranges have been checked before.
+  /// Returns why the shape does not fit and what to do, or nothing. Ranges are checked before.
   std::string (*objection)(PipelineShape shape);
   Schedule (*generate)(PipelineShape shape);
 };
 
-/// All of them, in the order in which they are best explained.
+/// Returns all named schedules, in the best order for explaining them.
 std::span<const NamedSchedule> named_schedules();
 
-/// Null if there is none of that name; "interleaved-v2" is found as "interleaved", "2bw" as
+/// Finds a schedule by name, or returns null. "interleaved-v2" finds "interleaved", and "2bw" finds
 /// "pipedream-2bw".
 const NamedSchedule* find_schedule(std::string_view name);
 
-/// The passes of one step. A name may say the chunks ("interleaved-v2", "hanayo-w1"), and the V
-/// schedules have two without being told; `shape.chunks` may be left at 1 then. Errors say what the
-/// schedule needs and the nearest shape or name.
+/// Generates the passes of one step. A name may give the chunks ("interleaved-v2", "hanayo-w1"),
+/// and the V schedules imply two; then `shape.chunks` may stay 1. Errors say what the schedule
+/// needs and suggest the nearest shape or name.
 Result<Schedule> generate(std::string_view name, PipelineShape shape);
 
 }  // namespace troupe::schedules

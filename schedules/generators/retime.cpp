@@ -11,7 +11,7 @@ namespace troupe::schedules {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
-// Sums of stashes in another order may differ in the last bits.
+// Sums of stashes in different order may differ in the last bits.
 constexpr double slack = 1e-9;
 
 struct Listed {
@@ -19,7 +19,7 @@ struct Listed {
   std::size_t position = 0;  // In the lane of the base.
 };
 
-/// One device while it plays: what it has to do, and how far it is.
+/// The state of one device during the simulation.
 struct Device {
   std::vector<Listed> forwards;
   std::vector<Listed> backwards;
@@ -168,7 +168,7 @@ class Retiming {
     wake(d, time);
   }
 
-  /// The last stage turns round by itself.
+  /// Delivers an activation to the next stage; the last stage starts its own backward pass.
   void pass_on_forward(Action action, double time) {
     if (action.stage + 1 < base_.stages)
       arrive(forward_arrival_, base_.device(action), action.stage + 1, action.micro_batch, time);

@@ -7,33 +7,33 @@
 
 namespace troupe::schedules {
 
-/// Which pass goes first where both a forward and a backward pass could start.
+/// The pass that starts first if both a forward and a backward pass are ready.
 enum class Preference { backward_first, forward_first, as_listed };
 
-/// What re-timing plans with. Units are the caller's; no time may be negative.
+/// The costs and limits for re-timing, in any unit. No time may be negative.
 struct RetimeSettings {
   struct Stage {
     double forward = 1;
     double backward = 2;  // A fused B.
     double input = 1;
     double weight = 1;
-    double stash = 1;  // What a forward pass keeps until the W or B that frees it.
+    double stash = 1;  // Held from the forward pass until the W or B that frees it.
   };
 
   std::vector<Stage> stages;  // One for each stage of the base.
-  double hop = 0;             // Between two devices; a hop within a device takes no time.
-  std::vector<double> caps;   // On the stash of each device.
-  double patience = 0;  // Wait for a pass that is closer than this part of a W instead of that W.
+  double hop = 0;             // Between two devices. A hop within a device takes no time.
+  std::vector<double> caps;   // The stash limit of each device.
+  double patience = 0;  // A pass due within this fraction of a W is awaited before the W runs.
   Preference preference = Preference::backward_first;
 };
 
-/// Plays the base greedily against the costs and lists what then happened: each device keeps the
-/// order of its F's and that of its B's and I's, and fills the gaps with its W's, oldest first.
-/// Groups are dissolved. Never fails where every cap is at least the base's own peak; with less it
-/// may reach a dead end, and then gives none. The base must hold passes only, and be valid.
+/// Simulates the base greedily with these costs and lists the resulting order. Each device keeps
+/// the order of its F's and of its B's and I's, and fills gaps with W's, oldest first. Dissolves
+/// groups. Always succeeds if every cap is at least the base's peak; otherwise returns nothing at a
+/// dead end. The base must be valid and hold only passes.
 std::optional<Schedule> retime(const Schedule& base, const RetimeSettings& settings);
 
-/// The largest stash of each device while it plays its lane, groups allocating before they free.
+/// Returns each device's largest stash while it plays its lane. Groups allocate before they free.
 std::vector<double> peak_stash(const Schedule& schedule, const RetimeSettings& settings);
 
 }  // namespace troupe::schedules

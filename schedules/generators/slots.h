@@ -7,16 +7,16 @@
 
 namespace troupe::schedules {
 
-/// Makes a lane of actions that each have a time slot of their own.
+/// Builds a lane of actions that have a time slot each.
 class Slots {
  public:
-  /// No two actions may have the same slot.
+  /// Adds an action. No two actions may have the same slot.
   void place(std::int64_t slot, Action action) { placed_.push_back({slot, action}); }
 
-  /// The actions by slot.
+  /// Returns the actions, sorted by slot.
   Lane lane() &&;
 
-  /// The same, with a W for each I: in the first free slots behind it, oldest first.
+  /// Returns the lane with a W for each I, in the first free slots after the I, oldest first.
   Lane lane_with_weights() &&;
 
  private:

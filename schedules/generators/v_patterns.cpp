@@ -8,8 +8,8 @@
 namespace troupe::schedules {
 namespace {
 
-/// The slots of micro-batch 0 on a device; each later one comes `period` slots behind. A device
-/// does two F, two I and two W in a period.
+/// The slots of micro-batch 0 on a device; each later micro-batch comes `period` slots later. A
+/// device runs two F, two I and two W in a period.
 struct Pattern {
   std::int64_t low_forward;
   std::int64_t high_forward;
@@ -19,7 +19,7 @@ struct Pattern {
 constexpr std::int64_t period = 6;
 
 Pattern half_pattern(std::int64_t device, std::int64_t devices) {
-  const std::int64_t shift = devices % 2 == 0 ? 3 : 0;  // Else I and F meet in a slot.
+  const std::int64_t shift = devices % 2 == 0 ? 3 : 0;  // Otherwise I and F share a slot.
   return {2 * device, 3 * devices - 2 - device, 3 * devices - 1 + shift + 2 * device,
           6 * devices - 2 + shift - device};
 }
@@ -47,7 +47,7 @@ Schedule play(std::string name, PipelineShape shape,
     }
     schedule.lanes[device] = std::move(slots).lane_with_weights();
   }
-  // Re-timing closes the holes that the pattern leaves before and after its steady state.
+  // Re-timing closes the gaps before and after the steady state of the pattern.
   RetimeSettings settings;
   settings.stages.resize(shape.stages);
   const auto peaks = peak_stash(schedule, settings);

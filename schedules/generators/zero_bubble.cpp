@@ -6,9 +6,9 @@
 namespace troupe::schedules {
 namespace {
 
-/// The lane of one stage: `ahead` forward passes, then I and F in turn. A W is played where the
-/// lane would otherwise keep more than `cap` micro-batches, and once no F is left, where a device
-/// so far from the end has time for it.
+/// Builds the lane of one stage: `ahead` forward passes, then I and F in turn. A W runs if the lane
+/// would otherwise keep more than `cap` micro-batches. After the last F, a W also runs if the
+/// device has time for it at its distance from the end.
 Lane play(int stage, int micro_batches, int ahead, int cap) {
   Lane lane;
   int forwards = 0;

@@ -7,7 +7,7 @@
 namespace troupe::schedules {
 namespace {
 
-/// The lane of a device for a step that is long enough to reach the steady state.
+/// Builds the lane of a device for a step that reaches the steady state.
 Lane play(int device, int devices, int micro_batches) {
   Lane lane;
   Waiting low_weights;
@@ -52,7 +52,7 @@ Schedule zero_bubble_v(PipelineShape shape) {
   const int played = std::max(shape.micro_batches, 2 * devices - 1);
   for (int device = 0; device < devices; ++device) {
     Lane lane = play(device, devices, played);
-    // What is left of a valid schedule without some of its micro-batches is valid.
+    // A valid schedule stays valid without some of its micro-batches.
     std::erase_if(lane, [&](Action action) {
       return static_cast<int>(action.micro_batch) >= shape.micro_batches;
     });

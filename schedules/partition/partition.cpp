@@ -14,12 +14,12 @@ constexpr int most_seats = 1 << 16;
 constexpr int most_ties = 64;
 constexpr Bytes most_bytes = Bytes{1} << 50;
 constexpr double longest_work = 1e9;
-// Beyond so many (device, prefix, suffix) triples a V is cut like any other placement.
+// The most (device, prefix, suffix) triples for the folded method; larger Vs use borders.
 constexpr std::int64_t largest_fold = std::int64_t{1} << 22;
-// Of equally good straight cuts the even ones are looked for in pipelines up to this length.
+// The longest straight pipeline whose equally good cuts are also evened out.
 constexpr std::size_t most_evened = 256;
 
-/// How a problem is cut.
+/// The algorithm that cuts a problem.
 enum class Method { straight, folded, borders };
 
 Method method_for(const PartitionProblem& problem, const ChainSums& sums) {
@@ -86,7 +86,7 @@ Status check_seats(const PartitionProblem& problem) {
   return Done{};
 }
 
-/// Sums over all of the chain must stay within 64 bits wherever a stage sits.
+/// Checks that sums over the chain stay within 64 bits for any seat.
 Status check_sums(const PartitionProblem& problem) {
   double most = 0;
   int in_flight = 0;
@@ -103,7 +103,7 @@ Status check_sums(const PartitionProblem& problem) {
   return Done{};
 }
 
-/// That there are as many units as stages, and as many stages as cuts are required.
+/// Checks that there are enough units for the stages and enough stages for the required cuts.
 Status check_counts(const PartitionProblem& problem, const ChainSums& sums) {
   const int seats = static_cast<int>(problem.seats.size());
   if (sums.size() < seats)
@@ -124,7 +124,7 @@ Status check_counts(const PartitionProblem& problem, const ChainSums& sums) {
   return Done{};
 }
 
-/// What every device would be busy for if units could be cut anywhere; a little less, for rounding.
+/// Returns each device's time if units could be cut anywhere, slightly less because of rounding.
 double even_share(const PartitionProblem& problem, const ChainSums& sums) {
   std::vector<bool> used(problem.devices.size());
   double speed = 0;
@@ -163,7 +163,7 @@ std::optional<std::vector<int>> best_cuts(const PartitionProblem& problem, const
   return std::nullopt;
 }
 
-/// Cuts at which the devices lack as little memory as possible; times do not count.
+/// Returns the cuts at which the devices lack the least memory; ignores times.
 std::vector<int> closest_cuts(const PartitionProblem& problem, const ChainSums& sums) {
   const Method method = method_for(problem, sums);
   if (method == Method::borders) return cut_anyhow(problem, sums);

@@ -12,33 +12,32 @@ namespace troupe::schedules {
 /// Whether a stage may begin with a unit.
 enum class Cut : std::uint8_t { allowed, forbidden, required };
 
-/// A unit as far as cutting goes.
+/// The costs of one unit that matter for cutting.
 struct Piece {
-  Seconds work{};      // A micro-batch, forward and backward, on a device of speed 1.
-  Bytes weights = 0;   // Held once for each copy of the weights,
-  Bytes fixed = 0;     // once,
-  Bytes stash = 0;     // and once for each micro-batch in flight.
-  Bytes passing = 0;   // While a pass runs: of all pieces on a device, the largest counts.
-  Bytes boundary = 0;  // What a cut before it sends, each way.
+  Seconds work{};      // Forward and backward of one micro-batch on a device of speed 1.
+  Bytes weights = 0;   // Held once for each copy of the weights.
+  Bytes fixed = 0;     // Held once.
+  Bytes stash = 0;     // Held for each micro-batch in flight.
+  Bytes passing = 0;   // Held while a pass runs; a device needs the largest of its pieces.
+  Bytes boundary = 0;  // Sent each way if a cut is before this piece.
   Bytes reduced = 0;   // Gradients that replicas of the stage must sum.
   Cut cut = Cut::allowed;
 };
 
-/// Two pieces that share parameters: the second holds `bytes` more unless the first is on the same
-/// device.
+/// Two pieces that share parameters. The second holds `bytes` more unless both are on one device.
 struct Tie {
   int first = 0;
   int second = 0;
   Bytes bytes = 0;
 };
 
-/// The model: units in the order in which a micro-batch passes them.
+/// The model as units in forward order.
 struct Chain {
   std::vector<Piece> pieces;
   std::vector<Tie> ties;
 };
 
-/// A device as far as cutting goes.
+/// The speed and memory of a device.
 struct Capacity {
   static constexpr Bytes unlimited = std::numeric_limits<Bytes>::max();
 
@@ -46,16 +45,16 @@ struct Capacity {
   Bytes memory = unlimited;
 };
 
-/// Where a stage sits, and what its place in the schedule makes it hold.
+/// The device of a stage, and the copies that the schedule makes the stage hold.
 struct Seat {
   int device = 0;
   int in_flight = 1;  // Micro-batches whose stash it holds at once.
   int copies = 1;     // Versions of its weights.
-  Link next;          // To the stage after it.
+  Link next;          // To the next stage.
 };
 
-/// Whether transfers run beside the passes, and so only bound the rate, or the stage waits for
-/// them.
+/// Whether transfers run in parallel to the passes and only bound the rate (hidden), or the stage
+/// waits for them (exposed).
 enum class Hops { hidden, exposed };
 
 struct PartitionProblem {
@@ -65,37 +64,36 @@ struct PartitionProblem {
   Hops hops = Hops::hidden;
 };
 
-/// Stage k holds the units from cuts[k] up to cuts[k + 1].
+/// The cuts of a model. Stage k holds the units from cuts[k] up to cuts[k + 1].
 struct Partition {
   std::vector<int> cuts;
-  Seconds bottleneck{};  // The time that the busiest device or link needs for a micro-batch.
+  Seconds bottleneck{};  // Time per micro-batch of the busiest device or link.
 
   friend bool operator==(const Partition&, const Partition&) = default;
 };
 
-/// Everything that can be wrong with a problem, want of memory aside.
+/// Checks everything about a problem except whether it fits the memory.
 Status check_partition(const PartitionProblem& problem);
 
-/// Cuts the chain so that the busiest device has as little to do as possible, no stage is empty and
-/// no device holds more than its memory.
+/// Cuts the chain to minimize the load of the busiest device. No stage is empty and no device
+/// exceeds its memory.
 ///
-/// The answer is exact where every device has one seat: parametric search, whose probe lets each
-/// device take all that it can (Hops::hidden), or follows all cuts that can be reached. It is exact
-/// for a V, 0 1 .. P-1 P-1 .. 1 0, with hidden hops, up to some hundred units: it follows the pairs
-/// of a prefix and a suffix that can be reached. (There, a tie counts as two copies unless it is
-/// between the first unit and the last, and `passing` may hide a cut that is barely small enough.)
-/// Other placements start from stages that are balanced, and move borders while that helps. Of cuts
-/// that are equally good, more even stages are preferred.
+/// The result is exact if every device has one seat: a parametric search, whose probe fills each
+/// device greedily (Hops::hidden) or follows all reachable cuts. It is also exact for a V, 0 1 ..
+/// P-1 P-1 .. 1 0, with hidden hops, up to some hundred units: it follows the reachable pairs of a
+/// prefix and a suffix. (For a V, a tie counts as two copies unless it joins the first and the last
+/// unit, and `passing` may hide a cut that barely fits.) Other placements start from balanced
+/// stages and move borders while that helps. Among equally good cuts it prefers even stages.
 ///
-/// An error says why nothing fits: the stage, what it needs and what there is.
+/// An error names the stage that does not fit, the bytes it needs and the bytes available.
 Result<Partition> partition(const PartitionProblem& problem);
 
-/// Bytes that each device holds under these cuts, and the time that each needs for a micro-batch,
-/// exposed hops included.
+/// Return the bytes that each device holds under these cuts, and its time per micro-batch including
+/// exposed hops.
 std::vector<Bytes> held_memory(const PartitionProblem& problem, const std::vector<int>& cuts);
 std::vector<Seconds> busy_times(const PartitionProblem& problem, const std::vector<int>& cuts);
 
-/// What keeps a model from fitting, at the cuts that come closest.
+/// The reason why a model does not fit, at the cuts that come closest.
 struct Misfit {
   int device = 0;
   int first = 0;  // The units of that device's fullest stage: from first up to last.
@@ -106,7 +104,7 @@ struct Misfit {
   std::vector<int> cuts;
 };
 
-/// Only for a problem that passes check_partition() and does not fit.
+/// Finds the closest cuts. Call it only if check_partition() passes and partition() fails.
 Misfit closest_misfit(const PartitionProblem& problem);
 
 }  // namespace troupe::schedules

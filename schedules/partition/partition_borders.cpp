@@ -6,17 +6,17 @@ namespace troupe::schedules {
 
 namespace {
 
-// Stages looked at in all; what is found by then is good.
+// The budget of stages visited; the cuts are good by then.
 constexpr std::int64_t most_visits = 4'000'000;
 
-/// Whether cuts are in order and pass over no required one.
+/// Returns whether cuts ascend and skip no required cut.
 bool allowed(const ChainSums& sums, const std::vector<int>& places) {
   for (std::size_t k = 0; k + 1 < places.size(); ++k)
     if (places[k] >= places[k + 1] || places[k + 1] > sums.next_required(places[k])) return false;
   return true;
 }
 
-/// Borders between the same two devices, whichever comes first.
+/// Returns whether two borders separate the same two devices, in either order.
 bool same_devices(const PartitionProblem& problem, int border, int other) {
   const auto devices = [&](int b) {
     return std::minmax(problem.seats[b - 1].device, problem.seats[b].device);
@@ -26,8 +26,7 @@ bool same_devices(const PartitionProblem& problem, int border, int other) {
   return a == c && b == d;
 }
 
-/// Balanced stages: the problem as if every seat had a device of its own, whose part of the memory
-/// and of the speed it is.
+/// Balances the stages as if each seat had its own device of unlimited memory.
 std::optional<std::vector<int>> balanced(const PartitionProblem& problem, const ChainSums& sums) {
   PartitionProblem alone = problem;
   alone.hops = Hops::hidden;
@@ -125,8 +124,7 @@ std::vector<int> improve_borders(const PartitionProblem& problem, const ChainSum
     places = candidate;
     return true;
   };
-  // A run of neighbouring borders moves as one: the stage at one end gains what the stage at the
-  // other end loses.
+  // Neighbouring borders move together: the stage at one end gains what the one at the other loses.
   const auto move_runs = [&](int length) {
     bool helped = false;
     for (int first = 1; first + length <= stages && visits < most_visits; ++first) {

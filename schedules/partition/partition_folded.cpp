@@ -6,15 +6,15 @@ namespace troupe::schedules {
 
 namespace {
 
-/// The first devices hold all pieces before `begin` and all from `end` on.
+/// A state of the search: the first devices hold all pieces before `begin` and from `end` on.
 struct Pair {
   int begin = 0;
   int end = 0;
-  double work = 0;  // That is left to the other devices: less is better.
-  Bytes bytes = 0;  // Likewise, as the seats of the device at hand count them.
+  double work = 0;  // Work left to the other devices; less is better.
+  Bytes bytes = 0;  // Bytes left, as the current device's seats count them; less is better.
 };
 
-/// The pairs of which none is worse than another in both respects.
+/// Inserts a pair into a Pareto front: no pair is worse than another in both respects.
 void insert(std::vector<Pair>& front, const Pair& pair) {
   const auto no_better = [&](const Pair& other) {
     return other.work <= pair.work && other.bytes <= pair.bytes;
@@ -26,9 +26,9 @@ void insert(std::vector<Pair>& front, const Pair& pair) {
   front.push_back(pair);
 }
 
-/// What the pieces before each place hold in this seat. A tie between the ends of the chain costs
-/// nothing, as they share the first device; other second copies count even where the legs of a
-/// device could share, so that what is held is a sum over pieces.
+/// Returns the bytes that the pieces before each place hold in this seat. A tie between the ends of
+/// the chain is free, because the ends share the first device. Other ties always count twice, even
+/// if the two legs of a device could share, so that the bytes are a sum over pieces.
 std::vector<Bytes> held_before(const ChainSums& sums, const Seat& seat, const Capacity& device) {
   std::vector<Bytes> held(sums.size() + 1, 0);
   if (device.memory == Capacity::unlimited) return held;
@@ -49,7 +49,7 @@ struct Legs {
   Pair pair(int begin, int end) const {
     return {begin, end, sums.work(begin, end), up[end] - down[begin]};
   }
-  /// Whether the device may take what lies between the two pairs.
+  /// Returns whether the device can hold the pieces between the two pairs.
   bool fits(const Pair& from, int begin, int end, double t) const {
     const double work = sums.work(from.begin, begin) + sums.work(end, from.end);
     if (work / device.speed > t) return false;
@@ -58,8 +58,8 @@ struct Legs {
   }
 };
 
-/// Device by device, which pairs can be reached in time t. To reach (begin, end) a device starts
-/// from a pair further out on both sides.
+/// Finds, device by device, the pairs that are reachable in time t. A device goes from an outer
+/// pair to the inner pair (begin, end).
 class Fold {
  public:
   Fold(const PartitionProblem& problem, const ChainSums& sums, double t)
@@ -98,13 +98,13 @@ class Fold {
   /// The pair from which the first k devices reached this one, as begin * (size + 1) + end.
   int& from(int k, int begin, int end) { return reached_from_[k][begin * (size_ + 1) + end]; }
 
-  /// The pairs from which a device can take all up to (begin, end) are handed on from (begin - 1,
-  /// end) and (begin, end + 1); of these only the best matter.
+  /// Adds device k. The outer pairs from which the device can reach (begin, end) come from (begin -
+  /// 1, end) and (begin, end + 1); only the Pareto front of them matters.
   void reach_with(int k) {
     const Legs legs{sums_, device(k), held_before(sums_, problem_.seats[k], device(k)),
                     held_before(sums_, seat_up(k), device(k))};
-    // No device takes more in time t than its speed allows: that bounds what is left before and
-    // after this one.
+    // No device does more in time t than its speed allows; that bounds the work left before and
+    // after this device.
     const double rounding = 1e-9 * sums_.work(0, size_);
     const double most_before = t_ * speed_of(k, devices_) + rounding;
     const double most_after = k + 1 == devices_ ? 0 : t_ * speed_of(k + 1, devices_) + rounding;
@@ -138,8 +138,8 @@ class Fold {
     return sum;
   }
 
-  /// Whether the devices after k get at least a piece for each leg, and the links carry what is cut
-  /// here.
+  /// Returns whether the remaining devices get at least one piece for each leg, and the links can
+  /// carry the cuts here in time.
   bool leaves_enough(int k, int begin, int end) const {
     const int left = devices_ - 1 - k;
     if (left == 0) return begin == end;

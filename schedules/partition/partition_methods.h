@@ -9,21 +9,21 @@
 #include "schedules/partition/partition.h"
 #include "schedules/partition/partition_sums.h"
 
-/// The three ways in which partition() cuts. Cuts are places of the sums, and every problem has
-/// been checked.
+/// The three methods of partition(). Cuts are places in ChainSums; every problem is checked
+/// already.
 namespace troupe::schedules {
 
-/// Cuts for seats on different devices.
+/// The method for seats on different devices.
 class StraightCutter {
  public:
   StraightCutter(const PartitionProblem& problem, const ChainSums& sums)
       : problem_(problem), sums_(sums) {}
 
-  /// Cuts whose bottleneck is at most t; none if there are none.
+  /// Returns cuts whose bottleneck is at most t, or nothing if there are none.
   std::optional<std::vector<int>> cut(double t) const;
 
-  /// Whether so large a problem may be searched. Where not, hops must be hidden, and cuts in which
-  /// a device leaves room for those after it may be missed.
+  /// Returns whether the problem is small enough to search. If not, hops must be hidden, and cut()
+  /// may miss cuts in which a device leaves work to later ones.
   static bool searchable(int seats, int pieces) {
     return std::int64_t{seats} * pieces <= std::int64_t{1} << 31;
   }
@@ -44,16 +44,16 @@ class StraightCutter {
   const ChainSums& sums_;
 };
 
-/// Cuts for seats in a V with hidden hops, whose bottleneck is at most t; none if there are none.
+/// Cuts a V with hidden hops to a bottleneck of at most t; returns nothing if that is impossible.
 std::optional<std::vector<int>> cut_folded(const PartitionProblem& problem, const ChainSums& sums,
                                            double t);
 
-/// How good cuts are; less is better, the first difference decides.
+/// The cost of cuts, compared lexicographically; less is better.
 struct CutScore {
-  double excess = 0;  // Bytes beyond the memory of the devices, in all.
+  double excess = 0;  // Bytes beyond the devices' memory, in total.
   double bottleneck = 0;
   double unevenness = 0;  // Sum of the squares of the stages' times.
-  double fullest = 0;     // Bytes of the device that holds most.
+  double fullest = 0;     // Bytes of the fullest device.
 
   friend auto operator<=>(const CutScore&, const CutScore&) = default;
 };
@@ -61,12 +61,12 @@ struct CutScore {
 CutScore score(const PartitionProblem& problem, const ChainSums& sums,
                const std::vector<int>& places);
 
-/// Moves borders by one piece, alone or against another border between the same two devices, as
-/// long as the score gets better.
+/// Moves borders by one piece while the score improves, alone or together with another border
+/// between the same two devices.
 std::vector<int> improve_borders(const PartitionProblem& problem, const ChainSums& sums,
                                  std::vector<int> places);
 
-/// Any placement: from balanced stages, improved. The score tells whether it fits.
+/// Cuts any placement by improving balanced stages. The score tells whether the cuts fit.
 std::vector<int> cut_anyhow(const PartitionProblem& problem, const ChainSums& sums);
 
 std::vector<Bytes> held_memory(const PartitionProblem& problem, const ChainSums& sums,
@@ -74,22 +74,22 @@ std::vector<Bytes> held_memory(const PartitionProblem& problem, const ChainSums&
 std::vector<Seconds> busy_times(const PartitionProblem& problem, const ChainSums& sums,
                                 const std::vector<int>& places);
 
-/// The busiest device, or link where hops are hidden.
+/// Returns the time of the busiest device, or of the busiest link if hops are hidden.
 double bottleneck(const PartitionProblem& problem, const ChainSums& sums,
                   const std::vector<int>& places);
 
-/// What is wrong with a problem, its counts aside.
+/// Checks a problem except for its counts.
 Status check_problem(const PartitionProblem& problem);
 
-/// The cuts with the smallest bottleneck, where `cut(t)` finds cuts whose bottleneck is at most t
-/// if there are any. Below `low` there are none.
+/// Returns the cuts with the smallest bottleneck. `cut(t)` must find cuts with a bottleneck of at
+/// most t if there are any; no cuts are below `low`.
 template <class Find, class Measure>
 auto least_bottleneck(double low, Find cut, Measure bottleneck) {
   auto best = cut(std::numeric_limits<double>::infinity());
   if (!best) return best;
   double high = bottleneck(*best);
-  // After each find, one probe right below it tells whether that was the best: few values are
-  // possible where units are alike.
+  // After each success, one probe right below it tests whether it was optimal: only few values are
+  // possible if units are alike.
   bool proving = false;
   while (high > low) {
     const double middle = low + (high - low) / 2;

@@ -21,7 +21,7 @@ class OrderSearch {
   }
 
  private:
-  using Order = std::vector<int>;  // Of groups.
+  using Order = std::vector<int>;  // Indices of groups.
 
   Order given() const {
     Order order(problem_.groups.size());
@@ -41,7 +41,7 @@ class OrderSearch {
     return order;
   }
 
-  /// Takes the groups in this order. True if that is better than all before.
+  /// Cuts the model for this order of groups. Returns whether it is the best so far.
   bool better(const Order& order) {
     ++trials_;
     OrderedPartition candidate;
@@ -68,7 +68,7 @@ class OrderSearch {
     return true;
   }
 
-  /// Groups whose devices are alike: to exchange them changes nothing.
+  /// Returns whether two groups have equal devices, so that exchanging them changes nothing.
   bool alike(int a, int b) const {
     const auto& devices = problem_.problem.devices;
     return std::equal(problem_.groups[a].begin(), problem_.groups[a].end(),

@@ -19,7 +19,7 @@ class ReplicatedCutter {
   ReplicatedCutter(const ReplicatedProblem& problem, const ChainSums& sums)
       : problem_(problem), sums_(sums) {}
 
-  /// Stages of which none needs longer than t; none if the devices do not suffice.
+  /// Returns stages that take at most t each, or nothing if there are not enough devices.
   std::optional<Stages> cut(double t) const;
 
   double bottleneck(const Stages& stages) const;
@@ -40,13 +40,13 @@ class ReplicatedCutter {
 };
 
 double ReplicatedCutter::reducing(int i, int j, int replicas) const {
-  // A ring sends (and receives) all but its own part twice.
+  // A ring all-reduce sends (and receives) all parts except its own twice.
   const double rounds = 2.0 * (replicas - 1) / replicas;
   return rounds * occupied(problem_.link, sums_.reduced(i, j)).count() / problem_.micro_batches;
 }
 
-/// For a stage with so many devices after it; never() if no number will do. More replicas compute
-/// faster and hold fewer micro-batches each, but reduce for longer.
+/// Returns the fewest replicas for a stage with `after` devices behind it, or never(). More
+/// replicas compute faster and hold fewer micro-batches each, but reduce for longer.
 int ReplicatedCutter::fewest_replicas(int i, int j, int after, double t) const {
   const double computing_rounds = std::ceil(computing(i, j, 1) / t);
   if (!(computing_rounds <= problem_.devices)) return never();
@@ -70,8 +70,8 @@ int ReplicatedCutter::fewest_replicas(int i, int j, int after, double t) const {
   return reducing(i, j, replicas) <= t ? replicas : never();
 }
 
-/// Backwards along the chain: the fewest devices that the rest needs. Fewer devices after a stage
-/// also leave it with less in flight, so the fewest are best in every respect.
+/// Goes backwards along the chain and finds the fewest devices for the rest. Fewer devices after a
+/// stage also mean fewer micro-batches in flight in it, so the fewest are best in every respect.
 std::optional<Stages> ReplicatedCutter::cut(double t) const {
   const int size = sums_.size();
   std::vector<int> needed(size + 1, never());

@@ -7,27 +7,27 @@
 
 namespace troupe::schedules {
 
-/// Equal devices, several of which may hold copies of one stage and take its micro-batches in turn
+/// Equal devices. Several may hold copies of one stage and take its micro-batches in turn
 /// (Narayanan et al. 2019).
 struct ReplicatedProblem {
-  Chain chain;  // Ties are counted as two copies.
+  Chain chain;  // Ties count as two copies.
   Capacity device;
   int devices = 1;
-  Link link;              // Between any two.
-  int micro_batches = 1;  // Between two reductions of the gradients; no more are in flight.
+  Link link;              // Between any two devices.
+  int micro_batches = 1;  // Between two gradient reductions; also the limit in flight.
 };
 
-/// Stage k holds the units from cuts[k] up to cuts[k + 1] on replicas[k] devices.
+/// The result. Stage k holds the units from cuts[k] up to cuts[k + 1] on replicas[k] devices.
 struct ReplicatedPartition {
   std::vector<int> cuts;
   std::vector<int> replicas;
-  Seconds bottleneck{};  // Per micro-batch of the whole pipeline.
+  Seconds bottleneck{};  // Time per micro-batch of the whole pipeline.
 };
 
-/// The stages and their replicas that make the slowest stage as fast as possible: of its work, of
-/// the reduction of its gradients (a ring, spread over the micro-batches of a step) and of what it
-/// receives. A stage whose replicas and those after it are n in all has ceil(n / replicas)
-/// micro-batches in flight on each. Exact; the time does not depend on the number of devices.
+/// Finds stages and replica counts that minimize the time of the slowest stage. That time is the
+/// largest of compute, gradient reduction (a ring, spread over a step's micro-batches) and
+/// receiving. If a stage and the stages after it have n devices in total, each of its replicas has
+/// ceil(n / replicas) micro-batches in flight. Exact; the time does not depend on the device count.
 Result<ReplicatedPartition> partition_replicated(const ReplicatedProblem& problem);
 
 }  // namespace troupe::schedules

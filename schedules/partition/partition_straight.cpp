@@ -7,8 +7,8 @@ namespace troupe::schedules {
 
 namespace {
 
-/// The last j in [first, last] for which `fits(j)`, which holds up to some point and not beyond;
-/// first - 1 if it never does. Fast where the answer is close to `first`.
+/// Returns the last j in [first, last] with `fits(j)`, or first - 1 if there is none. `fits` must
+/// be true up to some point and false after it. Fast if the answer is close to `first`.
 template <class Fits>
 int furthest(int first, int last, Fits fits) {
   int good = first - 1;
@@ -36,7 +36,7 @@ double StraightCutter::exposed_hop(int place, int seat_before) const {
 }
 
 double StraightCutter::time(int i, int j, int seat) const {
-  // Added up as busy_times() does, to the bit: the search compares both with the same limit.
+  // Must equal busy_times() bit for bit, because the search compares both with one limit.
   return sums_.work(i, j) / problem_.devices[problem_.seats[seat].device].speed +
          (exposed_hop(i, seat - 1) + exposed_hop(j, seat));
 }
@@ -56,10 +56,10 @@ std::optional<std::vector<int>> StraightCutter::cut(double t) const {
   return search(t);
 }
 
-/// Each device takes all that it can and leaves a piece for each device after it. By induction it
-/// gets at least as far as any valid cuts do, as long as a device that cannot take a single piece
-/// may be passed over. So if the walk does not reach the end, nothing does; if no device was passed
-/// over, its cuts are valid; otherwise it cannot tell.
+/// Walks greedily: each device takes all that it can and leaves one piece for each later device. A
+/// device that cannot take a piece is passed over. By induction the walk gets at least as far as
+/// any valid cuts. So if it does not reach the end, no cuts do. If no device was passed over, its
+/// cuts are valid; otherwise the answer is unsure.
 StraightCutter::Answer StraightCutter::walk(double t, std::vector<int>& cuts) const {
   cuts = {0};
   bool passed_over = false;
@@ -78,9 +78,9 @@ StraightCutter::Answer StraightCutter::walk(double t, std::vector<int>& cuts) co
   return passed_over ? Answer::unsure : Answer::yes;
 }
 
-/// Which places the first stages can end at, seat by seat. For a place j the best start is, of
-/// those that can be reached and that memory allows, the one with the most work before it, its hop
-/// deducted: the front of a queue that only loses elements at either end.
+/// Finds the reachable end places, seat by seat. The best start for an end j is the reachable start
+/// that memory allows and that has the most work before it, minus its hop. It is the front of a
+/// queue that loses elements only at its ends.
 std::optional<std::vector<int>> StraightCutter::search(double t) const {
   const int size = sums_.size();
   if (!searchable(seats(), size)) return std::nullopt;

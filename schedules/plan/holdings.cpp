@@ -32,7 +32,7 @@ Bytes total(const SeatUnits& units) {
   return bytes;
 }
 
-/// By seat, as the plan has them: of replicas that play different lanes, the one that holds most.
+/// Returns the units of each seat, taken from the replica that holds most if lanes differ.
 std::vector<SeatUnits> units_by_seat(const PlanRequest& request, const Plan& plan) {
   std::vector<int> cuts{0};
   for (const PlannedStage& stage : plan.stages) cuts.push_back(stage.last);

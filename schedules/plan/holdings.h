@@ -10,34 +10,34 @@
 
 namespace troupe::schedules {
 
-/// What memory is held for: a plan has a column of each.
+/// The purpose of memory; a plan has a column for each.
 enum class Held : std::uint8_t { weights, gradients, optimizer, activations, buffers };
 
 constexpr std::array<Held, 5> all_held = {Held::weights, Held::gradients, Held::optimizer,
                                           Held::activations, Held::buffers};
 std::string_view name_of(Held held);
 
-/// What a device holds of one unit, for one purpose.
+/// The bytes that a device holds of one unit for one purpose.
 struct Holding {
-  int device = 0;  // Of all replicas one after another, as a timeline counts them.
+  int device = 0;  // Numbered over all replicas, as in a timeline.
   int stage = 0;
-  std::string unit;  // Empty: of none, such as what an optimizer takes while no pass runs.
+  std::string unit;  // Empty for memory of no unit, such as an optimizer's workspace.
   Held held = Held::weights;
   Bytes bytes = 0;
 
   friend bool operator==(const Holding&, const Holding&) = default;
 };
 
-/// What a run says of its plan: which device holds what.
+/// The memory of a run's devices according to its plan.
 struct RunMemory {
   std::string run;
-  std::string plan;  // "1f1b, 2 stages, ..."
+  std::string plan;  // For example "1f1b, 2 stages, ...".
   int devices = 0;
-  std::vector<Holding> holdings;  // By device, stage, unit and purpose; none of no bytes.
+  std::vector<Holding> holdings;  // Sorted by device, stage, unit and purpose; none are empty.
 };
 
-/// Of a plan that was made for the request. What a device holds for a purpose and a stage adds up
-/// to what the stage's seat has of it.
+/// Computes the memory of a plan for its request. For each purpose, the units of a seat add up to
+/// the seat's memory.
 RunMemory run_memory(std::string run, const PlanRequest& request, const Plan& plan);
 
 }  // namespace troupe::schedules

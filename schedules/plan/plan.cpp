@@ -10,11 +10,11 @@ namespace troupe::schedules {
 
 namespace {
 
-// So many drafts, the best by estimate, are simulated.
+// The number of drafts, best by estimate, that are simulated.
 constexpr std::size_t most_simulated = 8;
 
-/// Of the shapes that fit those with the best estimates, best first; the error of the shape with
-/// most devices if none does.
+/// Returns drafts of the fitting shapes with the best estimates, best first. If none fits, returns
+/// the error of the shape with the most devices.
 Result<std::vector<PlanDraft>> drafts(const PlanRequest& request) {
   const auto shapes = shapes_for(request);
   if (!shapes) return shapes.error();
@@ -22,7 +22,7 @@ Result<std::vector<PlanDraft>> drafts(const PlanRequest& request) {
   Error reason;
   const PlanShape* failed = nullptr;
   for (const PlanShape& shape : *shapes) {
-    // Hops take time, not memory: where the other cut does not fit, neither does this one.
+    // Hops cost time, not memory: if the cut with hidden hops does not fit, skip this one.
     if (shape.hops == Hops::exposed && failed && failed + 1 == &shape) continue;
     auto drafted = draft(request, shape);
     if (drafted) {
@@ -39,7 +39,7 @@ Result<std::vector<PlanDraft>> drafts(const PlanRequest& request) {
   return all;
 }
 
-/// What make_plan() makes small; then the number of devices.
+/// Returns the quantity that make_plan() minimizes, then the number of devices.
 std::pair<Seconds, int> merit(const PlanRequest& request, const Plan& plan) {
   return {request.objective == Objective::makespan ? plan.step : plan.period, plan.devices()};
 }
@@ -51,7 +51,7 @@ bool fits(const PlanRequest& request) {
          });
 }
 
-/// The request for devices of which every one has so much memory.
+/// Returns the request with this memory on every device.
 PlanRequest with_memory(PlanRequest request, Bytes memory) {
   request.memory.reset();
   for (ClusterNode& node : request.cluster.nodes)
@@ -66,7 +66,7 @@ Bytes largest_memory(const PlanRequest& request) {
   return largest;
 }
 
-/// Whether the model fits on so many devices, each as the largest of the cluster.
+/// Returns whether the model fits on `devices` devices with the memory of the cluster's largest.
 bool would_fit(const PlanRequest& request, int devices, int chunks) {
   PlanRequest other = request;
   ClusterNode node;
@@ -79,7 +79,7 @@ bool would_fit(const PlanRequest& request, int devices, int chunks) {
   return fits(other);
 }
 
-/// What follows the reason why nothing fits: how many devices would do.
+/// Returns the suffix of an out-of-memory error: the number of devices that would do.
 std::string fewest_devices(const PlanRequest& request) {
   const auto shapes = shapes_for(request);
   const int chunks = shapes ? shapes->front().chunks : request.chunks;
@@ -102,7 +102,7 @@ std::string fewest_devices(const PlanRequest& request) {
          ", with stages = " + std::to_string(enough * chunks) + " and one replica";
 }
 
-/// Whether memory alone is missing.
+/// Returns whether the request fails only for lack of memory.
 bool lacks_memory(const PlanRequest& request) { return fits(with_memory(request, Bytes{1} << 55)); }
 
 }  // namespace

@@ -17,139 +17,138 @@
 
 namespace troupe::schedules {
 
-/// How many of what the runtime holds at once, beside what the schedule says.
+/// The number of copies and slots that the runtime holds beyond the schedule.
 struct HoldingRules {
-  int versions_in_the_making = 1;  // Weights that the optimizer writes while the last are in use.
+  int versions_in_the_making = 1;  // Weights being written while the previous version is in use.
   int gradient_sums = 1;
-  /// Whether one more sum is made unit by unit, while the backward pass lets activations go.
+  /// Whether the backward pass builds one more sum unit by unit as it frees activations.
   bool makes_sum_in_backward = false;
-  int landing_slots = 2;    // Tensors that have come over a boundary and wait.
-  int outgoing_slots = 1;   // Tensors made and not yet gone.
-  Bytes section_grain = 0;  // What a replica may have beyond an even share of a stage's moments.
+  int landing_slots = 2;    // Tensors that arrived over a boundary and wait.
+  int outgoing_slots = 1;   // Tensors that are computed and not yet sent.
+  Bytes section_grain = 0;  // The excess of a replica's section of moments over an even share.
 };
 
-/// What shall run, and where it may.
+/// The input of the planner: what to run, and where.
 struct PlanRequest {
   std::vector<UnitCost> units;
   Cluster cluster;
-  int micro_batches = 1;  // In one step, of all replicas together.
-  int groups = 1;         // Reduction groups: a replica takes whole ones.
+  int micro_batches = 1;  // Per step, over all replicas.
+  int groups = 1;         // Reduction groups. A replica takes whole groups.
 
   std::string schedule = "1f1b";     // A name, or "auto".
-  std::int64_t effort = 40'000'000;  // Of the search for "auto": 0 compares named schedules alone.
-  std::optional<Schedule> written;   // One that the user wrote; its shape is that of the pipeline.
-  std::optional<int> stages;         // Nothing: what is fastest.
-  std::vector<int> boundaries;       // [0, 3, 6]: units that begin a stage, and the end. Or empty.
-  int chunks = 1;                    // Stages on a device.
-  std::optional<int> replicas;       // Nothing: as many as there is room for.
-  bool even = false;                 // Whether all replicas take as many groups.
+  std::int64_t effort = 40'000'000;  // Search budget for "auto"; 0 compares only named schedules.
+  std::optional<Schedule> written;   // A schedule written by the user, with the pipeline's shape.
+  std::optional<int> stages;         // Unset: the fastest number.
+  std::vector<int> boundaries;  // [0, 3, 6]: first unit of each stage, and the end. May be empty.
+  int chunks = 1;               // Stages per device.
+  std::optional<int> replicas;  // Unset: as many as fit.
+  bool even = false;            // Whether all replicas take equally many groups.
   Exchange exchange = Exchange::all_to_all;
-  Recompute recompute;          // By stage only with boundaries, which say where stages are.
-  std::optional<Bytes> memory;  // That a device may use; nothing: all that it has.
-  /// Whether all devices join at the end of a step, as clipping by the norm of all gradients makes
-  /// them, or go on to the next.
+  Recompute recompute;          // Per-stage values need `boundaries`, which define the stages.
+  std::optional<Bytes> memory;  // Limit per device; unset: all of its memory.
+  /// Whether all devices synchronize at the end of a step (as clipping by the global norm requires)
+  /// or continue with the next one.
   Objective objective = Objective::makespan;
 
   // Asynchronous schedules only.
   VersionRule versions = VersionRule::stash;
-  std::optional<int> step_every;  // Micro-batches per optimizer step; nothing: as the name says.
+  std::optional<int> step_every;  // Micro-batches per optimizer step; unset: schedule's default.
 
   HoldingRules holding;
 };
 
-/// What a stage holds on a device.
+/// The memory of a stage on a device.
 struct StageMemory {
   Bytes weights = 0;
   Bytes gradients = 0;
   Bytes optimizer = 0;
-  Bytes activations = 0;  // Of the micro-batches in flight, when the device holds most of them.
-  Bytes buffers = 0;      // For tensors between devices, and while a pass or an update runs.
+  Bytes activations = 0;  // The stage's activations at the device's peak.
+  Bytes buffers = 0;      // Slots for tensors between devices, and workspace of passes and updates.
 
   Bytes total() const { return weights + gradients + optimizer + activations + buffers; }
 };
 
-/// Consecutive units.
+/// A stage of the plan: consecutive units.
 struct PlannedStage {
   int first = 0;  // Units from first up to last.
   int last = 0;
-  Seconds forward{};   // A micro-batch, on a device of speed 1.
-  Seconds backward{};  // Both halves, and what is computed once more.
-  Bytes boundary = 0;  // What comes in with a micro-batch.
+  Seconds forward{};   // Per micro-batch, on a device of speed 1.
+  Seconds backward{};  // Both halves, plus recomputation.
+  Bytes boundary = 0;  // Received per micro-batch.
 };
 
-/// A stage on a device, in every replica. A schedule with two directions puts each stage on two.
+/// A stage on a device, in every replica. A schedule with two directions has two seats per stage.
 struct PlannedSeat {
   int stage = 0;
   int position = 0;                 // In the pipeline.
-  std::vector<DevicePlace> places;  // By replica.
+  std::vector<DevicePlace> places;  // Indexed by replica.
   StageMemory memory;
-  Bytes workspace = 0;  // The part of its buffers that is for running passes and updates.
+  Bytes workspace = 0;  // The part of its buffers that passes and updates use.
   int weight_versions = 1;
-  int in_flight = 1;  // Most micro-batches whose activations are held, in whole or in part.
+  int in_flight = 1;  // The most micro-batches whose activations are held, in whole or in part.
 };
 
-/// Shared by all replicas that play the same.
+/// A schedule, shared by all replicas that play it.
 using SchedulePtr = std::shared_ptr<const Schedule>;
 
-/// One of the pipelines that work side by side.
+/// One of the data-parallel pipelines.
 struct PlannedReplica {
-  std::vector<DevicePlace> places;  // By position in the pipeline.
-  SchedulePtr schedule;             // What it plays, updates included.
+  std::vector<DevicePlace> places;  // Indexed by position in the pipeline.
+  SchedulePtr schedule;             // The lanes, including updates.
   Seconds step{};
 };
 
-/// What goes where, and what that should give. A plan changes no number that is computed.
+/// The stages, devices, schedules and predicted speed of a run. It never changes numeric results.
 struct Plan {
   std::string schedule;
   int micro_batches = 0;
   int chunks = 1;
   std::vector<PlannedStage> stages;
-  std::vector<PlannedSeat> seats;  // By position, then stage.
+  std::vector<PlannedSeat> seats;  // Sorted by position, then stage.
   std::vector<PlannedReplica> replicas;
 
-  Seconds step{};               // From first start to last end, of the slowest replica.
-  Seconds period{};             // Between steps that follow one another with no barrier.
-  double bubble = 0;            // The idle part of one step,
-  double steady_bubble = 0;     // and of many.
+  Seconds step{};               // From first start to last end of the slowest replica.
+  Seconds period{};             // Between consecutive steps without a barrier.
+  double bubble = 0;            // Idle fraction of one step.
+  double steady_bubble = 0;     // Idle fraction of many steps.
   double rate = 0;              // Micro-batches per second, by the request's objective.
-  Bytes boundary_traffic = 0;   // In a step, between devices: activations and gradients,
-  Bytes reduction_traffic = 0;  // and sums over replicas and tied parameters.
+  Bytes boundary_traffic = 0;   // Activations and gradients per step between devices.
+  Bytes reduction_traffic = 0;  // Per step: sums over replicas and tied parameters.
 
   int devices() const;
-  /// The most that any device of a position in the pipeline holds.
+  /// Returns the bytes of the fullest device at a position in the pipeline.
   Bytes memory_at(int position) const;
 };
 
-/// The plan with the shortest step (or period), of those that fit. Pure: the same request gives the
-/// same plan everywhere. No device of a plan ever holds more than it may. An error says what does
-/// not fit: which stage, by how many bytes, and the fewest devices that would do.
+/// Returns the plan with the shortest step (or period) that fits. Pure: equal requests give equal
+/// plans everywhere. No device exceeds its memory. An error names the stage that does not fit, the
+/// missing bytes and the fewest devices that would do.
 Result<Plan> make_plan(const PlanRequest& request);
 
-/// Rejects a schedule of the user that no plan can use: one that is empty or breaks a rule, or
-/// whose updates do not end a step. A replica takes all of the schedule's micro-batches in one
-/// step.
+/// Rejects a user's schedule that no plan can use: it is empty, breaks a rule, or its updates do
+/// not end a step. A replica runs all of the schedule's micro-batches in one step.
 Status check_written(const Schedule& written);
 
-/// What becomes of a plan when nodes go or come.
+/// The new plan after nodes go or come.
 struct Outlook {
   enum class Event : std::uint8_t { goes, comes };
 
   Event event = Event::goes;
-  std::vector<std::string> nodes;  // One or two; others of the same class would make no difference.
-  std::optional<Plan> plan;        // Nothing: the run would have to wait.
-  std::string reason;              // Why there is none, or what had to change.
+  std::vector<std::string> nodes;  // One or two; others of the same class give the same result.
+  std::optional<Plan> plan;        // Unset: the run would have to wait.
+  std::string reason;              // Why there is no plan, or what had to change.
 };
 
-/// For one and for two nodes of every combination of classes. Where fewer devices are left than the
-/// request asks for, a synchronous schedule gets fewer stages or replicas; the stages of an
-/// asynchronous one are part of its numbers and stay.
+/// Computes outlooks for one and for two nodes of every combination of classes. If fewer devices
+/// are left than requested, a synchronous schedule gets fewer stages or replicas. An asynchronous
+/// one keeps its stages, because they affect its numbers.
 std::vector<Outlook> outlooks(const PlanRequest& request);
 
-/// A table of the stages, and what the plan should give.
+/// Format the stages and the predicted performance as a table.
 std::string to_table(const PlanRequest& request, const Plan& plan);
 std::string to_table(const Plan& plan, const std::vector<Outlook>& outlooks);
 
-/// The formula behind each number of the table.
+/// Explains the formula behind each number of the table.
 std::string explain(const PlanRequest& request, const Plan& plan);
 
 Value to_value(const PlanRequest& request, const Plan& plan);

@@ -14,10 +14,10 @@ namespace troupe::schedules {
 
 namespace {
 
-// How often cuts are made anew for devices that turned out to hold too much.
+// The limit of repeated cuts when devices turn out to hold too much.
 constexpr int most_rounds = 8;
 
-/// A draft in the making: shape, places and lanes are there.
+/// Drafts cuts and seats for a given shape, places and lanes.
 class Drafter {
  public:
   Drafter(const PlanRequest& request, PlanDraft draft)
@@ -47,7 +47,7 @@ class Drafter {
   const Schedule& schedule() const { return *draft_.schedules.front(); }
   int positions() const { return draft_.shape.positions; }
 
-  /// One pipeline of unequal devices may have them in any order, and leave some out.
+  /// Chooses the order of unequal devices of a single pipeline, which may leave some out.
   void order_devices() {
     const bool is_straight = draft_.shape.chunks == 1 && schedule().routes.size() == 1;
     if (draft_.shape.replicas > 1 || !is_straight || all_alike(request_.cluster)) return;
@@ -69,12 +69,12 @@ class Drafter {
       order.outside.bandwidth = std::min(order.outside.bandwidth, node.outside.bandwidth);
     }
     const auto found = partition_any_order(order);
-    if (!found) return;  // The order at hand will tell what does not fit.
+    if (!found) return;  // The current order will report what does not fit.
     for (int p = 0; p < positions(); ++p) draft_.places[0][p] = all[found->devices[p]];
     problem_ = problem_of(request_, draft_, versions_);
   }
 
-  /// The estimate of a seat was too low: its device must take less.
+  /// Lowers a device's memory in the problem by the bytes that the estimate of its seats missed.
   void tighten() {
     std::vector<Bytes> held(static_cast<std::size_t>(positions()), 0);
     const auto seats = seats_of(request_, schedule(), draft_.cuts);
@@ -84,7 +84,7 @@ class Drafter {
       problem_.devices[p].memory -= std::max<Bytes>(0, held[p] - memory_at(request_, draft_, p));
   }
 
-  /// Which stage does not fit, in terms of the model and the cluster.
+  /// Describes the stage that does not fit in terms of the model and the cluster.
   Error misfit() const {
     const Misfit misfit = closest_misfit(problem_);
     const auto& row = draft_.places.front();
@@ -166,7 +166,7 @@ Result<PlanDraft> with_lanes(const PlanRequest& request, PlanDraft draft,
                              std::vector<SchedulePtr> schedules) {
   draft.schedules = std::move(schedules);
   draft.seats.clear();
-  // Replicas with more micro-batches may hold more of them: each seat shows the most.
+  // Replicas with more micro-batches may keep more activations; each seat shows the largest.
   for (const SchedulePtr& schedule : distinct(draft.schedules)) {
     auto seats = seats_of(request, *schedule, draft.cuts);
     if (!seats) return seats.error();

@@ -6,66 +6,66 @@
 #include "schedules/partition/partition.h"
 #include "schedules/plan/plan.h"
 
-/// The steps of make_plan(): a shape is chosen, drafted and finished.
+/// The steps of make_plan(): choose a shape, draft it, finish it.
 namespace troupe::schedules {
 
-/// Everything but cuts and places.
+/// A plan without cuts and places.
 struct PlanShape {
-  std::string schedule;  // Of the registry; the request's own where it brings one.
+  std::string schedule;  // A name in the registry, or the request's own schedule.
   int positions = 1;     // Devices of a pipeline.
-  int chunks = 1;        // Stages on each.
+  int chunks = 1;        // Stages on each device.
   int replicas = 1;
-  Hops hops = Hops::hidden;  // For the cut.
+  Hops hops = Hops::hidden;  // How the cut treats transfers.
 
   int stages() const { return positions * chunks; }
 };
 
-/// A plan that fits, whose times are not yet known.
+/// A plan that fits and is not simulated yet.
 struct PlanDraft {
   PlanShape shape;
-  std::vector<std::vector<DevicePlace>> places;  // By replica, then position.
-  std::vector<SchedulePtr> schedules;            // By replica, updates included.
+  std::vector<std::vector<DevicePlace>> places;  // Indexed by replica, then position.
+  std::vector<SchedulePtr> schedules;            // Indexed by replica; the lanes include updates.
   std::vector<int> cuts;
   std::vector<PlannedSeat> seats;
   Seconds bottleneck{};
 
-  /// Of the whole step, as if all stages were as slow as the slowest: for a first choice.
+  /// Estimates the step as if all stages were as slow as the slowest one, for a first selection.
   Seconds estimate() const;
 };
 
-/// What is wrong with a request, whatever the shape.
+/// Rejects requests that are invalid for any shape.
 Status check_request(const PlanRequest& request);
 
-/// All shapes worth a look, in an order that does not depend on the costs; or why there are none.
+/// Returns all candidate shapes in an order independent of costs, or an error if there are none.
 Result<std::vector<PlanShape>> shapes_for(const PlanRequest& request);
 
-/// The lanes of one replica: passes as the schedule's name says, or as the request's own has them,
+/// Returns the lanes of one replica: the passes of the named or written schedule, plus
 /// recomputation and updates.
 Result<Schedule> lanes_for(const PlanRequest& request, const PlanShape& shape, int micro_batches);
 
-/// Each schedule once.
+/// Removes duplicate schedules.
 std::vector<SchedulePtr> distinct(std::vector<SchedulePtr> schedules);
 
-/// How to cut the model for the places and lanes of a draft, given the versions of the weights that
-/// each stage holds: [position][stage]. Nothing is estimated too low but what a device with several
-/// stages has in flight.
+/// Builds the partition problem for a draft's places and lanes, given the weight versions of each
+/// stage: [position][stage]. Underestimates nothing except the micro-batches in flight on a device
+/// with several stages.
 PartitionProblem problem_of(const PlanRequest& request, const PlanDraft& draft,
                             const std::vector<std::vector<int>>& versions);
 
-/// The request must have been checked. An error says what does not fit.
+/// Drafts a plan. The request must have been checked. An error says what does not fit.
 Result<PlanDraft> draft(const PlanRequest& request, const PlanShape& shape);
 
-/// The same cuts with other lanes; an error where they hold more than the devices have.
+/// Replaces the lanes and keeps the cuts; returns an error if a device would exceed its memory.
 Result<PlanDraft> with_lanes(const PlanRequest& request, PlanDraft draft,
                              std::vector<SchedulePtr> schedules);
 
-/// Of the devices at a position, what the one with least may hold; in bytes.
+/// Returns the usable bytes of the smallest device at a position.
 Bytes memory_at(const PlanRequest& request, const PlanDraft& draft, int position);
 
-/// What a replica's simulation is told.
+/// Returns the simulator's input for one replica.
 Costs costs_of(const PlanRequest& request, const PlanDraft& draft, int replica);
 
-/// Simulates every replica.
+/// Simulates every replica and completes the plan.
 Result<Plan> finish(const PlanRequest& request, const PlanDraft& draft);
 
 }  // namespace troupe::schedules

@@ -12,7 +12,7 @@ std::string plus(const std::string& what, Bytes bytes) {
   return bytes == 0 ? "" : " + " + what + " " + show(bytes);
 }
 
-/// The bytes of one version of a stage's weights, and the like, over its units.
+/// Sums a cost over the units of a stage.
 template <class Get>
 Bytes sum(const PlanRequest& request, const PlannedStage& stage, Get get) {
   Bytes bytes = 0;

@@ -10,10 +10,10 @@ namespace troupe::schedules {
 
 namespace {
 
-// A pipeline of more devices is simulated as if all its links were as slow as the slowest.
+// The most devices simulated with individual links; longer pipelines use only their slowest link.
 constexpr int most_linked = 256;
 
-/// The devices that hold a stage: in every replica, and in both directions where there are two.
+/// Returns the devices that hold a stage: in every replica, and in each direction.
 std::vector<DevicePlace> holders(const PlanDraft& draft, int stage) {
   std::vector<DevicePlace> places;
   for (const PlannedSeat& seat : draft.seats)
@@ -32,7 +32,7 @@ int stage_of(const PlanDraft& draft, int unit) {
   return static_cast<int>(std::ranges::upper_bound(draft.cuts, unit) - draft.cuts.begin()) - 1;
 }
 
-/// Ties whose two ends lie on different devices.
+/// Returns the ties whose ends lie on different devices.
 std::vector<TiedUnits> parted_ties(const PlanRequest& request, const PlanDraft& draft) {
   auto ties = tied_units(request.units);
   std::erase_if(ties, [&](const TiedUnits& tie) {
@@ -41,7 +41,7 @@ std::vector<TiedUnits> parted_ties(const PlanRequest& request, const PlanDraft& 
   return ties;
 }
 
-/// There and back: each of n sends n - 1 of n parts; what goes by a server is all of n - 1 others.
+/// Returns the time of both ways: n - 1 parts of 1/n each, or n - 1 whole tensors by a server.
 Seconds exchange_time(const Cluster& cluster, Exchange exchange,
                       const std::vector<DevicePlace>& members, Bytes bytes) {
   if (members.size() < 2) return Seconds(0);
@@ -60,7 +60,7 @@ void add_reductions(const PlanRequest& request, const PlanDraft& draft,
                                      gradient_of(request, draft, s))
                            .count();
   for (const TiedUnits& tie : parted_ties(request, draft)) {
-    // One gradient goes to the owner, the sum comes back.
+    // One gradient goes to the owner, and the sum returns.
     const int owner = stage_of(draft, tie.owner);
     const int other = stage_of(draft, tie.other);
     const Link link =
@@ -135,7 +135,7 @@ Result<Plan> finish(const PlanRequest& request, const PlanDraft& draft) {
   }
 
   double busy = 0;
-  // Replicas on devices of the same speeds with the same lanes need to be simulated once.
+  // Replicas with equal lanes and device speeds are simulated once.
   std::map<std::pair<int, std::vector<double>>, Simulation> known;
   for (std::size_t r = 0; r < draft.places.size(); ++r) {
     const Schedule& schedule = *draft.schedules[r];

@@ -9,7 +9,7 @@ namespace troupe::schedules {
 
 namespace {
 
-/// With so many digits after the point; no locale has a say.
+/// Prints a number with `digits` decimals, independent of the locale.
 std::string fixed(double number, int digits) {
   std::array<char, 400> buffer;
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,

@@ -49,7 +49,7 @@ std::vector<int> share_out(const PlanRequest& request,
     for (DevicePlace place : row) slowest = std::min(slowest, at(request.cluster, place).speed);
     speeds.push_back(slowest);
   }
-  // Each group in turn goes to the replica that would end first with it.
+  // Assign each group to the replica that would then end first.
   std::vector<int> groups(places.size(), 1);
   for (int group = static_cast<int>(places.size()); group < request.groups; ++group) {
     std::size_t best = 0;

@@ -48,7 +48,7 @@ std::size_t peak_of(const Lane& lane, const std::vector<StageCosts>& stages) {
   double now = 0;
   double peak = 0;
   std::size_t at_peak = 0;
-  std::size_t group = 0;  // Where the group began: it takes all before it gives any.
+  std::size_t group = 0;  // The group's start. A group allocates before it frees.
   for (std::size_t position = 0; position < lane.size(); ++position) {
     now += stash_of(lane[position], stages[lane[position].stage]).taken;
     if (grouped_with_next(lane, position)) continue;
@@ -125,7 +125,7 @@ std::vector<TiedUnits> tied_units(const std::vector<UnitCost>& units) {
 
 namespace {
 
-/// Whether the weights' half of a backward pass may come later than the input's.
+/// Returns whether the lane splits backward passes, so that W may come later than I.
 bool has_halves(const Lane& lane) {
   return std::ranges::any_of(lane,
                              [](Action action) { return action.kind == Kind::backward_input; });
@@ -183,8 +183,8 @@ class SeatMemory {
   }
 
  private:
-  /// What a pass or an update takes while it runs: of which of a device's seats, and of which unit
-  /// of the model, if it is of one.
+  /// The temporary memory of a pass or an update: its seat among a device's seats, and its unit of
+  /// the model, if it belongs to one.
   struct Workspace {
     Bytes bytes = 0;
     std::size_t seat = 0;
@@ -212,7 +212,7 @@ class SeatMemory {
     seat.memory.optimizer += request_.holding.section_grain;
   }
 
-  /// What a seat holds of a unit, whatever passes run.
+  /// Returns the bytes of a unit that a seat holds at all times.
   StageMemory lasting(const PlannedSeat& seat, int unit) const {
     const int versions = seat.weight_versions;
     const int sums = request_.holding.gradient_sums;
@@ -247,8 +247,8 @@ class SeatMemory {
     (largest.unit ? owner[*largest.unit - first] : owner.back()).buffers += largest.bytes;
   }
 
-  /// All units of a stage are held and let go together, so each has its part of what the stage
-  /// holds when its device holds most.
+  /// Splits each stage's activations at the device's peak among its units. All units of a stage are
+  /// held and freed together.
   void add_activations(std::span<const PlannedSeat> seats, std::span<SeatUnits> all) const {
     const Lane& lane = schedule_.lanes[seats.front().position];
     const std::size_t peak = peak_of(lane, stage_costs(request_, cuts_));
@@ -266,7 +266,7 @@ class SeatMemory {
     }
   }
 
-  /// What of a stage's stash is of its unit with that number; nothing if it has no such unit.
+  /// Returns the part of a stage's stash that belongs to its unit `offset`, or zeros.
   StageCosts part_of(int stage, int offset) const {
     StageCosts part;
     part.activations = part.weight_activations = part.input_activations = 0;
@@ -280,7 +280,7 @@ class SeatMemory {
     return part;
   }
 
-  /// Whether the device holds the parameters of the tie before it comes to this unit.
+  /// Returns whether the device already holds the tied parameters for an earlier unit.
   bool has_already(const PlannedSeat& seat, const TiedUnits& tie) const {
     if (holds(seat.position, stage_of(tie.owner))) return true;
     return std::ranges::any_of(tied_, [&](const TiedUnits& other) {
@@ -290,12 +290,11 @@ class SeatMemory {
   }
 
   struct Buffers {
-    Bytes before = 0;  // For the boundary with the stage before,
-    Bytes after = 0;   // and with the one after it.
+    Bytes before = 0;  // For the boundary with the previous stage.
+    Bytes after = 0;   // For the boundary with the next stage.
   };
 
-  /// For what comes over the boundaries with other devices, and what goes: of each an activation
-  /// one way, a gradient the other.
+  /// Returns the slots for activations and gradients that cross boundaries to other devices.
   Buffers boundary_buffers(int device, int stage) const {
     const int slots = request_.holding.landing_slots + request_.holding.outgoing_slots;
     Buffers buffers;
@@ -309,8 +308,8 @@ class SeatMemory {
     return buffers;
   }
 
-  /// While an owner adds a tied parameter's gradients of other stages to its own: the sum lies
-  /// apart from both, and what came from another device takes room here, too.
+  /// Returns the workspace to add other stages' gradients of a tied parameter to the owner's: a
+  /// buffer for the sum, and one for a gradient from another device.
   Bytes added_up(const PlannedSeat& seat) const {
     Bytes most = 0;
     for (const TiedUnits& tie : tied_) {
@@ -322,14 +321,14 @@ class SeatMemory {
     return most;
   }
 
-  /// What the updates of a device need beyond what its passes held, where none runs meanwhile: a
-  /// stage's units are updated one after another, the new weights of each staying and its gradient
-  /// going, and other stages may have been updated before.
+  /// Returns the bytes that updates need beyond what the passes held, for schedules in which no
+  /// pass runs during updates. A stage updates its units one after another: the new weights of each
+  /// stay, and its gradient is freed. Other stages may be updated already.
   Bytes update_excess(std::span<const PlannedSeat> seats) const {
     if (is_asynchronous(schedule_)) return 0;
-    Bytes free = 0;     // Which the passes had.
-    Bytes stays = 0;    // Of all stages that hold more when they are updated,
-    Bytes longest = 0;  // and what one of them takes beside that.
+    Bytes free = 0;     // Memory that the passes held.
+    Bytes stays = 0;    // Growth of all stages that hold more after their update.
+    Bytes longest = 0;  // The largest extra need of one stage during its update.
     for (const PlannedSeat& seat : seats) {
       Bytes now = 0, most = added_up(seat);
       free += seat.memory.activations;
@@ -346,13 +345,13 @@ class SeatMemory {
     return stays + longest - free;
   }
 
-  /// A device runs one pass or update at a time: the largest workspace serves all its stages.
+  /// Returns the largest workspace. All stages share it: passes and updates run one at a time.
   Workspace largest_workspace(std::span<const PlannedSeat> seats) const {
     if (seats.empty()) return {};
     Workspace largest{.bytes = std::max<Bytes>(0, update_excess(seats)), .seat = 0, .unit = {}};
     const bool halves = has_halves(schedule_.lanes[seats.front().position]);
     for (std::size_t k = 0; k < seats.size(); ++k) {
-      Bytes gone = 0;  // When a unit runs backward, later ones have done so.
+      Bytes gone = 0;  // Freed by later units, which run backward earlier.
       for (int u = cuts_[seats[k].stage + 1] - 1; u >= cuts_[seats[k].stage]; --u) {
         const UnitCost& unit = request_.units[u];
         if (request_.holding.makes_sum_in_backward) gone -= unit.gradient;

@@ -6,49 +6,49 @@
 #include "schedules/plan/plan.h"
 #include "schedules/simulate/simulate_costs.h"
 
-/// What the stages of a pipeline take and hold; part of make_plan().
+/// The times and memory of pipeline stages; part of make_plan().
 namespace troupe::schedules {
 
-/// By stage, under these cuts; reductions are left out. Times in seconds, sizes in bytes.
+/// Returns the costs of each stage under these cuts, without reductions. Seconds and bytes.
 std::vector<StageCosts> stage_costs(const PlanRequest& request, const std::vector<int>& cuts);
 
-/// Where a lane holds most activations in all its stages: the last action of the group that does.
+/// Returns the lane's peak of activations over all stages: the last action of the peak's group.
 std::size_t peak_of(const Lane& lane, const std::vector<StageCosts>& stages);
-/// What each stage holds of activations while the lane of its device plays the group that ends
-/// there; 0 for the stages of other devices.
+/// Returns each stage's activations while its device plays the group that ends at `position`; 0 for
+/// stages of other devices.
 std::vector<double> held_at(const Lane& lane, std::size_t position,
                             const std::vector<StageCosts>& stages);
 
-/// At its peak.
+/// Returns held_at() at the lane's peak.
 std::vector<double> held_at_peak(const Lane& lane, const std::vector<StageCosts>& stages);
 
-/// Most micro-batches at once of which a lane holds something, by stage.
+/// Returns, by stage, the most micro-batches of which a lane keeps something at once.
 std::vector<int> in_flight(const Lane& lane, int stages);
 
-/// Whether a lane takes new weights more than once.
+/// Returns whether a lane updates its weights more than once.
 bool is_asynchronous(const Schedule& schedule);
 
-/// Versions of its weights that each stage holds on each device, those in the making included:
+/// Returns the weight versions of each stage on each device, including those being written:
 /// [device][stage].
 Result<std::vector<std::vector<int>>> versions_held(const PlanRequest& request,
                                                     const Schedule& schedule);
 
-/// A pair of units that share parameters; the first one owns them.
+/// A pair of units that share parameters, which the first one owns.
 struct TiedUnits {
   int owner = 0;
   int other = 0;
 };
 std::vector<TiedUnits> tied_units(const std::vector<UnitCost>& units);
 
-/// All seats of one pipeline, by position, then stage; places are left out.
+/// Returns all seats of one pipeline by position, then stage, without places.
 Result<std::vector<PlannedSeat>> seats_of(const PlanRequest& request, const Schedule& schedule,
                                           const std::vector<int>& cuts);
 
-/// What a seat holds of each unit of its stage, in their order, and at the end what it holds of
-/// none: it adds up to the seat's memory.
+/// The memory of a seat by unit of its stage; a last entry holds what belongs to no unit. The
+/// entries sum up to the seat's memory.
 using SeatUnits = std::vector<StageMemory>;
 
-/// The same seats in the same order, by unit.
+/// Returns the memory by unit of the seats of seats_of(), in the same order.
 Result<std::vector<SeatUnits>> seat_units(const PlanRequest& request, const Schedule& schedule,
                                           const std::vector<int>& cuts);
 

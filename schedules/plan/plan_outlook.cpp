@@ -7,10 +7,10 @@ namespace troupe::schedules {
 
 namespace {
 
-// Combinations grow with the square of the classes.
+// The number of combinations grows with the square of the number of classes.
 constexpr std::size_t most_classes = 6;
 
-/// Nodes that make no difference to each other.
+/// Nodes that are interchangeable.
 struct NodeClass {
   std::vector<int> nodes;
 };
@@ -29,7 +29,7 @@ std::vector<NodeClass> classes_of(const Cluster& cluster) {
   return classes;
 }
 
-/// One or two classes each, as numbers of the list of classes.
+/// Returns all combinations of one or two classes, as indices.
 std::vector<std::vector<int>> combinations(int classes) {
   std::vector<std::vector<int>> all;
   for (int a = 0; a < classes; ++a) all.push_back({a});

@@ -8,7 +8,7 @@ namespace troupe::schedules {
 
 namespace {
 
-/// Which backward passes a schedule has.
+/// The kinds of backward pass in a schedule.
 struct Backward {
   bool fused = false;
   bool halves = false;
@@ -35,7 +35,7 @@ Seconds work_of(const UnitCost& unit, Backward backward, Kept kept) {
   return work + (backward.halves ? halves : unit.backward);
 }
 
-/// Where stages recompute one by one, boundaries say which stage a unit is in.
+/// Returns what a unit keeps. With recomputation by stage, `boundaries` give the unit's stage.
 Kept kept_of(const PlanRequest& request, int unit) {
   const auto& cuts = request.boundaries;
   const int stage = request.recompute.by_stage.empty()
@@ -53,7 +53,7 @@ Chain chain_of(const PlanRequest& request, Backward backward) {
     piece.work = work_of(unit, backward, kept);
     piece.weights = unit.weight;
     piece.fixed = request.holding.gradient_sums * unit.gradient + unit.optimizer;
-    // What is recomputed is there for one micro-batch at a time.
+    // Recomputed activations exist for one micro-batch at a time.
     (kept == Kept::all ? piece.stash : piece.fixed) += unit.stash;
     piece.passing = unit.workspace;
     piece.boundary = unit.boundary;
@@ -73,7 +73,7 @@ Chain chain_of(const PlanRequest& request, Backward backward) {
   return chain;
 }
 
-/// All devices at one position, one for each replica.
+/// Returns all devices at one position, one for each replica.
 std::vector<DevicePlace> column(const PlanDraft& draft, int position) {
   std::vector<DevicePlace> places;
   for (const auto& row : draft.places) places.push_back(row[position]);
@@ -84,7 +84,7 @@ std::vector<Seat> seats_for(const PlanRequest& request, const PlanDraft& draft,
                             const std::vector<std::vector<int>>& versions) {
   const Schedule& schedule = *draft.schedules.front();
   const Route& route = schedule.routes.front();
-  // Every micro-batch in flight counts as one, whether in whole or in part.
+  // Counts every micro-batch in flight as one, whether it is held in whole or in part.
   StageCosts one;
   one.activations = one.weight_activations = one.input_activations = 1;
   const std::vector<StageCosts> ones(static_cast<std::size_t>(schedule.stages), one);
@@ -105,7 +105,7 @@ std::vector<Seat> seats_for(const PlanRequest& request, const PlanDraft& draft,
   return seats;
 }
 
-/// The memory and the speed of the least of the devices at a position.
+/// Returns, by position, the least speed and memory of the devices there.
 std::vector<Capacity> devices_for(const PlanRequest& request, const PlanDraft& draft) {
   std::vector<Capacity> devices;
   for (int p = 0; p < draft.shape.positions; ++p) {
@@ -118,7 +118,7 @@ std::vector<Capacity> devices_for(const PlanRequest& request, const PlanDraft& d
   return devices;
 }
 
-/// What seats hold beside their units, at most, is taken from the memory of their devices.
+/// Subtracts the most that seats can hold besides their units from the memory of their devices.
 void reserve_buffers(const PlanRequest& request, const Route& route, PartitionProblem& problem) {
   Bytes largest_boundary = 0;
   Bytes largest_input = 0;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int most_chunks = 4;
 
-/// For every number of chunks the cuts of the schedule that needs them.
+/// Returns, for each number of chunks, the cuts of a schedule with that number.
 std::vector<PlanDraft> cuts_by_chunks(const PlanRequest& request, const PlanDraft& draft) {
   std::vector<PlanDraft> all;
   for (int chunks = 1; chunks <= most_chunks; ++chunks) {
@@ -25,7 +25,7 @@ std::vector<PlanDraft> cuts_by_chunks(const PlanRequest& request, const PlanDraf
   return all;
 }
 
-/// What is left for activations at each position beside all that any of the drafts holds there.
+/// Returns, by position, the memory for activations that every draft leaves.
 std::vector<double> caps_of(const PlanRequest& request, const std::vector<PlanDraft>& drafts) {
   std::vector<double> caps;
   for (int p = 0; p < drafts.front().shape.positions; ++p) {

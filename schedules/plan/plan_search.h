@@ -6,9 +6,8 @@
 
 namespace troupe::schedules {
 
-/// For the devices of a draft, lanes that search() finds, and the cuts that go with them. None
-/// where the search does not apply: replicas with different numbers of micro-batches,
-/// recomputation.
+/// Searches lanes for the devices of a draft, with matching cuts. Returns nothing if the search
+/// does not apply: with recomputation, or replicas with different numbers of micro-batches.
 std::optional<Plan> search_lanes(const PlanRequest& request, const PlanDraft& draft);
 
 }  // namespace troupe::schedules

@@ -13,7 +13,7 @@ constexpr int most_units = 1 << 20;
 constexpr int most_devices = 1 << 16;
 constexpr int most_micro_batches = 1 << 22;
 constexpr int most_groups = 1 << 12;
-// Up to here every number of devices is tried, from there on every tenth more.
+// Every device count up to this one is tried, then steps of 10 %.
 constexpr int tried_one_by_one = 32;
 
 std::string list(const std::vector<int>& numbers) {
@@ -99,19 +99,19 @@ Status check_counts(const PlanRequest& request) {
   return Done{};
 }
 
-/// Stages on a device, where the name of the schedule says so.
+/// Returns the stages per device (chunks), taken from the schedule's name if the name implies them.
 int chunks_of(const PlanRequest& request, const std::string& name) {
   const NamedSchedule* schedule = find_schedule(name);
   if (!schedule || request.chunks > 1) return request.chunks;
   if (schedule->chunks == Chunks::two) return 2;
   if (schedule->name == name) return 1;
-  // "interleaved-v3": the number with which it can be made.
+  // For a name such as "interleaved-v3", find the number for which generate() works.
   for (int chunks = 1; chunks <= 64; ++chunks)
     if (generate(name, {.stages = chunks, .micro_batches = 1, .chunks = chunks})) return chunks;
   return 1;
 }
 
-/// For "auto": every synchronous schedule, with the fewest chunks that it can have.
+/// Returns all synchronous schedules for "auto", each with its number of chunks.
 std::vector<std::pair<std::string, int>> all_schedules(const PlanRequest& request) {
   std::vector<std::pair<std::string, int>> all;
   for (const NamedSchedule& schedule : named_schedules()) {
@@ -152,7 +152,7 @@ class Shapes {
   }
 
  private:
-  /// An unknown name is an error with the nearest names.
+  /// Rejects an unknown name with an error that lists the nearest names.
   Status generate_any() const {
     if (find_schedule(request_.schedule)) return Done{};
     return generate(request_.schedule, {}).error();

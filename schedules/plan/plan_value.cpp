@@ -41,7 +41,7 @@ Value seat_value(const PlanRequest& request, const PlannedSeat& seat) {
   return value;
 }
 
-/// What two plans are compared by.
+/// Sets the figures by which plans are compared.
 void set_figures(Value& value, const Plan& plan) {
   value.set("schedule", plan.schedule);
   value.set("devices", plan.devices());

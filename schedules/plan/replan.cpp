@@ -51,7 +51,7 @@ PlanBook::Counts PlanBook::counts_of(const std::vector<int>& nodes) const {
   return counts;
 }
 
-/// The nodes of the cluster that is planned for stand class by class.
+/// Returns the cached or new plan. The planned cluster lists its nodes class by class.
 const Replanned& PlanBook::plan_for(const Counts& counts) {
   const auto known = plans_.find(counts);
   if (known != plans_.end()) return known->second;

@@ -10,43 +10,43 @@
 
 namespace troupe::schedules {
 
-/// Whether a plan may have fewer stages or replicas than were asked for.
+/// Whether a new plan may have fewer stages or replicas than requested.
 enum class Shrink : std::uint8_t { never, if_needed };
 
 struct Replanned {
-  std::optional<Plan> plan;  // Nothing: the run would have to wait.
-  std::string reason;        // Why there is none, or what had to change.
+  std::optional<Plan> plan;  // Unset: the run would have to wait.
+  std::string reason;        // Why there is no plan, or what had to change.
 };
 
-/// A plan for a cluster that has changed. The stages of an asynchronous schedule are part of its
-/// numbers and stay.
+/// Plans for a changed cluster. An asynchronous schedule keeps its stages, because they affect its
+/// numbers.
 Replanned replan(PlanRequest request, Shrink shrink);
 
-/// Plans for parts of a cluster. Nodes that are alike make no difference, so that after a loss the
-/// plan is mostly there: it was made for another one, or beforehand.
+/// A cache of plans for parts of a cluster. Nodes of one class are interchangeable, so the plan
+/// after a loss is usually cached: it was made for another node of the class, or in advance.
 class PlanBook {
  public:
-  /// Of the whole cluster.
+  /// Creates an empty cache. The request must name the whole cluster.
   explicit PlanBook(PlanRequest request);
 
   struct Entry {
     Replanned made;
-    std::vector<int> nodes;  // Of the cluster: who has a part, in the order of the plan's nodes.
+    std::vector<int> nodes;  // The cluster's nodes in the plan, in the order of the plan's nodes.
   };
   Entry look_up(const std::vector<int>& nodes);
-  /// What look_up() would have to make for one less and for two less of these nodes.
+  /// Caches the plans for the loss of any one and any two of these nodes.
   void foresee(const std::vector<int>& nodes);
 
   int plans_made() const { return made_; }
 
  private:
-  using Counts = std::vector<int>;  // By class.
+  using Counts = std::vector<int>;  // Number of nodes by class.
   Counts counts_of(const std::vector<int>& nodes) const;
   const Replanned& plan_for(const Counts& counts);
 
   PlanRequest request_;
-  std::vector<int> class_of_;  // By node.
-  std::vector<int> first_of_;  // By class: a node like all of them.
+  std::vector<int> class_of_;  // Indexed by node.
+  std::vector<int> first_of_;  // The first node of each class.
   std::map<Counts, Replanned> plans_;
   int made_ = 0;
 };

@@ -10,10 +10,10 @@ namespace troupe::schedules {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
-// Sums of activations in another order may differ in the last bits.
+// Sums of activations in different order may differ in the last bits.
 constexpr double rounding = 1 + 1e-9;
 
-/// A stage on a device: the micro-batches that come there, and how far they are.
+/// A stage on a device, with its micro-batches and progress.
 struct Chunk {
   std::size_t stage = 0;
   std::vector<std::uint32_t> micro_batches;
@@ -26,11 +26,11 @@ struct Chunk {
 
 struct Device {
   std::vector<Chunk> chunks;
-  std::deque<Action> weights;  // Whose I is done.
+  std::deque<Action> weights;  // W's whose I is done.
   double free_at = 0;
   double held = 0;
   double cap = never;
-  int inside = 0;  // Micro-batches that began here and have not come back.
+  int inside = 0;  // Micro-batches that started here and have not returned.
 };
 
 struct Wake {
@@ -100,8 +100,8 @@ class ListScheduler {
     start(id, action, now);
   }
 
-  /// The chunk whose next pass goes first; null if none can start now. `soonest` becomes at most
-  /// the time at which one will.
+  /// Returns the chunk whose next pass goes first, or null if none can start now. Lowers `soonest`
+  /// to the time at which one can.
   Chunk* best(Device& device, double now,
               double (ListScheduler::*start_at)(const Device&, const Chunk&) const,
               std::size_t Chunk::*next, double& soonest) {
@@ -112,7 +112,7 @@ class ListScheduler {
       if (start > now) continue;
       const bool goes_first = !found || settings_.first == First::deepest_stage ||
                               chunk.micro_batches[chunk.*next] < found->micro_batches[found->*next];
-      if (goes_first) found = &chunk;  // Chunks come by stage, the deepest last.
+      if (goes_first) found = &chunk;  // Chunks are sorted by stage, the deepest last.
     }
     return found;
   }
@@ -154,7 +154,7 @@ class ListScheduler {
     auto& device = devices_[id];
     const auto& stage = costs_.stages[action.stage];
     const auto stash = stash_of(action, stage);
-    // The device decides again when the action has ended: only then does what it frees count.
+    // The device decides again only when the action ends, so freeing early here has no effect.
     device.held += stash.taken - stash.given;
     device.free_at = now + costs_.launch + costs_.slowness_of(id) * time_of(action.kind, stage);
     wakes_.push({device.free_at, id});
@@ -175,7 +175,7 @@ class ListScheduler {
   const ListSettings& settings_;
   std::size_t width_;
   std::vector<Device> devices_;
-  std::vector<double> forward_arrival_;  // By stage and micro-batch.
+  std::vector<double> forward_arrival_;  // Indexed by stage and micro-batch.
   std::vector<double> backward_arrival_;
   std::priority_queue<Wake, std::vector<Wake>, std::greater<>> wakes_;
 };

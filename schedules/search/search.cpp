@@ -18,18 +18,18 @@
 namespace troupe::schedules {
 namespace {
 
-constexpr std::size_t most_passes = std::size_t{1} << 20;  // A portfolio of more fills the memory.
+constexpr std::size_t most_passes = std::size_t{1} << 20;  // More would exhaust the memory.
 constexpr std::size_t ranked = 10;
-constexpr std::size_t starts = 4;     // Of local searches.
-constexpr double good_enough = 1e-3;  // Above the bound: a better schedule would hardly show.
-// Making a candidate takes about as long as playing its actions so many times.
+constexpr std::size_t starts = 4;     // The number of local searches.
+constexpr double good_enough = 1e-3;  // The relative distance to the bound that ends the search.
+// Making a candidate costs about as much as simulating its actions this many times.
 constexpr std::int64_t making = 16;
 
 double part(const Candidate& candidate, Objective objective) {
   return objective == Objective::makespan ? candidate.makespan : candidate.period;
 }
 
-/// How long messages keep links busy: breaks ties.
+/// Returns the average number of hops between devices per micro-batch; breaks ties.
 double traffic(const Schedule& schedule) {
   double hops = 0;
   for (const auto place : schedule.route_of) {
@@ -47,7 +47,7 @@ Digest digest_of_lanes(const Schedule& schedule) {
   return digester.finish();
 }
 
-/// A candidate that fits, and what its rank depends on besides.
+/// A candidate that fits, with the other inputs of its rank.
 struct Entry {
   Candidate candidate;
   double traffic = 0;
@@ -116,7 +116,7 @@ class Search {
     rank(std::move(entry));
   }
 
-  /// Remembers the one that breaks its cap by the smallest part, for the error.
+  /// Returns whether a cap is exceeded; remembers the smallest relative excess for the error.
   bool over_caps(const Schedule& schedule, const Costs& costs) {
     const auto device = over_cap(schedule.lanes, costs, request_.caps);
     if (!device) return false;
@@ -141,8 +141,8 @@ class Search {
     return largest;
   }
 
-  /// The objective decides; where it is the same, the other time, then messages, then memory. The
-  /// one that came first stays in front of its equals.
+  /// Compares by the objective, then the other time, then messages, then memory. Of equals, the
+  /// earlier entry stays in front.
   bool better(const Entry& a, const Entry& b) const {
     const auto less = [](double x, double y) { return x < y * (1 - rounding); };
     const auto other =
@@ -167,7 +167,7 @@ class Search {
     return {ranking_.begin(), ranking_.begin() + count};
   }
 
-  /// A whole backward pass can be shorter than its halves, if only by a launch.
+  /// A fused backward pass can be shorter than its halves, if only by one launch.
   void fuse_best() {
     for (const auto& entry : front()) {
       if (enough()) return;
@@ -177,10 +177,10 @@ class Search {
     }
   }
 
-  /// From several starts, as the best is not always the one with the most left to gain.
+  /// Improves several starts, because the best one does not always have the most left to gain.
   void improve_best() {
     auto from = front();
-    // From schedules with halves alone it is a long way to the best mixture with whole passes.
+    // From schedules of halves only, the best mixture with fused passes is far away.
     if (best_whole_) from.push_back(*best_whole_);
     for (std::size_t start = 0; start < from.size() && !enough(); ++start) {
       const auto left = request_.effort - effort_;
@@ -229,7 +229,7 @@ class Search {
   LowerBound bound_;
   std::vector<Entry> ranking_;  // The best first.
   std::optional<Entry> best_named_;
-  std::optional<Entry> best_whole_;  // No backward pass is cut in halves.
+  std::optional<Entry> best_whole_;  // The best schedule without split backward passes.
   std::set<std::pair<std::uint64_t, std::uint64_t>> seen_;
   double least_over_ = std::numeric_limits<double>::infinity();
   std::string closest_;

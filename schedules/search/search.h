@@ -12,27 +12,27 @@
 
 namespace troupe::schedules {
 
-/// What a search makes small: one step on its own, or the distance of steps without a barrier.
+/// The quantity to minimize: the time of one step, or the distance of steps without a barrier.
 enum class Objective : std::uint8_t { makespan, period };
 
 struct SearchRequest {
   int devices = 1;
   int micro_batches = 1;
-  /// The ways in which the model may be cut, each once: for v stages on a device, costs of
-  /// v * devices stages. Candidates that need a v that is not here are left out.
+  /// The possible cuts of the model. Costs of v * devices stages are for v stages on a device; each
+  /// v occurs once. Candidates with another v are skipped.
   std::vector<Costs> partitions;
-  std::vector<double> caps;  // On the activations of each device; empty: no bound.
+  std::vector<double> caps;  // Activation limit of each device; empty: no limit.
   Objective objective = Objective::makespan;
-  int weight_copies = 1;  // With 2, candidates that hold each stage on two devices take part.
-  /// The bound on the search, in actions played: a core plays more than 20 million in a second. The
-  /// named schedules are always looked at.
+  int weight_copies = 1;  // With 2, candidates that hold each stage on two devices are included.
+  /// The search budget in simulated actions (a core simulates more than 20 million a second). Named
+  /// schedules are always evaluated.
   std::int64_t effort = 100'000'000;
-  /// Asked between candidates; once it says true the search ends with the best so far. Only a
-  /// request that never says so has one answer on all machines.
+  /// Polled between candidates. Once it returns true, the search ends with the best so far. Only a
+  /// search without interruption gives the same answer on all machines.
   std::function<bool()> interrupted = [] { return false; };
 };
 
-/// One schedule that was looked at.
+/// A schedule that was evaluated.
 struct Candidate {
   std::string
       name;  // "zb-v", "retime(split(1f1b),backward-first,0)", "list(v4,loop,window-8,deepest)"
@@ -43,24 +43,23 @@ struct Candidate {
 };
 
 struct SearchResult {
-  Schedule schedule;  // The passes of the best, under its candidate's name.
-  Costs costs;        // The partition that it is for.
+  Schedule schedule;  // The best passes, under the candidate's name.
+  Costs costs;        // The partition of the best.
   Simulation simulation;
-  LowerBound bound;                // Below this no candidate can come, however many there were.
-  std::vector<Candidate> ranking;  // The best and the next best ones within the caps.
-  Candidate best_named;  // The best that has a name of its own; an empty name if none fits.
+  LowerBound bound;                // No candidate can be faster.
+  std::vector<Candidate> ranking;  // The best candidates within the caps, best first.
+  Candidate best_named;            // The best named schedule; its name is empty if none fits.
   int evaluations = 0;
   std::string why_stopped;
 };
 
-/// The best of a portfolio: all named synchronous schedules, those re-timed for the costs, and
-/// lists made from the costs; of the best ones, halves of backward passes joined again; then local
-/// search. Never worse than the best named schedule within the caps. The same request gives the
-/// same answer. An error if nothing fits: it says which cap the least hungry candidate breaks, and
-/// by how much.
+/// Searches a portfolio: all named synchronous schedules, re-timed ones, and lists made from the
+/// costs. Then joins backward halves in the best ones and runs a local search. Never worse than the
+/// best named schedule within the caps. Deterministic. If nothing fits, the error says which cap
+/// the closest candidate exceeds, and by how much.
 Result<SearchResult> search(const SearchRequest& request);
 
-/// The ranking as a table for people, with the bound and the reason why the search ended.
+/// Formats the ranking as a table, with the bound and the reason why the search ended.
 std::string to_table(const SearchResult& result);
 
 }  // namespace troupe::schedules

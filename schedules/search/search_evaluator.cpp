@@ -36,7 +36,7 @@ Result<Evaluator> Evaluator::make(const Schedule& schedule, const Costs& costs) 
     auto whole = Simulator::make(with_updates(schedule), costs);
     if (!whole) return whole.error();
     evaluator.with_updates_ = std::move(*whole);
-    evaluator.actions_ *= 4;  // Placing the updates takes longer than playing them.
+    evaluator.actions_ *= 4;  // Placing the updates takes longer than simulating them.
   }
   return evaluator;
 }

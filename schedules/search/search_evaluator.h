@@ -9,20 +9,20 @@
 
 namespace troupe::schedules {
 
-/// Ratios of times that differ by less are the same but for rounding.
+/// Times whose ratio differs from 1 by less than this count as equal.
 constexpr double rounding = 1e-9;
 
-/// What counts about the lanes of one pipeline: whether they fit, and how long they take. Where
-/// reductions or updates cost anything, they are part of it, as with_updates() would place them.
+/// Evaluates lanes of one pipeline: whether they fit, and how long they take. Includes reductions
+/// and updates if they cost anything, placed by with_updates().
 class Evaluator {
  public:
-  /// For this schedule, and all that differ from it in the order of their passes alone.
+  /// Creates an evaluator for this schedule and all that differ only in the order of passes.
   static Result<Evaluator> make(const Schedule& schedule, const Costs& costs);
 
-  /// None if the lanes wait for each other.
+  /// Returns nothing if the lanes deadlock.
   std::optional<double> time(const std::vector<Lane>& passes, Objective objective);
 
-  /// How many actions one such answer plays.
+  /// Returns how many actions one call of time() simulates.
   std::int64_t effort(Objective objective) const {
     return objective == Objective::makespan ? actions_ : 4 * actions_;
   }
@@ -33,13 +33,13 @@ class Evaluator {
   Evaluator(Schedule schedule, Simulator passes_alone)
       : schedule_(std::move(schedule)), passes_alone_(std::move(passes_alone)) {}
 
-  Schedule schedule_;  // Its lanes are those of the last question, where updates count.
+  Schedule schedule_;  // If updates cost anything, its lanes are those of the last call.
   Simulator passes_alone_;
   std::optional<Simulator> with_updates_;
   std::int64_t actions_ = 0;
 };
 
-/// The first device that holds more than its cap; none if all fit. Peaks may exceed by a rounding.
+/// Returns the first device over its cap, or nothing if all fit. Tolerates rounding.
 std::optional<std::size_t> over_cap(const std::vector<Lane>& lanes, const Costs& costs,
                                     const std::vector<double>& caps);
 bool fits(const Lane& lane, const Costs& costs, double cap);

@@ -11,11 +11,11 @@
 namespace troupe::schedules {
 namespace {
 
-// Any will do: the search must only draw the same moves each time.
+// Any key works; a fixed one makes the search draw the same moves each time.
 constexpr std::array<std::uint32_t, 2> key = {0, 0};
 
-/// Passes that must stay in this order: the same stage's with the same result, and those of a
-/// micro-batch.
+/// Returns whether two passes must keep their order: they belong to one stage, and have the same
+/// micro-batch or the same kind of result.
 bool ordered(Action a, Action b) {
   if (a.stage != b.stage) return false;
   return a.micro_batch == b.micro_batch || a.kind == b.kind ||
@@ -23,8 +23,8 @@ bool ordered(Action a, Action b) {
          (gives_weight_gradient(a.kind) && gives_weight_gradient(b.kind));
 }
 
-/// An action that moves to another position of its lane. Where it stays, it is cut in its halves or
-/// joined with the one behind it.
+/// Moves an action within its lane. If `from` equals `to`, splits the action or joins it with the
+/// next one.
 struct Move {
   std::size_t device = 0;
   std::size_t from = 0;
@@ -48,7 +48,7 @@ void shift(Lane& lane, std::size_t from, std::size_t to) {
     std::rotate(at(to), at(from), at(from) + 1);
 }
 
-/// Whether there was something to cut or to join.
+/// Splits a B or joins an I with its W. Returns false if there is nothing to split or join.
 bool cut_or_join(Lane& lane, std::size_t position) {
   const auto here = lane.begin() + static_cast<std::ptrdiff_t>(position);
   if (here->kind == Kind::backward) {
@@ -67,7 +67,7 @@ bool cut_or_join(Lane& lane, std::size_t position) {
   return true;
 }
 
-/// Whether the move leaves a valid lane, and so was made.
+/// Makes the move if the lane stays valid, and returns whether it did.
 bool make_move(Lane& lane, const Move& move) {
   if (move.from == move.to) return cut_or_join(lane, move.from);
   if (!may_pass(lane, move)) return false;
@@ -92,7 +92,7 @@ class LocalSearch {
     const auto price = evaluator_.effort(request_.objective);
     done_.time = evaluator_.time(schedule_.lanes, request_.objective).value();
     look();
-    // As often as this without a gain, each move near the critical path was tried many times.
+    // After this many moves without a gain, each move near the critical path was tried often.
     const auto patience = static_cast<std::uint32_t>(64 * critical_.size());
     std::uint32_t since_gain = 0;
     for (std::uint32_t round = 0; done_.time > goal * (1 + rounding); ++round) {
@@ -107,7 +107,7 @@ class LocalSearch {
   }
 
  private:
-  /// Finds out what is critical now.
+  /// Recomputes the critical path.
   void look() {
     done_.effort += 8 * evaluator_.effort(Objective::makespan);
     moves_since_look_ = 0;
@@ -122,7 +122,7 @@ class LocalSearch {
     const auto words = philox({round, 0, 0, 0}, key);
     std::size_t device = words[0] % schedule_.lanes.size();
     std::size_t position = words[1] % schedule_.lanes[device].size();
-    // What bounds the period may lie beside the critical path of one step.
+    // The actions that bound the period may lie beside the critical path of one step.
     if (request_.objective == Objective::makespan || words[3] % 2 == 0)
       std::tie(device, position) = critical_[words[1] % critical_.size()];
     const auto& lane = schedule_.lanes[device];
@@ -134,10 +134,10 @@ class LocalSearch {
     return {device, position, to};
   }
 
-  /// Keeps the move if nothing gets worse by it.
+  /// Makes the move and keeps it if the lane fits and is not slower.
   bool try_move(const Move& move) {
     auto& lane = schedule_.lanes[move.device];
-    if (move.from >= lane.size()) return false;  // A join since the last look made it shorter.
+    if (move.from >= lane.size()) return false;  // A join since the last look() shortened the lane.
     before_ = lane;
     if (make_move(lane, move)) {
       const bool fit = request_.caps.empty() || fits(lane, costs_, request_.caps[move.device]);

@@ -7,18 +7,18 @@
 
 namespace troupe::schedules {
 
-/// How far a local search came.
+/// The result of a local search.
 struct Improvement {
-  double time = 0;  // Of the objective.
+  double time = 0;  // The value of the objective.
   int evaluations = 0;
   std::int64_t effort = 0;
 };
 
-/// Moves actions within their lanes, cuts B's in their halves and joins halves, mostly on the
-/// critical path, and keeps what fits and is not slower; until the objective is `goal`, no move has
-/// helped for long, or the effort is spent. Passes of a stage keep their order, so what arrives
-/// first is used first and gradients are summed as before. A schedule with groups is left as it is.
-/// `schedule` is valid before and after.
+/// Improves a schedule by moves, mostly on the critical path: shifts actions within their lanes,
+/// splits B's and joins halves. Keeps a move if the schedule fits and is not slower. Stops at
+/// `goal`, after long without a gain, or when the effort is spent. The passes of a stage keep their
+/// order, and so do gradient sums. Leaves schedules with groups unchanged. `schedule` is valid
+/// before and after.
 Improvement improve(Schedule& schedule, const Costs& costs, const SearchRequest& request,
                     Evaluator& evaluator, double goal, std::int64_t effort);
 

@@ -18,7 +18,7 @@
 namespace troupe::schedules {
 namespace {
 
-// How long a device waits for the next pass instead of starting a W, in parts of that W.
+// The patience of list and re-timed schedules, as fractions of a W.
 constexpr std::array<double, 3> patiences = {0, 0.5, 1};
 
 PipelineShape shape_of(const SearchRequest& request, const Costs& partition) {
@@ -32,14 +32,14 @@ struct Placement {
   std::vector<Route> routes;
 };
 
-/// Where lists may put stages. With one stage on a device a snake is no other way than a loop.
+/// Returns the placements for lists. With one stage per device, a snake equals a loop.
 std::vector<Placement> placements(const PipelineShape& shape) {
   std::vector<Placement> all = {{"loop", {looped(shape.stages, shape.devices())}}};
   if (shape.chunks > 1) all.push_back({"snake", {snaked(shape.stages, shape.devices())}});
   return all;
 }
 
-/// A schedule and the partition that it was made for.
+/// A schedule and the partition for which it was made.
 struct Base {
   Schedule schedule;
   const Costs* costs;
@@ -59,7 +59,7 @@ std::vector<Base> named_candidates(const SearchRequest& request) {
   return bases;
 }
 
-/// 1f1b that runs ahead just as far as the costs ask for and the caps allow.
+/// Returns 1f1b schedules whose warm-up fits the costs and the caps.
 std::vector<Base> fitted_candidates(const SearchRequest& request) {
   std::vector<Base> bases;
   for (const auto& partition : request.partitions) {
@@ -111,7 +111,7 @@ RetimeSettings retime_settings(const SearchRequest& request, const Base& base) {
     if (stage > 0)
       hops += costs.travel(route[stage - 1], route[stage], costs.stages[stage - 1].boundary);
   }
-  // One hop stands for all: what comes out is timed with the true ones.
+  // Uses the average hop for all; the evaluator times the result with the true hops.
   if (costs.stages.size() > 1) settings.hop = hops / static_cast<double>(costs.stages.size() - 1);
   settings.caps = request.caps;
   settings.caps.resize(static_cast<std::size_t>(request.devices),
@@ -119,7 +119,7 @@ RetimeSettings retime_settings(const SearchRequest& request, const Base& base) {
   return settings;
 }
 
-/// With each way to choose and each patience; whether to go on.
+/// Visits the schedule re-timed with each preference and patience; returns whether to continue.
 bool visit_retimed(const Base& base, const std::string& name, RetimeSettings settings,
                    const Visit& visit) {
   for (const double patience : patiences)

@@ -17,7 +17,7 @@ Row row_of(const Candidate& candidate) {
           rounded(candidate.period), rounded(candidate.largest_peak)};
 }
 
-/// Names to the left, numbers to the right.
+/// Aligns names left and numbers right.
 std::string aligned(const std::vector<Row>& rows) {
   std::vector<std::size_t> widths(rows[0].size());
   for (const auto& row : rows)

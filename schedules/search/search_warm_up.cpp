@@ -9,7 +9,7 @@
 namespace troupe::schedules {
 namespace {
 
-/// The work of the stages up to each one, and the hops there and back up to it.
+/// Prefix sums: the work of all stages before each one, and the hops there and back.
 struct RoundTrips {
   std::vector<double> work;
   std::vector<double> hops;
@@ -25,16 +25,15 @@ struct RoundTrips {
     }
   }
 
-  /// From the start of a micro-batch on `first` until its gradient is back there, if nothing but
-  /// the stages up to `last` took time.
+  /// Returns the time from the start of a micro-batch on `first` until its gradient returns there,
+  /// if only the stages up to `last` take time.
   double between(std::size_t first, std::size_t last) const {
     return work[last + 1] - work[first] + hops[last] - hops[first];
   }
 };
 
-/// The fewest forward passes ahead with which a micro-batch may follow every `period`. A loop
-/// between stages r and q holds n[r] - n[q] + 1 micro-batches, and each takes the round trip's
-/// time.
+/// Returns the fewest forward passes ahead that allow a micro-batch every `period`. A loop between
+/// stages r and q holds n[r] - n[q] + 1 micro-batches, each for one round trip.
 std::vector<int> fewest_ahead(const RoundTrips& trips, double period, int most) {
   const auto stages = trips.work.size() - 1;
   std::vector<int> ahead(stages, 1);
@@ -71,7 +70,7 @@ std::vector<int> best_warm_up(const Costs& costs, const std::vector<double>& cap
     return std::equal(ahead.begin(), ahead.end(), most.begin(), std::less_equal<>());
   };
   if (fits(fast)) return fewest_ahead(trips, fast, micro_batches);
-  // With one micro-batch after the other every stage holds one: that fits.
+  // If micro-batches run one after another, each stage holds only one, which fits.
   for (int halving = 0; halving < 60; ++halving) {
     const double middle = (fast + slow) / 2;
     (fits(middle) ? slow : fast) = middle;

@@ -6,10 +6,10 @@
 
 namespace troupe::schedules {
 
-/// How many forward passes each stage of a 1f1b does before its first backward pass so that
-/// micro-batches follow one another as closely as the caps allow, whatever the stages and hops
-/// take; one stage on each device. At most `micro_batches` each, and never growing from stage to
-/// stage. Empty if some stage may not hold even one; `caps` may be empty.
+/// Returns the number of forward passes that each stage of a 1f1b runs before its first backward
+/// pass, so that micro-batches follow one another as closely as the caps allow. Needs one stage per
+/// device. The values are at most `micro_batches` and never grow from stage to stage. Returns
+/// nothing if a stage cannot hold one micro-batch. `caps` may be empty.
 std::vector<int> best_warm_up(const Costs& costs, const std::vector<double>& caps,
                               int micro_batches);
 

@@ -52,7 +52,7 @@ void put_on_gpus(std::vector<ClusterDevice>& devices, const std::vector<Bytes>& 
 
 namespace {
 
-/// Both in a row.
+/// Returns the properties of two links in sequence.
 Link slower(const Link& a, const Link& b) {
   return {.latency = std::max(a.latency, b.latency),
           .bandwidth = std::min(a.bandwidth, b.bandwidth)};

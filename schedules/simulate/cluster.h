@@ -10,15 +10,14 @@
 
 namespace troupe::schedules {
 
-/// Of a device whose memory nobody has told: more than any has.
+/// The memory of a device that did not report it: more than any device has.
 constexpr Bytes unknown_memory = Bytes{1} << 50;
 
-/// One device: how many times as fast as the one that the costs are for, and its memory. Devices
-/// that are equal in that may have other names.
+/// A device: its speed relative to the device of the costs, and its memory. Equality ignores names.
 struct ClusterDevice {
   double speed = 1;
   Bytes memory = 0;
-  std::string name = {};  // "gpu0"; or empty: then its number in the node stands for it.
+  std::string name = {};  // For example "gpu0"; if empty, its number in the node is printed.
 
   friend bool operator==(const ClusterDevice& a, const ClusterDevice& b) {
     return a.speed == b.speed && a.memory == b.memory;
@@ -30,27 +29,27 @@ struct ClusterNode {
   std::string name;
   std::string zone;  // Nodes of one zone fail together.
   std::vector<ClusterDevice> devices;
-  Link inside;   // Between two of its devices.
+  Link inside;   // Between two devices of this node.
   Link outside;  // To and from other nodes.
 
-  /// Equal in all but the name: which of them goes makes no difference.
+  /// Returns whether two nodes are equal except for their names, so that losing either is the same.
   bool same_class(const ClusterNode& other) const;
 };
 
-/// Gives the devices of a machine its GPUs, in turn as runs do, each of which has so many bytes.
-/// Where several devices share one, and where GPUs differ, each device has as much as the one that
-/// has least. There is at least one GPU.
+/// Assigns a machine's GPUs to its devices in turn, as runs do; `gpus` holds their bytes and is not
+/// empty. Every device gets the same memory: that of the smallest used GPU, divided by the most
+/// devices on one GPU.
 void put_on_gpus(std::vector<ClusterDevice>& devices, const std::vector<Bytes>& gpus);
 
-/// Where a run may go: `--cluster FILE`, or what has joined the head.
+/// The nodes that a run may use: from `--cluster FILE`, or those that joined the head.
 struct Cluster {
   std::vector<ClusterNode> nodes;
-  Link between_zones;  // Applies on top of the two nodes' own links.
+  Link between_zones;  // Applies in addition to the two nodes' own links.
 
   int device_count() const;
 };
 
-/// A device of a cluster: its node and its number there.
+/// A device of a cluster: its node, and its number in the node.
 struct DevicePlace {
   int node = 0;
   int device = 0;
@@ -58,33 +57,33 @@ struct DevicePlace {
   friend auto operator<=>(const DevicePlace&, const DevicePlace&) = default;
 };
 
-/// All devices, node by node.
+/// Returns all devices, node by node.
 std::vector<DevicePlace> places(const Cluster& cluster);
 
 const ClusterDevice& at(const Cluster& cluster, DevicePlace place);
 
-/// "node3:1", "node3:gpu1"
+/// Names a device: "node3:1" or "node3:gpu1".
 std::string to_string(const Cluster& cluster, DevicePlace place);
 
-/// The slowest part of the way from one device to another; free within a device.
+/// Combines the links between two devices into the slowest; transfers within a device are free.
 Link link_between(const Cluster& cluster, DevicePlace from, DevicePlace to);
 
-/// The tree of a cluster file:
+/// Reads the tree of a cluster file:
 ///
 ///     between_zones = { bandwidth = "1Gbit/s", latency = "2ms" }
 ///
 ///     [[nodes]]
-///     name      = "big"          # big0, big1, ... where count is given
+///     name      = "big"          # big0, big1, ... if count is given
 ///     count     = 2
 ///     devices   = 4
 ///     speed     = 1.0            # a number for all, or a list with one for each device
-///     memory    = "16GiB"        # likewise
+///     memory    = "16GiB"        # one size for all, or a list
 ///     inside    = { bandwidth = "20GB/s", latency = "5us" }
 ///     outside   = { bandwidth = "10Gbit/s", latency = "50us" }
 ///     zone      = "a"
 ///
-/// Only `name` and `memory` must be given. An error begins with "line:column: ", where positions
-/// are known, and names the key.
+/// Only `name` and `memory` are required. Errors name the key and begin with "line:column: " if
+/// positions are known.
 Result<Cluster> read_cluster(const Value& root);
 
 }  // namespace troupe::schedules

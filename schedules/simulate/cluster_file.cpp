@@ -15,7 +15,7 @@ namespace troupe::schedules {
 namespace {
 
 constexpr int most_nodes = 65'536;
-constexpr int most_devices = 1024;   // Of one node.
+constexpr int most_devices = 1024;   // Per node.
 constexpr int most_in_all = 65'536;  // Devices of a cluster.
 constexpr double most_memory = 0x1p50;
 
@@ -24,7 +24,7 @@ constexpr MeasureUnit bandwidths[] = {
     {"GiB/s", 0x1p30}, {"kbit/s", 125}, {"Mbit/s", 125e3}, {"Gbit/s", 125e6}, {"Tbit/s", 125e9}};
 constexpr MeasureUnit durations[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
 
-/// Reads a tree and keeps the first thing that is wrong with it.
+/// Reads a tree and keeps the first error.
 class ClusterReader {
  public:
   Result<Cluster> read(const Value& root) {
@@ -94,7 +94,7 @@ class ClusterReader {
     });
   }
 
-  /// One value for all devices, or a list with one for each.
+  /// Applies one value to all devices, or a list with one value for each.
   template <class Set>
   void for_each_device(const Value& entry, const std::string& key, ClusterNode& node, Set set) {
     const Value* value = entry.find(key);

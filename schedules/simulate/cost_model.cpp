@@ -11,8 +11,8 @@ namespace troupe::schedules {
 
 namespace {
 
-constexpr double longest_time = 1e6;          // Seconds: no pass of a micro-batch takes 11 days.
-constexpr Bytes most_bytes = Bytes{1} << 50;  // Nor does a unit hold a petabyte.
+constexpr double longest_time = 1e6;          // Seconds. No pass of a micro-batch takes 11 days.
+constexpr Bytes most_bytes = Bytes{1} << 50;  // No unit holds a petabyte.
 constexpr double fastest_rate = 1e21;
 constexpr std::size_t most_kernels = 10'000;
 
@@ -21,7 +21,7 @@ void set_rate(Value& map, const Rate& rate) {
   map.set("bytes_per_second", rate.bandwidth);
 }
 
-/// Reads a tree and remembers the first thing that is wrong with it.
+/// Reads a tree and remembers the first error.
 class ProfileReader {
  public:
   Result<DeviceProfile> read(const Value& root) {
@@ -31,7 +31,7 @@ class ProfileReader {
     profile.name = text(root, "name");
     profile.rate = rate(root);
     profile.overhead = Seconds(number(root, "overhead_seconds", 0, longest_time));
-    // JSON has no infinity: a hand-over that takes no time is null.
+    // JSON has no infinity, so an infinite bandwidth is null.
     if (const Value* bandwidth = find(root, "link_bytes_per_second");
         bandwidth && !bandwidth->is_null())
       profile.link.bandwidth = number(root, "link_bytes_per_second", 1, fastest_rate);

@@ -16,23 +16,23 @@ namespace troupe::schedules {
 using Seconds = std::chrono::duration<double>;
 using Bytes = std::int64_t;
 
-/// How long a link is taken by so many bytes, its latency aside: what bounds the rate.
+/// Returns the time for which the bytes occupy a link, without latency; it bounds the rate.
 inline Seconds occupied(const Link& link, Bytes bytes) {
   return Seconds(static_cast<double>(bytes) / link.bandwidth);
 }
-/// From the first byte sent to the last one there.
+/// Returns the time from sending the first byte to receiving the last.
 inline Seconds hop(const Link& link, Bytes bytes) {
   return Seconds(link.time(static_cast<double>(bytes)));
 }
 
-/// What a kernel does, whatever the device.
+/// The work of a kernel, independent of the device.
 struct Work {
-  double operations = 0;  // Floating-point ones.
+  double operations = 0;  // Floating-point operations.
   double bytes = 0;       // Read and written.
   int launches = 1;
 };
 
-/// How fast a device gets on with one kind of work.
+/// The speed of a device for one kind of work.
 struct Rate {
   double operations = 0;  // Per second.
   double bandwidth = 0;   // Bytes per second between the device and its memory.
@@ -40,66 +40,66 @@ struct Rate {
   friend bool operator==(const Rate&, const Rate&) = default;
 };
 
-/// What a device can do: from a data sheet, or measured by `troupe bench kernels --profile FILE`.
+/// The speeds of a device, from a data sheet or from `troupe bench kernels --profile FILE`.
 struct DeviceProfile {
   struct Kernel {
-    std::string name;  // "linear_forward"
+    std::string name;  // For example "linear_forward".
     Rate rate;
   };
 
   std::string name;
   Rate rate;           // For kernels that are not listed.
-  Seconds overhead{};  // Of one launch.
-  Link link;           // To another device; latency in seconds, bandwidth in bytes per second.
+  Seconds overhead{};  // Per launch.
+  Link link;           // To another device: seconds, and bytes per second.
   std::vector<Kernel> kernels;
 };
 
-/// The larger of arithmetic and memory traffic at the kernel's rate, plus the launches.
+/// Returns the larger of arithmetic and memory time at the kernel's rate, plus launch overhead.
 Seconds time_of(const Work& work, std::string_view kernel, const DeviceProfile& device);
 
 /// Parameters that several units share. The first unit that names them owns them and counts them
-/// among its own bytes; a later one adds those of a version where the owner is on another device,
-/// and gives the owner its gradient.
+/// among its own bytes. A later unit on another device holds a copy per version and sends its
+/// gradient to the owner.
 struct TiedParameters {
   std::string name;
   Bytes weight = 0;
   Bytes gradient = 0;
 };
 
-/// What one unit costs: the smallest piece of a model that a plan may move, such as a transformer
-/// block (the embedding goes with the first, the head with the last). Times are those of a
-/// micro-batch on the device that has speed 1.
+/// The costs of one unit: the smallest piece of a model that a plan may move, such as a transformer
+/// block (the embedding belongs to the first, the head to the last). Times are per micro-batch on a
+/// device of speed 1.
 struct UnitCost {
-  std::string name;  // "block 3"
+  std::string name;  // For example "block 3".
 
   Seconds forward{};
   Seconds backward{};        // Fused.
-  Seconds backward_input{};  // Its two halves.
+  Seconds backward_input{};  // The two halves.
   Seconds backward_weight{};
-  Seconds update{};  // Once a step: from gradients to the next weights.
+  Seconds update{};  // Once per step, from gradients to the next weights.
 
   std::int64_t parameters = 0;
   Bytes weight = 0;     // One version.
   Bytes gradient = 0;   // Summed over the micro-batches of a step.
-  Bytes optimizer = 0;  // What it remembers from step to step.
-  /// What making the next version takes beyond all these. Where no pass runs meanwhile, it lies in
-  /// the memory of activations and of further gradient sums.
+  Bytes optimizer = 0;  // State kept between steps.
+  /// Extra memory to make the next version. If no pass runs then, it reuses the memory of
+  /// activations and of further gradient sums.
   Bytes update_room = 0;
   std::optional<TiedParameters> tied;
 
-  Bytes stash = 0;         // What a forward pass keeps of a micro-batch,
-  Bytes stash_shared = 0;  // what it keeps beside that if the unit is first in a stage,
-  Bytes stash_input = 0;   // what it keeps if the unit is first in a stage that recomputes,
-  Bytes stash_weight = 0;  // and what is left of it between the halves of the backward pass.
-  Bytes workspace = 0;     // While a pass runs.
-  Bytes boundary = 0;      // What comes in with a micro-batch: a cut before this unit sends that.
+  Bytes stash = 0;         // Kept by a forward pass per micro-batch.
+  Bytes stash_shared = 0;  // Kept in addition if the unit is first in its stage.
+  Bytes stash_input = 0;   // Kept if the unit is first in a stage that recomputes.
+  Bytes stash_weight = 0;  // The part of `stash` kept between the halves of the backward pass.
+  Bytes workspace = 0;     // Used while a pass runs.
+  Bytes boundary = 0;      // Received per micro-batch; a cut before this unit sends it.
 };
 
-/// Every number finite, none negative or absurd; names the unit and the number otherwise.
+/// Checks that all numbers are finite, not negative and plausible; errors name unit and number.
 Status check_units(std::span<const UnitCost> units);
 
-/// The text of a profile file and back; `read_profile` bounds what it reads and says where it is
-/// wrong.
+/// Convert a profile to the text of a profile file and back. read_profile() limits the size of its
+/// input and reports the place of an error.
 std::string to_json(const DeviceProfile& profile);
 Result<DeviceProfile> read_profile(std::string_view json);
 

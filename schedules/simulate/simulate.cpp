@@ -27,7 +27,7 @@ double& part_of(DeviceUse::Idle& idle, Wait wait) {
   return idle.finished;
 }
 
-/// Fills in when what ran, and how each device spent its time.
+/// Fills in the times of all actions and the use of each device.
 void add_moments(const Schedule& schedule, const std::vector<Moment>& moments,
                  Simulation& simulation) {
   struct Span {
@@ -46,7 +46,7 @@ void add_moments(const Schedule& schedule, const std::vector<Moment>& moments,
 
     auto& span = spans[moment.device];
     if (span.first_start < 0) span.first_start = moment.start;
-    // The time of a group is that of its first member.
+    // A group counts once, for its first member.
     if (moment.position > 0 &&
         grouped_with_next(schedule.lanes[moment.device], moment.position - 1))
       continue;
@@ -78,10 +78,10 @@ void add_graph(const Schedule& schedule, const Costs& costs, const Simulator& si
 
 double idle_part(double busy, double whole) { return whole > 0 ? 1 - busy / whole : 0; }
 
-/// "33.3 %", the same in every locale.
+/// Formats a fraction as "33.3 %", independent of the locale.
 std::string percent(double part) { return shortest(std::round(part * 1000) / 10) + " %"; }
 
-/// Four digits are enough to read.
+/// Rounds to four digits.
 std::string readable(double number) {
   if (number == 0) return "0";
   const double unit = std::pow(10.0, std::floor(std::log10(std::abs(number))) - 3);

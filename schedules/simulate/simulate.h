@@ -11,12 +11,12 @@
 
 namespace troupe::schedules {
 
-/// When an action ran, and how much later it could have ended with the step's end unchanged.
+/// The time of an action, and how much later it could end without delaying the step.
 struct TimedAction {
   double start = 0;
   double end = 0;
-  Wait wait = Wait::nothing;  // What it waited for while its device was idle.
-  double waited = 0;          // How long.
+  Wait wait = Wait::nothing;  // The event that it waited for while its device was idle.
+  double waited = 0;          // The duration of that wait.
   double slack = 0;
 };
 
@@ -28,7 +28,7 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-/// How a device spent the makespan: `busy` and the parts of `idle` add up to it.
+/// The use of a device's time: `busy` and the parts of `idle` add up to the makespan.
 struct DeviceUse {
   struct Idle {
     double activation = 0;
@@ -43,31 +43,31 @@ struct DeviceUse {
   double busy = 0;
   Idle idle;
   double span = 0;        // From its first start to its last end.
-  double peak = 0;        // The most activations it held,
-  int peak_position = 0;  // while this action of its lane ran.
+  double peak = 0;        // The most activations held at once.
+  int peak_position = 0;  // The action of its lane at the peak.
 };
 
-/// The time and the memory that a schedule takes, given costs.
+/// The simulated time and memory of a schedule.
 struct Simulation {
   std::vector<std::vector<TimedAction>> lanes;  // One for each action of the schedule.
   std::vector<DeviceUse> devices;
   double makespan = 0;               // From the first start to the last end of one step.
-  double period = 0;                 // Between steps that follow one another with no barrier.
-  double bubble = 0;                 // The idle part of one step: of devices * makespan.
-  double steady_bubble = 0;          // The idle part of devices * period.
-  std::vector<Place> critical_path;  // What the makespan is made of, from the first action on.
-  int deepest_queue = 0;  // The most messages of a kind that waited, or travelled, to one stage.
+  double period = 0;                 // Between consecutive steps without a barrier.
+  double bubble = 0;                 // The idle fraction of devices * makespan.
+  double steady_bubble = 0;          // The idle fraction of devices * period.
+  std::vector<Place> critical_path;  // The actions that determine the makespan, in order.
+  int deepest_queue = 0;  // The most messages of one kind in transit or waiting for one stage.
 
   double busy() const;
   double largest_span() const;
   double largest_peak() const;
 };
 
-/// Plays one step, and four in a row for the period. The same answer on every machine, to the bit.
-/// A schedule that comes to no end is an error that says who waits for what.
+/// Simulates one step, and four in a row for the period. The result is equal on all machines, bit
+/// for bit. A deadlock is an error that says which device waits for what.
 Result<Simulation> simulate(const Schedule& schedule, const Costs& costs);
 
-/// "makespan 18, bubble 33.3 % of one step; period 18, bubble 33.3 % in steady state; peaks 3 2 1"
+/// Formats the main figures: "makespan 18, bubble 33.3 % of one step; period 18, bubble ...".
 std::string summary(const Simulation& simulation);
 
 }  // namespace troupe::schedules

@@ -8,18 +8,18 @@
 namespace troupe::schedules {
 namespace {
 
-/// What a device has to do, and what must happen before and after it.
+/// The load of a device, and the shortest times before and after it.
 struct Load {
   double all = 0;
-  double to_gradients = 0;  // Without the W's, which may come after the last gradient has left.
+  double to_gradients = 0;  // Without W's, which may follow the last gradient.
   double head = std::numeric_limits<double>::infinity();
   double tail = std::numeric_limits<double>::infinity();
 };
 
-/// The shortest times that a pass can take here.
+/// The shortest durations of a pass on a device.
 struct PassTimes {
   double forward;
-  double gradient;  // Until the gradient of the input is there.
+  double gradient;  // Until the input gradient exists.
   double backward;  // Both halves.
 };
 
@@ -81,7 +81,7 @@ LowerBound lower_bound(const Schedule& schedule, const Costs& costs) {
   for (std::size_t route = 0; route < schedule.routes.size(); ++route)
     if (passes[route] > 0) add_route(costs, schedule.routes[route], passes[route], loads);
 
-  // A group of many can hide nearly this much of its members behind one of them.
+  // A group of many actions hides at most this fraction of its members.
   const double visible = 1 - costs.overlap;
   LowerBound bound;
   for (const auto& load : loads) {

@@ -5,25 +5,25 @@
 
 namespace troupe::schedules {
 
-/// The most activations that a device holds, and while which action of its lane.
+/// A device's most activations at one time, and the action during which it holds them.
 struct Peak {
   double stash = 0;
   int position = 0;
 };
 
-/// Of the order alone: a device does one thing at a time, so times do not matter. A group takes
-/// before it gives.
+/// Returns the peak of a lane. Times do not matter, because a device runs one action at a time. A
+/// group allocates before it frees.
 Peak peak_of(const Lane& lane, const Costs& costs);
 
-/// What no order of the passes can beat, given where they are and what they cost.
+/// Times that no order of the passes can beat, given their placement and costs.
 struct LowerBound {
   double makespan = 0;
   double period = 0;
 };
 
-/// The period is at least the largest load of a device. The makespan is at least that of a device
-/// that waits for its first input, then never again; nor can it end before its last gradient has
-/// travelled back to stage 0. The costs must fit the schedule, whose lanes do not matter.
+/// Computes bounds. The period is at least the largest load of a device. The makespan is at least
+/// the time of a device that waits only for its first input, and its last gradient must still
+/// travel to stage 0. The costs must fit the schedule; its lanes do not matter.
 LowerBound lower_bound(const Schedule& schedule, const Costs& costs);
 
 }  // namespace troupe::schedules

@@ -9,7 +9,7 @@
 namespace troupe::schedules {
 namespace {
 
-// Sums over a billion actions of such costs are far from a double's end.
+// Limits costs so that sums over a billion actions stay far below a double's maximum.
 constexpr double largest = 1e18;
 
 Status check_number(std::string_view name, double number) {
@@ -22,7 +22,7 @@ Status check_number(std::string_view name, double number) {
 
 Status check_link(std::string_view name, const Link& link) {
   if (auto fine = check_number(std::string(name) + ": latency", link.latency); !fine) return fine;
-  // A link slower than this would turn a size into a time beyond the largest.
+  // A slower link could turn a size into a time beyond the largest.
   if (link.bandwidth >= 1e-9) return Done{};
   return Error{std::string(name) + ": bandwidth is " +
                (std::isnan(link.bandwidth) ? "no number" : shortest(link.bandwidth)) +

@@ -8,11 +8,11 @@ namespace {
 
 constexpr std::uint32_t no_node = ~std::uint32_t{0};
 
-/// The messages of one kind to one stage over one route, in the order of their use.
+/// The messages of one kind to one stage over one route, in order of use.
 struct Queue {
   std::vector<double> sent;
-  std::vector<double> started;       // When the action began that used the message.
-  std::vector<std::uint32_t> users;  // Its moment.
+  std::vector<double> started;       // The start times of the actions that use the messages.
+  std::vector<std::uint32_t> users;  // Their moments.
 
   int deepest() {
     std::sort(sent.begin(), sent.end());
@@ -28,7 +28,7 @@ struct Queue {
   }
 };
 
-/// A device that gives a stage's gradients away, and when it did.
+/// A device that gives a stage's gradients to a reduction, and the moments of its A's.
 struct Giver {
   std::uint32_t device;
   std::vector<std::uint32_t> gives;
@@ -36,7 +36,7 @@ struct Giver {
 
 }  // namespace
 
-/// Goes through the moments in order and remembers what later ones can depend on.
+/// Visits the moments in order and remembers those on which later ones can depend.
 class StepGraph::Builder {
  public:
   Builder(StepGraph& graph, const Simulator& simulator, int landing_slots)
@@ -113,7 +113,7 @@ class StepGraph::Builder {
     queue.users.push_back(moment);
   }
 
-  /// An update waits for every device's A that is as many as its own device has done.
+  /// Makes an update wait for each device's A with the same count as its own device's last A.
   void add_reduction(std::uint32_t device, Action action) {
     const auto count = giver(action.stage, device).gives.size();
     if (count == 0) return;
@@ -154,12 +154,12 @@ class StepGraph::Builder {
   const Simulator& simulator_;
   std::size_t slots_;
   std::size_t passes_;
-  std::vector<std::uint32_t> forward_;  // By stage and micro-batch: the moment.
+  std::vector<std::uint32_t> forward_;  // The moment, by stage and micro-batch.
   std::vector<std::uint32_t> backward_;
-  std::vector<std::uint32_t> previous_;  // By device: what occupied it last.
+  std::vector<std::uint32_t> previous_;  // Indexed by device: the last moment that occupied it.
   std::vector<std::uint32_t> previous_give_;
   std::vector<Queue> queues_;
-  std::vector<std::vector<Giver>> givers_;  // By stage.
+  std::vector<std::vector<Giver>> givers_;  // Indexed by stage.
 };
 
 StepGraph::StepGraph(const Schedule& schedule, const std::vector<Moment>& moments,
@@ -201,7 +201,7 @@ std::vector<double> StepGraph::slacks(double makespan) const {
     }
     end = begin;
   }
-  // Sums in another order differ by their rounding; what is left of that is no slack.
+  // Sums in different order differ by rounding, which is not slack.
   const double rounding = 1e-9 * makespan;
   for (std::size_t moment = 0; moment < moments_.size(); ++moment) {
     const double slack = latest[moment] - moments_[moment].end;

@@ -9,17 +9,17 @@
 
 namespace troupe::schedules {
 
-/// What one action of a recorded step came after.
+/// A dependency of an action on an earlier one.
 struct Dependence {
   std::uint32_t before = 0;  // Index of a moment.
-  double travel = 0;         // From its end until what follows can start.
+  double travel = 0;         // From its end until the dependent action can start.
 };
 
-/// A recorded step as a graph: for each moment all that it had to wait for, earlier ones all.
+/// A recorded step as a graph: each moment with all moments that it waited for, which are earlier.
 class StepGraph {
  public:
-  /// `moments` as Simulator::record() gives them for the whole schedule; both must outlive the
-  /// graph.
+  /// Builds the graph from the moments of Simulator::record() for the whole schedule. `schedule`
+  /// and `moments` must outlive the graph.
   StepGraph(const Schedule& schedule, const std::vector<Moment>& moments,
             const Simulator& simulator, int landing_slots);
 
@@ -27,20 +27,20 @@ class StepGraph {
     return {dependences_.data() + first_[moment], first_[moment + 1] - first_[moment]};
   }
 
-  /// For each moment how much later it could have ended with the step's end unchanged.
+  /// Returns, by moment, how much later it could end without delaying the step's end.
   std::vector<double> slacks(double makespan) const;
 
-  /// The moments that led to the last end without a gap, from the first on. Where several did, the
-  /// device's own previous action is preferred.
+  /// Returns the moments that led to the last end without a gap, in order. Among several candidates
+  /// it prefers the device's own previous action.
   std::vector<std::uint32_t> critical_path() const;
 
-  /// The most messages of one queue that had been sent and not been used at a time.
+  /// Returns the most messages of one queue that were sent and not yet used.
   int deepest_queue() const { return deepest_queue_; }
 
  private:
   class Builder;
 
-  /// One behind the last moment of the group that this one begins.
+  /// Return the end (exclusive) and the first moment of the group that contains a moment.
   std::size_t group_end(std::size_t moment) const;
   std::size_t group_begin(std::size_t moment) const;
   Action action(std::size_t moment) const;

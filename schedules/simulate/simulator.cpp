@@ -24,7 +24,7 @@ Status check_ids(const Schedule& schedule) {
   const auto stages = static_cast<std::size_t>(schedule.stages);
   std::size_t actions = 0;
   for (const auto& lane : schedule.lanes) actions += lane.size();
-  // Every stage passes every micro-batch on: this also bounds what a simulation allocates.
+  // Each stage handles every micro-batch; this check also bounds the simulation's memory.
   const auto passes = stages * static_cast<std::size_t>(schedule.micro_batches);
   if (passes > actions || passes >= std::numeric_limits<std::uint32_t>::max() / 4)
     return error("has " + std::to_string(actions) + " actions, too few for " +

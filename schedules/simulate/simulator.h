@@ -13,52 +13,52 @@
 
 namespace troupe::schedules {
 
-/// What an action waited for while its device had nothing else to do.
+/// The reason why an action waited while its device was idle.
 enum class Wait : std::uint8_t { nothing, activation, gradient, credit, reduction };
 
-/// When one action of a lane ran. The members of a group share their times.
+/// The time of one action of a lane. The members of a group share their times.
 struct Moment {
   std::uint32_t device = 0;
   std::uint32_t position = 0;
   Wait wait = Wait::nothing;
-  double free = 0;  // When the device, or its reduction engine, had done what came before.
+  double free = 0;  // When the device, or its reduction engine, finished its previous action.
   double start = 0;
   double end = 0;
 };
 
-/// Whether an action starts and ends together with the next one of its lane. An A is in no group:
-/// it occupies no device.
+/// Returns whether an action starts and ends together with the next one of its lane. An A is never
+/// in a group, because it occupies no device.
 bool grouped_with_next(const Lane& lane, std::size_t position);
 
-/// Times the lanes of one pipeline over and over; evaluating allocates nothing.
+/// Times lanes of one pipeline repeatedly; evaluation does not allocate.
 ///
-/// Every device plays its lane in order, each action as soon as its inputs have come. Messages have
-/// their way to themselves; where landing slots are bounded, a message leaves when the one so many
-/// before it in its queue has been used. A reduction occupies no device, only the one reduction
-/// engine of the device that gives. A floating W is timed at its place.
+/// Each device plays its lane in order and starts an action when its inputs have arrived. Messages
+/// do not share bandwidth. With n landing slots, a message leaves when the message n places before
+/// it in its queue is used. A reduction occupies only the reduction engine of the device that
+/// gives. A floating W runs at its place in the lane.
 class Simulator {
  public:
-  /// For this schedule, and all that differ from it in the order of their lanes alone. Costs that
-  /// make no sense, or ids that are out of the schedule's own ranges, are errors.
+  /// Creates a simulator for this schedule and all that differ only in the order of their lanes.
+  /// Invalid costs or ids out of range are errors.
   static Result<Simulator> make(const Schedule& schedule, const Costs& costs);
   ~Simulator();
   Simulator(Simulator&&) noexcept;
   Simulator& operator=(Simulator&&) noexcept;
 
-  /// From the first start to the last end of one step; none if the lanes wait for each other.
+  /// Returns the time from first start to last end of one step, or nothing on a deadlock.
   std::optional<double> makespan(const std::vector<Lane>& lanes);
 
-  /// How far apart steps are that follow one another with no barrier: the last two ends of four.
+  /// Returns the distance of steps without a barrier: the last two ends of four steps.
   std::optional<double> period(const std::vector<Lane>& lanes);
 
-  /// One step, its moments in an order in which each comes after all that it waited for. Whether
-  /// every lane came to its end; if not, blocked() says where they stand.
+  /// Records one step; each moment comes after all moments that it waited for. Returns false on a
+  /// deadlock, which blocked() explains.
   bool record(const std::vector<Lane>& lanes, std::vector<Moment>& moments);
 
-  /// After an evaluation that gave nothing: which device waits for what.
+  /// Explains the deadlock of the last evaluation: which device waits for what.
   std::string blocked(const std::vector<Lane>& lanes) const;
 
-  /// How long a message to this action travels: an activation to F, a gradient to B or I.
+  /// Returns the travel time of the message to an action: an activation to F, a gradient to B or I.
   double travel(Action to) const;
 
  private:

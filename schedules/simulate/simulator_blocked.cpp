@@ -4,7 +4,7 @@
 
 namespace troupe::schedules {
 
-/// "1I0 of device 1", and what is wrong with it where it will never come.
+/// Describes a pass as "1I0 of device 1", and the reason if it can never come.
 std::string Simulator::Engine::describe_event(std::uint32_t event, std::uint32_t waiting,
                                               const std::vector<Lane>& lanes) const {
   if (event >= done_.size())

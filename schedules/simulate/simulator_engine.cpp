@@ -61,8 +61,8 @@ void Simulator::Engine::start_over() {
   std::fill(uses_.begin(), uses_.end(), 0);
 }
 
-/// Steps share no micro-batch, and no device comes to its next step before the end of this one: so
-/// one step after the other, with the clocks going on, is as good as all at once.
+/// Plays one step with continuing clocks. Steps may be played one by one, because they share no
+/// micro-batch and a device ends each step before it starts the next.
 bool Simulator::Engine::play_step(const std::vector<Lane>& lanes) {
   assert(lanes.size() == devices_.size());
   std::fill(done_.begin(), done_.end(), not_yet);
@@ -89,7 +89,7 @@ double Simulator::Engine::end() const {
   return end;
 }
 
-/// Plays on until the lane ends or an input is missing.
+/// Plays until the lane ends or an input is missing.
 void Simulator::Engine::play_device(std::uint32_t id, const Lane& lane) {
   auto& device = devices_[id];
   while (device.position < lane.size()) {
@@ -110,7 +110,7 @@ void Simulator::Engine::play_device(std::uint32_t id, const Lane& lane) {
   }
 }
 
-/// A group starts when all its inputs are there, and its members end together.
+/// Plays a group. It starts when all inputs have arrived, and its members end together.
 bool Simulator::Engine::play_group(std::uint32_t id, const Lane& lane) {
   auto& device = devices_[id];
   Ready ready{device.clock};
@@ -155,7 +155,7 @@ bool Simulator::Engine::happened(Device& device, std::uint32_t event) const {
   return false;
 }
 
-/// Whether the action can start, after what `ready` says already; if not, the device waits.
+/// Checks whether the action's inputs exist and raises `ready`; otherwise the device waits.
 bool Simulator::Engine::inputs_ready(std::uint32_t id, Action action, Ready& ready) {
   auto& device = devices_[id];
   const std::size_t stage = action.stage;
@@ -197,7 +197,7 @@ bool Simulator::Engine::message_ready(Device& device, std::uint32_t event, std::
   return true;
 }
 
-/// An update takes what all who hold the stage have given as often as this device has.
+/// Checks whether all holders of the stage have given as often as this device.
 bool Simulator::Engine::reduction_ready(std::uint32_t id, Action action, Ready& ready) {
   const auto count = given_[holder(id, action.stage)];
   if (count == 0) return true;

@@ -12,10 +12,10 @@
 
 namespace troupe::schedules {
 
-/// What plays the lanes for a Simulator.
+/// The implementation of Simulator.
 ///
-/// An event is that a stage has passed a micro-batch on, in one direction or the other: F and B or
-/// I make events, and all that waits waits for one. The values in `done_` are their times.
+/// An event means that a stage has passed on a micro-batch in one direction. F and B or I make
+/// events, and every wait is for an event. `done_` holds the times of events.
 class Simulator::Engine {
  public:
   Engine(const Schedule& schedule, const Costs& costs);
@@ -26,26 +26,26 @@ class Simulator::Engine {
   std::string blocked(const std::vector<Lane>& lanes) const;
   double travel(Action to) const;
 
-  std::vector<Moment>* moments = nullptr;  // Where to note what happens; may be null.
+  std::vector<Moment>* moments = nullptr;  // Receives the moments; may be null.
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
   static constexpr double not_yet = -1;
 
-  /// What stands between two neighbouring stages, seen from the one that waits for the message.
+  /// The connection of two neighbouring stages, seen from the receiver.
   struct Edge {
     double travel = 0;
     bool remote = false;
   };
 
   struct Device {
-    double clock = 0;   // When it has done its last action.
-    double engine = 0;  // When its reduction engine has.
+    double clock = 0;   // End of its last action.
+    double engine = 0;  // End of its last reduction.
     std::uint32_t position = 0;
-    std::uint32_t waits_for = none;  // The event without which it cannot go on.
+    std::uint32_t waits_for = none;  // The event that the device needs to continue.
   };
 
-  /// When an action can start, and what it waited for last.
+  /// The time at which an action can start, and the last reason for waiting.
   struct Ready {
     double time = 0;
     Wait wait = Wait::nothing;
@@ -88,7 +88,7 @@ class Simulator::Engine {
   double duration(std::uint32_t id, Action action) const {
     return launch_ + slowness_[id] * times_[action.stage][static_cast<std::size_t>(action.kind)];
   }
-  /// The first route on which this device holds the stage stands for the device.
+  /// Returns the index of a device's stage: its first route that holds the stage.
   std::size_t holder(std::uint32_t id, std::size_t stage) const {
     std::size_t route = 0;
     while (route + 1 < routes_ && device_of_[at(route, stage)] != id) ++route;
@@ -99,22 +99,22 @@ class Simulator::Engine {
   std::size_t micro_batches_;
   std::size_t routes_;
   std::vector<std::uint16_t> route_of_;
-  std::vector<std::uint32_t> device_of_;      // By route and stage, as all that follows `at`.
-  std::vector<std::array<double, 9>> times_;  // By stage and kind.
+  std::vector<std::uint32_t> device_of_;      // Indexed by at(route, stage).
+  std::vector<std::array<double, 9>> times_;  // Indexed by stage and kind.
   std::vector<double> slowness_;
   double launch_;
   double overlap_;
-  std::vector<Edge> edges_;  // Of activations; then, as many, of gradients. An edge is a queue.
+  std::vector<Edge> edges_;  // Edges of activations, then of gradients. An edge is a queue.
   std::size_t slots_;
 
   std::vector<Device> devices_;
-  std::vector<double> done_;             // By event.
-  std::vector<std::uint32_t> runnable_;  // A stack of devices that may go on.
-  std::vector<double> used_;             // By queue and slot: when its last message was used.
-  std::vector<std::uint32_t> uses_;      // By queue.
-  std::vector<std::uint32_t> first_reduction_;  // By holder: where in reduced_ its own begin.
-  std::vector<std::uint32_t> reductions_;       // By holder: how many a step has,
-  std::vector<std::uint32_t> given_;            // and how many it had so far.
+  std::vector<double> done_;             // Indexed by event.
+  std::vector<std::uint32_t> runnable_;  // A stack of devices that may continue.
+  std::vector<double> used_;         // Indexed by queue and slot: when its last message was used.
+  std::vector<std::uint32_t> uses_;  // Indexed by queue.
+  std::vector<std::uint32_t> first_reduction_;  // Indexed by holder: its first entry in reduced_.
+  std::vector<std::uint32_t> reductions_;       // Indexed by holder: the number in a step.
+  std::vector<std::uint32_t> given_;            // Indexed by holder: the number so far.
   std::vector<double> reduced_;
 };
 

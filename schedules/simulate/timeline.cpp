@@ -49,7 +49,7 @@ class TimelineBuilder {
     }
   }
 
-  /// Before a group gives anything, all of it has taken.
+  /// Adds the levels of a device. All actions of a group allocate before any frees.
   void add_levels(int device) {
     const auto& lane = schedule_.lanes[static_cast<std::size_t>(device)];
     const auto& times = simulation_.lanes[static_cast<std::size_t>(device)];
@@ -58,7 +58,7 @@ class TimelineBuilder {
       if (change == 0) return;
       held += change;
       highest = std::max(highest, held);
-      // When all is given back, what is left is rounding.
+      // A tiny remainder is a rounding error, so the level becomes 0.
       if (held < 1e-9 * highest) held = 0;
       timeline_.levels.push_back({device, time, held});
     };
@@ -72,7 +72,7 @@ class TimelineBuilder {
     }
   }
 
-  /// What this span's action received from a neighbouring stage on another device.
+  /// Adds the message that a span's action received from another device, if any.
   void add_message(std::size_t to) {
     const auto receiver = timeline_.spans[to];
     const auto action = receiver.action;
@@ -96,7 +96,7 @@ class TimelineBuilder {
         {receiver.device, Track::receive, sender.action, sent, sent + travel});
   }
 
-  /// When the message that the slot had before was used; this one will be at `end`.
+  /// Returns when the slot's previous message was used, and records that this one is used at `end`.
   double slot_granted(Action action, double end) {
     const auto slots = static_cast<std::size_t>(costs_.landing_slots);
     const std::size_t route = schedule_.route_of[action.micro_batch % schedule_.route_of.size()];
@@ -109,9 +109,9 @@ class TimelineBuilder {
   const Costs& costs_;
   const Simulation& simulation_;
   std::size_t width_;
-  std::vector<std::size_t> forward_;  // By stage and micro-batch: the span.
+  std::vector<std::size_t> forward_;  // The span, by stage and micro-batch.
   std::vector<std::size_t> backward_;
-  /// By route, stage and direction: when each message was used.
+  /// The times at which messages were used, keyed by route, stage and direction.
   std::map<std::tuple<std::size_t, std::uint16_t, bool>, std::vector<double>> used_;
   Timeline timeline_;
 };

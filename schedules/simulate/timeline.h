@@ -10,10 +10,10 @@
 
 namespace troupe::schedules {
 
-/// What of a device is busy.
+/// The resource of a device that is busy.
 enum class Track : std::uint8_t { compute, send, receive, reduce };
 
-/// A device was busy with an action, or with the message that an action made.
+/// A time during which a device is busy with an action or with its message.
 struct Span {
   int device = 0;
   Track track = Track::compute;
@@ -22,21 +22,21 @@ struct Span {
   double end = 0;
 };
 
-/// What one action made went to another, on another device: the indices of their compute spans.
+/// A message between two devices, as the indices of the two compute spans.
 struct Message {
   std::size_t from = 0;
   std::size_t to = 0;
 };
 
-/// From this time on a device holds so many bytes of activations.
+/// The activations that a device holds from `time` on.
 struct StashLevel {
   int device = 0;
   double time = 0;
   double bytes = 0;
 };
 
-/// What happened when, simulated or measured; times are seconds on one clock. Spans of one device
-/// and track may overlap.
+/// A simulated or measured timeline; times are seconds on one clock. Spans of one device and track
+/// may overlap.
 struct Timeline {
   std::string name;
   int devices = 0;
@@ -45,7 +45,7 @@ struct Timeline {
   std::vector<StashLevel> levels;
 };
 
-/// What the simulation says, with the schedule and the costs that it was made of.
+/// Converts a simulation of this schedule with these costs into a timeline.
 Timeline timeline_of(const Schedule& schedule, const Costs& costs, const Simulation& simulation);
 
 }  // namespace troupe::schedules

@@ -13,7 +13,7 @@ namespace {
 
 std::string number(std::int64_t n) { return std::to_string(n); }
 
-/// Follows the records of a ledger, and stops at the first that cannot be.
+/// An audit in progress. It stops at the first inconsistent record.
 class Auditor {
  public:
   Audit follow(const Records& records, const Dataset* data) {
@@ -90,8 +90,8 @@ class Auditor {
     return Done{};
   }
 
-  /// By now the steps are known to be of all positions up to the last, and of what the order puts
-  /// there. That the order puts every sample once into a pass is looked at too, not believed.
+  /// The records were checked: the steps cover all positions and read the samples that the order
+  /// gives. This checks the order itself: each pass must contain every sample exactly once.
   void count_samples() {
     const SampleOrder order = terms_->samples();
     audit_.steps = steps_;
@@ -99,7 +99,7 @@ class Auditor {
     audit_.passes = audit_.samples / terms_->count;
     audit_.skipped = std::distance(skipped_.begin(), skipped_.upper_bound(steps_));
     std::vector<bool> seen(static_cast<std::size_t>(audit_.passes > 0 ? terms_->count : 0));
-    // In a pass that is not whole a sample may have any number.
+    // Samples of the last, incomplete pass.
     std::vector<std::int64_t> of_last_pass;
     for (std::int64_t position = 0; position < audit_.samples; ++position) {
       const Place place = order.at(position);
@@ -168,12 +168,11 @@ class Auditor {
 
   Audit audit_;
   std::optional<LedgerTerms> terms_;
-  std::int64_t steps_ = 0;     // That are committed.
-  std::int64_t entered_ = 0;   // In all.
-  std::int64_t furthest_ = 0;  // That any attempt came: a checkpoint may be of it that was passed
-                               // over since, and each of its steps was looked at.
-  std::vector<Digest> contents_;  // Of the steps from the first on, as any attempt read them last.
-  std::set<std::int64_t> skipped_;  // As any attempt entered them last.
+  std::int64_t steps_ = 0;        // Committed steps.
+  std::int64_t entered_ = 0;      // Step records of all attempts.
+  std::int64_t furthest_ = 0;     // The highest step of any attempt: later ones may begin up to it.
+  std::vector<Digest> contents_;  // Indexed by step; a later attempt replaces its entries.
+  std::set<std::int64_t> skipped_;  // A later attempt replaces its entries.
   int line_ = 0;
 };
 

@@ -9,7 +9,7 @@
 namespace troupe::storage {
 namespace {
 
-/// The step of a directory's name; none where it is not the directory of a checkpoint.
+/// Returns the step in a directory's name, or nothing if it is no checkpoint's directory.
 std::optional<std::int64_t> step_in_name(std::string_view name) {
   constexpr std::string_view prefix = "step-";
   if (!name.starts_with(prefix)) return {};
@@ -66,7 +66,7 @@ bool same_tensors(const Safetensors& file, const Part& part) {
                     });
 }
 
-/// Reads with calls that fail, not out of a mapping, in which a bad page is a signal.
+/// Reads by calls that can fail, because a bad page in a mapping raises a signal.
 Result<Digest> digest_of_file(const FileReader& file) {
   constexpr std::uint64_t piece = std::uint64_t{1} << 20;
   std::vector<std::byte> buffer(std::min(piece, file.size()));
@@ -80,7 +80,7 @@ Result<Digest> digest_of_file(const FileReader& file) {
   return digester.finish();
 }
 
-/// The manifest goes first: from then on there is no checkpoint that lacks something.
+/// Removes the manifest first. From then on the directory counts as unfinished, not as damaged.
 Status remove_directory(Files& files, const std::string& directory) {
   const auto entries = files.list(directory);
   if (!entries) return entries.error();
@@ -181,7 +181,7 @@ std::vector<TensorView> Checkpoint::views(PartKind kind) const {
 Result<Tensor> Checkpoint::load(PartKind kind, std::string_view name, MemoryPool& pool) const {
   for (const auto& part : parts_)
     if (const auto* found = part.kind == kind ? part.file.find(name) : nullptr) {
-      // Not out of the mapping: a page that the disk cannot give would end the process.
+      // Read by calls that can fail: touching a bad page of the mapping would kill the process.
       std::vector<std::byte> bytes(found->bytes.size());
       if (auto read = part.reader->read(part.file.offset_of(*found), bytes); !read)
         return read.error();
@@ -228,7 +228,7 @@ Result<std::vector<std::string>> remove_unfinished(Files& files, const std::stri
   std::vector<std::string> removed;
   for (const auto& each : *listed) {
     if (each.state != ListedCheckpoint::State::unfinished || each.step > last_step) continue;
-    // Two questions to the disk must agree before a file goes.
+    // Remove only if a second query confirms that there is no manifest.
     const auto inside = files.list(each.directory);
     if (!inside) return inside.error();
     if (std::ranges::count(*inside, manifest_name, &DirectoryEntry::name) > 0)
@@ -250,7 +250,7 @@ Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep
   Pruned pruned;
   const auto listed = list_checkpoints(files, root);
   if (!listed) return listed.error();
-  // A save of a later step may be under way.
+  // Spare later steps: a save of one may be under way.
   for (const auto& each : *listed) {
     if (each.state != State::complete) continue;
     auto unfinished = remove_unfinished(files, root, each.step);
@@ -258,8 +258,8 @@ Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep
     pruned.removed = std::move(*unfinished);
     break;
   }
-  std::map<std::string, int> good;  // By run.
-  // With nothing to remove, nothing need be read.
+  std::map<std::string, int> good;  // Good checkpoints by run.
+  // With nothing to remove, nothing needs reading.
   if (listed->size() <= static_cast<std::size_t>(keep)) return pruned;
   const auto check = [&](const ListedCheckpoint& each) -> Status {
     if (each.state != State::complete) return Error{each.problem};
@@ -276,7 +276,7 @@ Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep
     }
     const auto& run = each.manifest->run;
     if (claim && !run.empty() && run != claim->run()) continue;
-    // A checkpoint that belongs to any run is counted among those of the run that prunes.
+    // A checkpoint that belongs to any run counts for the run that prunes.
     const auto& owner = claim ? claim->run() : run;
     if (good[owner] == keep) {
       if (auto status = remove_directory(files, each.directory); !status) return status.error();

@@ -12,18 +12,17 @@
 
 namespace troupe::storage {
 
-/// All that is needed to go on as if nothing had been. The tensors are in host memory, and nobody
-/// writes to them any more.
+/// All that a run needs to continue as if it had not stopped. Tensors are in host memory, and
+/// nobody writes to them any more.
 struct CheckpointContent {
-  std::int64_t step = 0;     // Steps that were done.
-  std::int64_t samples = 0;  // Position in the order of samples: where the next step begins.
-  Value recipe;              // What decides numbers; a digest of it goes into the manifest.
-  Value model;               // Which model the weights are of: the section of the configuration.
-  Value state;               // What else is small: the loss scale, running means of metrics.
-  std::vector<NamedTensor> weights;    // Parameters and buffers, as the ecosystem names them.
+  std::int64_t step = 0;     // Steps done.
+  std::int64_t samples = 0;  // Position in the order of samples at which the next step begins.
+  Value recipe;              // Everything that determines numbers. The manifest has a digest of it.
+  Value model;               // The model section of the configuration.
+  Value state;               // Small state: the loss scale, running means of metrics.
+  std::vector<NamedTensor> weights;    // Parameters and buffers under their public names.
   std::vector<NamedTensor> optimizer;  // "<weight>.<moment>".
-  /// Of the file of weights: that of the file they were imported from, or what the ecosystem's
-  /// loaders ask for.
+  /// Metadata of the file of weights: that of an imported file, or what common loaders expect.
   Metadata metadata = {{"format", "pt"}};
 };
 
@@ -32,56 +31,54 @@ struct Saved {
   Manifest manifest;
 };
 
-/// Writes `root`/step-000000001000. A crash or an error at any moment leaves what was there before,
-/// or the new checkpoint; a save of a step that is there already replaces it. What an earlier save
-/// left unfinished is removed first. With a claim the checkpoint is one of its run, and it gets its
-/// manifest only while the claim is held; without one the caller sees to it that nobody else is
-/// saving below `root`.
+/// Writes `root`/step-000000001000. After a crash or an error at any moment, either the previous
+/// state or the new checkpoint is there. Replaces a checkpoint of the same step, and first removes
+/// unfinished saves. With a claim, the checkpoint belongs to the claim's run, and its manifest is
+/// written only while the claim is held. Without one, the caller ensures that nobody else saves
+/// below `root`.
 Result<Saved> save_checkpoint(Files& files, const std::string& root,
                               const CheckpointContent& content, const RootClaim* claim = nullptr);
 
-/// The halves of a save, for nodes that each write a part of the tensors below one `root`: first
-/// each its part (the name tells parts apart: "weights-3"), then one of them the manifest.
+/// Writes a checkpoint from several nodes below one `root`: first each node writes its part (`name`
+/// tells parts apart: "weights-3"), then one node commits the manifest.
 Result<Part> write_part(Files& files, const std::string& directory, const std::string& name,
                         PartKind kind, std::span<const NamedTensor> tensors,
                         const Metadata& metadata = {});
-/// `manifest` is complete but for the digests, which follow from its parts.
+/// `manifest` needs everything but the digests, which this computes from its parts.
 Result<Saved> commit_checkpoint(Files& files, const std::string& directory, Manifest manifest,
                                 const RootClaim* claim = nullptr);
 
-/// "step-000000001000"
+/// Returns "step-000000001000".
 std::string step_directory(std::int64_t step);
 
-/// A checkpoint on disk as a glance shows it: its manifest was read and sizes were compared, but no
-/// tensor was read.
+/// A checkpoint as seen without reading tensors: only the manifest and file sizes were checked.
 struct ListedCheckpoint {
-  /// Unfinished: a crash came before its manifest; nothing was ever promised of it.
+  /// unfinished: a crash came before the manifest, so nobody relied on the checkpoint.
   enum class State { complete, unfinished, damaged };
 
   std::string directory;
   std::int64_t step = 0;
   State state = State::complete;
-  std::string problem;               // What is wrong if it is not complete.
-  std::optional<Manifest> manifest;  // If it could be read.
+  std::string problem;               // Why it is not complete.
+  std::optional<Manifest> manifest;  // Present if it could be read.
 };
 
-/// The newest first. A `root` that does not exist has none; one that cannot be read is an error. A
-/// checkpoint that cannot be looked at counts as damaged, never as unfinished.
+/// Lists checkpoints, newest first. Returns none if `root` does not exist, and an error if it
+/// cannot be read. A checkpoint that cannot be inspected counts as damaged, never as unfinished.
 Result<std::vector<ListedCheckpoint>> list_checkpoints(Files& files, const std::string& root);
 
-/// A checkpoint whose every byte was compared with its digests. Tensors are read when asked for:
-/// each node takes those of its layers. Verifying and loading use calls that give an error for a
-/// page that the disk cannot read; the bytes of weights() and optimizer() are mapped, and whoever
-/// touches them dies of such a page.
+/// A checkpoint whose every byte matched its digests. Each node reads the tensors of its layers
+/// when it needs them. Verifying and loading return an error for a page that the disk cannot read.
+/// The bytes of weights() and optimizer() are mapped: touching such a page there raises a signal.
 class Checkpoint {
  public:
-  /// Verifies all of it; the error says which file is bad and how.
+  /// Opens and verifies a checkpoint. The error says which file is bad and how.
   static Result<Checkpoint> open(Files& files, const std::string& directory);
 
   const std::string& directory() const { return directory_; }
   const Manifest& manifest() const { return manifest_; }
 
-  /// In the order in which they were saved.
+  /// Returns views in the order in which the tensors were saved.
   std::vector<TensorView> weights() const { return views(PartKind::weights); }
   std::vector<TensorView> optimizer() const { return views(PartKind::optimizer); }
   Metadata metadata() const;
@@ -103,36 +100,36 @@ class Checkpoint {
   std::vector<OpenPart> parts_;
 };
 
-/// A checkpoint that was passed over because something is wrong with it.
+/// A checkpoint that was skipped because something is wrong with it.
 struct SkippedCheckpoint {
   std::string directory;
   std::string why;
 };
 
-/// The newest checkpoint that verifies, and the newer ones that do not: whoever resumes from it
-/// must say so loudly.
+/// The newest checkpoint that verifies, and newer ones that do not. A caller that resumes from it
+/// must report the skipped ones.
 struct NewestCheckpoint {
   Checkpoint checkpoint;
   std::vector<SkippedCheckpoint> skipped;
 };
-/// Nothing if there is no checkpoint yet. That there are some but none is good is an error: to
-/// begin again from nothing is for a person to decide. If a run's id is given, checkpoints of other
-/// runs do not count.
+/// Returns nothing if there is no checkpoint yet. If there are some but none is good, returns an
+/// error: a person must decide whether to begin again. If `run` is given, ignores checkpoints of
+/// other runs.
 Result<std::optional<NewestCheckpoint>> open_newest_checkpoint(Files& files,
                                                                const std::string& root,
                                                                const std::string& run = {});
 
-/// What prune_checkpoints() did.
+/// The result of prune_checkpoints().
 struct Pruned {
   std::vector<std::string> removed;
   std::vector<SkippedCheckpoint> bad;  // Kept, but not counted.
 };
 
-/// Keeps the newest `keep` (at least 1) of each run that verify, and removes what is older, and
-/// what is unfinished and older than the newest complete one. Nothing is removed before those that
-/// stay were read back, so the last good one never goes; nor is a checkpoint whose manifest cannot
-/// be read, as nobody can say whose it is. With a claim only checkpoints of its run are removed;
-/// without one the caller sees to it that nobody else is saving below `root`.
+/// Keeps the newest `keep` (at least 1) checkpoints of each run that verify. Removes older ones,
+/// and unfinished ones older than the newest complete one. It reads back the checkpoints that stay
+/// before it removes any, so the last good one always stays. It never removes a checkpoint whose
+/// manifest cannot be read. With a claim it removes only checkpoints of that run; without one the
+/// caller ensures that nobody else saves below `root`.
 Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep,
                                  const RootClaim* claim = nullptr);
 

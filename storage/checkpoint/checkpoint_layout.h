@@ -10,15 +10,15 @@
 
 namespace troupe::storage {
 
-/// What only the parts of checkpoint.h share.
+/// Shared by the sources behind checkpoint.h only.
 
 constexpr std::string_view manifest_name = "manifest.json";
 
-/// The manifest of a directory, if it is good and belongs there.
+/// Returns the manifest of a directory if it is valid and of the directory's step.
 Result<Manifest> open_manifest(Files& files, const std::string& directory);
 
-/// Removes the directories below `root` that a crash left without a manifest, of steps up to
-/// `last_step`: those of later steps may be another's.
+/// Removes directories below `root` that a crash left without a manifest, of steps up to
+/// `last_step`. Directories of later steps may belong to a save under way.
 Result<std::vector<std::string>> remove_unfinished(Files& files, const std::string& root,
                                                    std::int64_t last_step);
 

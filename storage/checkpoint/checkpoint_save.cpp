@@ -14,15 +14,15 @@ std::vector<TensorView> views(std::span<const NamedTensor> tensors) {
   return all;
 }
 
-/// What a save will take, with a tenth to spare for the manifest and the file system's own.
+/// Returns the bytes of a save, plus a tenth for the manifest and the file system.
 std::uint64_t bytes_needed(const CheckpointContent& content) {
   const auto bytes = safetensors_bytes(views(content.weights), content.metadata) +
                      safetensors_bytes(views(content.optimizer), {});
   return bytes + bytes / 10 + 4096;
 }
 
-/// The parts of a checkpoint that is written over an older one of the same step must not touch the
-/// files of that one: it stays good until the new manifest is there.
+/// Returns a suffix for the parts' names that no file has. Replacing a checkpoint of the same step
+/// must not touch its files: it stays good until the new manifest is there.
 Result<std::string> free_suffix(Files& files, const std::string& directory) {
   const auto entries = files.list(directory);
   if (!entries) return entries.error();
@@ -36,7 +36,7 @@ Result<std::string> free_suffix(Files& files, const std::string& directory) {
   }
 }
 
-/// Removes what the manifest does not name. What cannot be removed now is removed by a later save.
+/// Removes files that the manifest does not name. A later save retries what cannot be removed now.
 void remove_strays(Files& files, const std::string& directory, const Manifest& manifest) {
   const auto entries = files.list(directory);
   if (!entries) return;
@@ -48,8 +48,7 @@ void remove_strays(Files& files, const std::string& directory, const Manifest& m
   }
 }
 
-/// Cleans up after a save that failed, unless its manifest got its name before something else
-/// failed.
+/// Cleans up after a failed save, unless its manifest was already in place when the save failed.
 void remove_failed(Files& files, const std::string& directory,
                    const std::vector<std::string>& written) {
   const auto manifest = open_manifest(files, directory);
@@ -57,7 +56,7 @@ void remove_failed(Files& files, const std::string& directory,
     for (const auto& part : manifest->parts)
       if (std::find(written.begin(), written.end(), directory + "/" + part.file) != written.end())
         return;
-  // A manifest that is there and cannot be read may name these files.
+  // An unreadable manifest may name these files.
   const auto has_manifest = files.exists(directory + "/" + std::string(manifest_name));
   if (!manifest && (!has_manifest.ok() || *has_manifest)) return;
   for (const auto& path : written) (void)files.remove(path);
@@ -121,8 +120,8 @@ Result<Saved> commit_checkpoint(Files& files, const std::string& directory, Mani
   if (auto status = check_parts(manifest.parts); !status) return within(directory, status.error());
   manifest.recipe_digest = digest_of(to_json(manifest.recipe));
   manifest.weights_digest = weights_digest(manifest.parts);
-  // The names of the parts must be on the disk before the manifest speaks of them; that of the
-  // directory may not be, where whoever made it was killed.
+  // The names of the parts must be on the disk before the manifest is. The directory's own name may
+  // not be, if the process that created it was killed.
   if (auto status = files.sync_directory(directory); !status) return status.error();
   if (auto status = files.sync_directory(parent_of(directory)); !status) return status.error();
   if (claim)
@@ -137,7 +136,7 @@ Result<Saved> commit_checkpoint(Files& files, const std::string& directory, Mani
 Result<Saved> save_checkpoint(Files& files, const std::string& root,
                               const CheckpointContent& content, const RootClaim* claim) {
   assert(content.step >= 0 && content.samples >= 0);
-  // Before anything is removed.
+  // Check the claim before anything is removed.
   if (claim)
     if (auto held = claim->still_held(); !held) return held.error();
   if (auto status = files.make_directory(root); !status) return status.error();

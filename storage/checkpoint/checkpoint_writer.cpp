@@ -2,7 +2,7 @@
 
 namespace troupe::storage {
 namespace {
-/// One that is being written, and one that waits.
+/// One that is being written and one that waits.
 constexpr std::size_t most_accepted = 2;
 }  // namespace
 
@@ -38,7 +38,7 @@ Status CheckpointWriter::wait_until_idle(std::chrono::milliseconds patience) {
 
 void CheckpointWriter::write_next() {
   std::unique_lock lock(mutex_);
-  // Others only append, which moves no element of a deque.
+  // Safe without the lock: other threads only append, which moves no element of a deque.
   const auto& content = accepted_.front();
   lock.unlock();
   SaveOutcome outcome;

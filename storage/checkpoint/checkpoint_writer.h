@@ -13,41 +13,41 @@
 
 namespace troupe::storage {
 
-/// How a save in the background ended.
+/// The outcome of a save in the background.
 struct SaveOutcome {
   std::int64_t step = 0;
   Result<Saved> saved = Error{};
-  Result<Pruned> pruned = Error{};  // Asked for only after a save that went well.
+  Result<Pruned> pruned = Error{};  // Set only after a successful save.
 };
 
 struct SaveOptions {
   std::string root;
   int keep = 1;
-  /// Makes durable what must be on the disk before a checkpoint is: where it fails, so does the
-  /// save. On the writer's thread; may be empty.
+  /// Runs on the writer's thread before each save, to make other data durable first. If it fails,
+  /// the save fails. May be empty.
   std::function<Status()> before = {};
-  /// Whose checkpoints they are; null: nobody else can be saving there. Outlives the writer.
+  /// The claim to save under; must outlive the writer. Null: nobody else can be saving there.
   const RootClaim* claim = nullptr;
 };
 
-/// Saves checkpoints on a thread of its own while training goes on. One is being written and one
-/// may wait; a third is refused, so that neither memory nor the disk's queue grows, and nothing
-/// that was accepted is ever dropped for something newer.
+/// A writer that saves checkpoints on its own thread while training continues. At most one is being
+/// written and one waits. A third is refused, so that neither memory nor the disk's queue grows. An
+/// accepted checkpoint is never dropped for a newer one.
 class CheckpointWriter {
  public:
-  /// `done` is called on the writer's thread, once for every checkpoint that was accepted, in
-  /// order. `files` must outlive the writer.
+  /// The writer's thread calls `done` once for each accepted checkpoint, in order. `files` must
+  /// outlive the writer.
   CheckpointWriter(Files& files, SaveOptions options, std::function<void(const SaveOutcome&)> done);
-  /// Finishes what was accepted.
+  /// Finishes all accepted checkpoints.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// Returns at once. Refuses where one is being written and one waits already; the caller says so
-  /// and tries again with a later step.
+  /// Accepts a checkpoint and returns at once. Returns an error if one is being written and one
+  /// waits; the caller reports that and tries again at a later step.
   Status submit(CheckpointContent content);
 
-  /// Waits until nothing is left to write, no longer than `patience`.
+  /// Waits until nothing is left to write, at most for `patience`.
   Status wait_until_idle(std::chrono::milliseconds patience);
 
  private:
@@ -59,7 +59,7 @@ class CheckpointWriter {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<CheckpointContent> accepted_;  // The first is being written.
+  std::deque<CheckpointContent> accepted_;  // The first one is being written.
   Worker worker_{"checkpoints"};            // Last: its thread uses the others.
 };
 

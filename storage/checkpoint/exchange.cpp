@@ -9,15 +9,15 @@ Status export_weights(Files& files, const Checkpoint& checkpoint, const std::str
     for (const auto& part : checkpoint.manifest().parts) count += part.kind == PartKind::weights;
     return count;
   };
-  // One file keeps the order in which it was imported; several were cut by a plan.
+  // One file keeps its imported order. Several were split by a plan and need sorting.
   if (in_parts() > 1) sort_as_ecosystem(tensors);
   const auto temporary = path + ".new";
-  // What is there under that name was left by a crash.
+  // Remove what a crash may have left under that name.
   if (auto removed = remove_if_there(files, temporary); !removed) return removed;
   const auto written = write_safetensors(files, temporary, tensors, checkpoint.metadata());
   if (!written) return written.error();
   if (auto renamed = files.rename(temporary, path); !renamed) {
-    (void)files.remove(temporary);  // The first error is the one to report.
+    (void)files.remove(temporary);  // Report the first error.
     return renamed;
   }
   return files.sync_directory(parent_of(path));

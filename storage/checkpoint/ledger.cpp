@@ -69,7 +69,7 @@ Result<std::optional<SaveOnRecord>> newest_save(Files& files, const std::string&
     segment = segments->older.back();
     segments->older.pop_back();
   }
-  // From the newest segment back to the first that tells.
+  // Search from the newest segment back to the first that has a save or a new beginning.
   for (;;) {
     const auto before = checksum_up_to(files, segments->older);
     if (!before) return before.error();

@@ -17,54 +17,54 @@
 
 namespace troupe::storage {
 
-/// What says which samples a step is of. It never changes while a run goes on.
+/// The parameters that determine which samples a step reads. They never change during a run.
 struct LedgerTerms {
   SampleOrder::Kind order = SampleOrder::Kind::shuffled;
   std::uint64_t seed = 0;
   std::int64_t count = 1;   // Samples in a pass.
-  std::int64_t global = 1;  // Samples in a step,
-  std::int64_t micro = 1;   // and in a micro-batch.
+  std::int64_t global = 1;  // Samples in a step.
+  std::int64_t micro = 1;   // Samples in a micro-batch.
 
   SampleOrder samples() const { return {order, seed, count}; }
 
   friend bool operator==(const LedgerTerms&, const LedgerTerms&) = default;
 };
 
-/// A step that was committed, and what it was of.
+/// A committed step and the samples that it read.
 struct LedgerStep {
-  std::int64_t step = 0;     // Steps done with it.
-  std::int64_t first = 0;    // Its positions in the order of samples: from here on
-  std::int64_t samples = 0;  // so many.
-  Digest ids;                // Of the samples that were read,
-  Digest content;            // and of their bytes.
+  std::int64_t step = 0;     // Steps done, this one included.
+  std::int64_t first = 0;    // The step's first position in the order of samples.
+  std::int64_t samples = 0;  // The number of its positions.
+  Digest ids;                // A digest of the samples that were read.
+  Digest content;            // A digest of their bytes.
   double loss = 0;
-  bool is_skipped = false;  // Its gradients overflowed in fp16: it changed no weights.
+  bool is_skipped = false;  // Its gradients overflowed in fp16; it changed no weights.
 };
 
-/// Of a step, from those of its micro-batches in their order: of their places, or of their bytes.
+/// Combines the micro-batches' digests of samples or of bytes, in order, into that of their step.
 Digest digest_of_step(std::span<const Digest> micro_batches);
-/// What the samples' ids should be.
+/// Returns the digest of the samples that a step at position `first` should read.
 Digest ids_of(const LedgerTerms& terms, std::int64_t first);
 
-/// The account of what a run did with its samples: a file of records that only grows, in the run's
-/// folder. An attempt begins after a step that is saved, and takes back what was entered beyond it.
-/// Where it begins further on than the last one came, as its checkpoint had been passed over, the
-/// steps that led to that count again. Any thread.
+/// A run's account of its samples: a file of records in the run's folder that only grows. An
+/// attempt begins after a saved step and takes back later steps. If it begins further on than the
+/// last attempt reached, because a checkpoint was skipped then, the steps up to there count again.
+/// Thread-safe.
 class Ledger {
  public:
-  /// Reads and writes anew no more than the newest segment (records.h), however long the run is.
+  /// Opens a ledger. Reads and rewrites only the newest segment (records.h), however long the run.
   static Result<Ledger> open(Files& files, const std::string& path, const LedgerTerms& terms,
                              std::size_t segment_bytes = std::size_t{16} << 20);
 
-  /// An attempt goes on after so many steps. Later steps that were entered were not to be.
+  /// Begins an attempt after step `after`. Takes back later steps.
   Status begin(std::int64_t after);
   Status enter(const LedgerStep& step);
-  /// A checkpoint of so many steps is on the disk, below that folder: whoever goes on with the run
-  /// must find it or a later one.
+  /// Records that a checkpoint of `step` is on the disk below the folder `below`. A resumed run
+  /// must find this checkpoint or a later one.
   Status saved(std::int64_t step, const std::string& below);
-  /// How many steps it has: that were entered, and not taken back.
+  /// Returns the number of steps that were entered and not taken back.
   std::int64_t steps() const;
-  /// Returns when all that was entered is on the disk: before a checkpoint of it is.
+  /// Returns when all entries are on the disk. Call it before a checkpoint becomes durable.
   Status sync();
 
  private:
@@ -77,36 +77,36 @@ class Ledger {
     std::mutex mutex;
     RecordWriter records;
     LedgerTerms terms;
-    std::atomic<std::int64_t> steps = 0;  // Read while somebody writes.
+    std::atomic<std::int64_t> steps = 0;  // Read without the mutex.
   };
   std::unique_ptr<State> state_;
 };
 
-/// The newest step that a ledger says is saved, and the folder below which it is. Nothing if no
-/// step was saved since the run last began at step 0.
+/// The newest step that a ledger records as saved, and the folder of its checkpoint. newest_save()
+/// returns nothing if no step was saved since the run last began at step 0.
 struct SaveOnRecord {
   std::int64_t step = 0;
   std::string below;
 };
 Result<std::optional<SaveOnRecord>> newest_save(Files& files, const std::string& path);
 
-/// What a ledger proves.
+/// The findings of an audit.
 struct Audit {
-  std::int64_t steps = 0;    // Committed, and not taken back.
-  std::int64_t samples = 0;  // Of these.
-  std::int64_t passes = 0;   // That are whole.
+  std::int64_t steps = 0;    // Committed steps that were not taken back.
+  std::int64_t samples = 0;  // Samples of these steps.
+  std::int64_t passes = 0;   // Complete passes over the data.
   std::int64_t attempts = 0;
   std::int64_t skipped = 0;     // Committed steps that changed no weights.
-  std::int64_t taken_back = 0;  // Steps that were entered and were not to be.
-  std::int64_t read_again = 0;  // Committed steps whose data has the same bytes now.
-  bool is_torn = false;         // The last line was not finished.
-  std::string flaw;  // The first sample that is not in exactly one committed step, or why that
-                     // cannot be told; empty: each sample of each pass is.
+  std::int64_t taken_back = 0;  // Entered steps that were taken back.
+  std::int64_t read_again = 0;  // Committed steps whose data still has the same bytes.
+  bool is_torn = false;         // The last line is unfinished.
+  std::string flaw;  // The first sample that is not in exactly one committed step, or why that is
+                     // unknown. Empty if there is none.
 };
 
-/// Follows a ledger from its first line on, and finds for each sample of each pass the one step
-/// that it was in: by what was read, not by what should have been. With the run's data it reads all
-/// of that again, and compares the bytes.
+/// Follows a ledger from its first line and finds the one step that read each sample of each pass.
+/// It trusts the recorded digests, not the schedule. If `data` is given, reads all samples again
+/// and compares their bytes.
 Audit audit(std::string_view ledger, const Dataset* data = nullptr);
 
 }  // namespace troupe::storage

@@ -8,7 +8,7 @@
 namespace troupe::storage {
 namespace {
 
-// What a reader accepts: it looks at every sample.
+// Bounds on what a reader accepts, because it visits every sample.
 constexpr std::int64_t most_in_step = std::int64_t{1} << 24;
 constexpr std::int64_t most_in_pass = std::int64_t{1} << 48;
 constexpr std::string_view shuffled = "shuffled";
@@ -27,7 +27,7 @@ Value to_record(const Beginning& beginning) {
   Value record;
   record.set("begins_after", beginning.after);
   record.set("order", terms.order == SampleOrder::Kind::shuffled ? shuffled : sequential);
-  // A seed has 64 bits, an integer of JSON 63.
+  // Written as text: a seed has 64 bits, a JSON integer 63.
   record.set("seed", std::to_string(terms.seed));
   record.set("samples_in_pass", terms.count);
   record.set("samples_in_step", terms.global);

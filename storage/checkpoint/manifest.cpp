@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view format = "troupe checkpoint 1";
 constexpr std::size_t digest_digits = 32;
-/// How the text ends: with the digest of all of it, in which the digest's own digits are zeros.
+/// The end of a manifest: the digest of its text, taken with zeros in place of the digest's digits.
 constexpr std::string_view tail_begin = "\"digest\": \"";
 constexpr std::string_view tail_end = "\"\n}\n";
 constexpr JsonLimits limits = {std::size_t{256} << 20, 64};
@@ -46,7 +46,7 @@ std::optional<Digest> digest_from(std::string_view text) {
   return Digest{halves[0], halves[1]};
 }
 
-/// A file in the checkpoint's own directory, and nowhere else.
+/// Returns whether a name can only mean a file in the checkpoint's own directory.
 bool is_plain_name(std::string_view name) {
   return !name.empty() && name.size() <= 200 && name.front() != '.' &&
          std::all_of(name.begin(), name.end(), [](char c) {
@@ -55,8 +55,8 @@ bool is_plain_name(std::string_view name) {
          });
 }
 
-/// Takes a map apart. The first field that is not as wanted leaves the error, and from then on
-/// every field is what a default one is.
+/// A reader of a map's fields. The first invalid field sets the error. An invalid field reads as
+/// its type's default.
 class Fields {
  public:
   explicit Fields(const Value& map) : map_(map) {}
@@ -226,7 +226,7 @@ Result<Manifest> read_manifest(std::string_view text) {
   if (text.substr(at, digest_digits) != to_string(digest_of(zeroed)))
     return Error{"is damaged: its contents do not have the digest that it ends with"};
 
-  // The digest tells accidents, not mischief: what follows still trusts nothing.
+  // The digest detects accidents, not attacks, so the code below trusts nothing.
   const auto tree = parse_json(text, limits);
   if (!tree) return tree.error();
   Fields fields(*tree);

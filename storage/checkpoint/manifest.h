@@ -13,7 +13,7 @@
 
 namespace troupe::storage {
 
-/// What a tensor is, and what its numbers hash to.
+/// A tensor's name, type and shape, and the digest of its numbers.
 struct TensorDigest {
   std::string name;
   StoredType type = StoredType::f32;
@@ -21,8 +21,8 @@ struct TensorDigest {
   Digest digest;
 };
 
-/// One hash of all tensors, in the order of their names: equal weights have equal digests, whatever
-/// the plan, the files and the order they were computed, stored or listed in.
+/// Returns one digest of all tensors, in the order of their names. Equal weights have equal
+/// digests, whatever plan, files and order they were computed, stored or listed in.
 Digest combined_digest(std::vector<TensorDigest> tensors);
 TensorDigest tensor_digest(const TensorView& view);
 Digest weights_digest(std::span<const NamedTensor> weights);
@@ -41,13 +41,13 @@ struct Part {
 
 Digest weights_digest(std::span<const Part> parts);
 
-/// Whether no file, and no tensor of a kind, is there twice.
+/// Returns an error if a file, or a tensor of one kind, is listed twice.
 Status check_parts(std::span<const Part> parts);
 
-/// What makes files a checkpoint: it is written last, and names every file with its size and
-/// digest.
+/// The description that makes files a checkpoint. It is written last and lists every file with its
+/// size and digest.
 struct Manifest {
-  std::string run = {};  // The id of the run that saved it; empty if it belongs to any run.
+  std::string run = {};  // The id of the run that saved it. Empty: it belongs to any run.
   std::int64_t step = 0;
   std::int64_t samples = 0;
   Value recipe;
@@ -58,11 +58,11 @@ struct Manifest {
   std::vector<Part> parts;
 };
 
-/// JSON that carries a digest of itself.
+/// Returns JSON that contains a digest of itself.
 std::string write_manifest(const Manifest& manifest);
 
-/// Any text gives a manifest or an error: a manifest of which a single bit changed is not one. The
-/// names of its files are plain names, and its sizes are within bounds.
+/// Returns a manifest or an error for any text. Detects any changed bit. File names are plain
+/// names, and sizes are within bounds.
 Result<Manifest> read_manifest(std::string_view text);
 
 }  // namespace troupe::storage

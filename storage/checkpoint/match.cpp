@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t most_named = 5;
 
-/// Gathers what differs, and names the first few.
+/// A list of differences that names the first few.
 class Differences {
  public:
   void add(const std::string& what) {
@@ -29,7 +29,7 @@ class Differences {
   std::string text_;
 };
 
-/// Numbers are compared as they are written: 1.0 is 1.
+/// Compares numbers as they are written: 1.0 is 1.
 void compare(const std::string& key, const Value* found, const Value* wanted, Differences& out) {
   if (found && wanted && found->map() && wanted->map()) {
     const auto below = [&](const std::string& name) {

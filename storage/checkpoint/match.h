@@ -14,11 +14,11 @@ struct WantedTensor {
   Shape shape;
 };
 
-/// Whether the tensors are those of the model: none missing, none too many, all of the right shape.
-/// The error names the first few that differ, and how.
+/// Returns an error unless the tensors are exactly those of the model, with the right shapes. The
+/// error names the first few differences.
 Status match_tensors(std::span<const TensorView> found, std::span<const WantedTensor> wanted);
 
-/// Whether a checkpoint is of this model and recipe: names the keys that differ and both values.
+/// Returns an error with the differing keys and values if a checkpoint has another model or recipe.
 Status match_model(const Manifest& manifest, const Value& model);
 Status match_recipe(const Manifest& manifest, const Value& recipe);
 

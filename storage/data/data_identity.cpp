@@ -13,7 +13,7 @@ constexpr std::uint64_t block_bytes = std::uint64_t{16} << 10;
 constexpr std::uint64_t blocks = read_whole / block_bytes;
 constexpr std::size_t most_kept = 4;
 
-/// Passes everything on, and notes which files and folders were looked at.
+/// A file system that forwards all calls and records the files read and the folders listed.
 class NotingFiles final : public Files {
  public:
   explicit NotingFiles(Files& files) : files_(files) {}
@@ -66,10 +66,10 @@ class NotingFiles final : public Files {
   Files& files_;
 };
 
-/// How the files of a dataset looked when it was opened.
+/// The state of a dataset's files when it was opened.
 struct Look {
   std::vector<std::pair<std::uint64_t, FileStamp>> files;
-  std::vector<std::vector<std::string>> folders;  // The names in each.
+  std::vector<std::vector<std::string>> folders;  // The names in each folder.
 
   friend bool operator==(const Look&, const Look&) = default;
 };
@@ -91,7 +91,7 @@ Result<Look> look_at_data(Files& files, const std::vector<std::string>& paths,
   return look;
 }
 
-/// A dataset that this process has open.
+/// A dataset that this process keeps open.
 struct KeptData {
   std::string spec;
   DataNeeds needs;
@@ -141,7 +141,7 @@ Result<Digest> identity_of(Files& files, const std::string& path) {
   }
   const auto block = std::span(buffer).first(block_bytes);
   for (std::uint64_t i = 0; i < blocks; ++i) {
-    // The last block ends with the file. Whole parts first: the product of both may not fit.
+    // The last block ends with the file. Divide first, because the product may overflow.
     const auto room = size - block_bytes;
     const auto at = room / (blocks - 1) * i + room % (blocks - 1) * i / (blocks - 1);
     if (auto read = (*file)->read(at, block); !read) return read.error();

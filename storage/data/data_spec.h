@@ -10,8 +10,8 @@
 
 namespace troupe::storage {
 
-/// What a configuration says about data, taken apart: "made:markov?states=64&seed=1", or a path
-/// with options. The options are asked for one by one; finish() says what was wrong with any.
+/// A parsed data spec of the configuration: "made:markov?states=64&seed=1", or a path with options.
+/// The caller asks for each option it knows; finish() then reports what was wrong.
 class DataSpec {
  public:
   enum class Kind { made, path };
@@ -19,15 +19,15 @@ class DataSpec {
   static Result<DataSpec> parse(const std::string& text);
 
   Kind kind() const { return kind_; }
-  /// What comes before the options: "markov", or the path.
+  /// Returns the part before the options: "markov", or the path.
   const std::string& name() const { return name_; }
 
-  /// The option's value, or `fallback` where it is not given or not good.
+  /// Returns the option's value, or `fallback` if it is missing or invalid.
   std::int64_t integer(std::string_view key, std::int64_t fallback, std::int64_t least,
                        std::int64_t most);
   std::optional<std::string> text(std::string_view key);
 
-  /// The first option that was not good, or that nobody asked for.
+  /// Returns an error for the first option that is invalid or that nobody asked for.
   Status finish() const;
 
  private:

@@ -12,10 +12,10 @@
 namespace troupe::storage {
 namespace {
 
-/// Datasets are made in memory.
+/// The size limit of a dataset, which is built in memory.
 constexpr std::uint64_t most_bytes = std::uint64_t{8} << 30;
 
-/// All samples, one after the other.
+/// The bytes of all samples, concatenated.
 struct Samples {
   std::vector<std::byte> input, target;
 };

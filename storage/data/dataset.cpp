@@ -60,7 +60,7 @@ Opened open_gaussians(DataSpec spec) {
   return make_gaussians(options);
 }
 
-/// What a dataset's samples are made of, as a message says it.
+/// The content of a dataset's samples, for error messages.
 enum class Kind { tokens, points, tensors, unknown };
 
 Kind kind_of(const DataSpec& spec) {
@@ -75,7 +75,7 @@ Kind kind_of(const DataSpec& spec) {
   return idx ? Kind::points : Kind::tokens;
 }
 
-/// The ending of a file that holds something else than text, if it has one.
+/// Returns the extension of a file that does not hold text, if it has one.
 std::optional<std::string_view> foreign_ending(std::string_view path) {
   constexpr std::array<std::string_view, 12> endings = {".gz",      ".zst",   ".xz",  ".zip",
                                                         ".parquet", ".arrow", ".npy", ".npz",

@@ -14,8 +14,8 @@
 
 namespace troupe::storage {
 
-/// What one sample looks like. Tokens, labels and classes are i32, other inputs f32; an image is
-/// [channels, height, width]; the target of an image is one label, of shape [].
+/// The shapes of one sample. Tokens, labels and classes are i32, other inputs f32. An image is
+/// [channels, height, width]; its target is one label, of shape [].
 struct SampleShape {
   Shape input;
   DType input_type = DType::f32;
@@ -30,36 +30,36 @@ struct SampleShape {
   }
 };
 
-/// Samples by their number. A sample is a function of its number alone. Any thread may read.
+/// Samples by index. A sample depends on its index alone. Any thread may read.
 class Dataset {
  public:
   virtual ~Dataset() = default;
 
-  /// At least 1.
+  /// Returns at least 1.
   virtual std::int64_t count() const = 0;
   virtual const SampleShape& shape() const = 0;
-  /// Tokens and labels are in [0, classes()): the vocabulary that a model of this data needs.
+  /// Returns the number of classes or tokens. Tokens and labels lie in [0, classes()).
   virtual std::int64_t classes() const = 0;
-  /// One line for the log: "8191 bytes of text".
+  /// Returns one line for the log: "8191 bytes of text".
   virtual std::string description() const = 0;
-  /// Nats per token that no model can go below, where that is known.
+  /// Returns the entropy in nats per token, if it is known. No model's loss can go below it.
   virtual std::optional<double> entropy_rate() const { return {}; }
 
-  /// Writes sample `index` of [0, count()) to spans of exactly the sizes that shape() gives.
+  /// Writes sample `index` of [0, count()). The spans must have exactly the sizes of shape().
   virtual Status read(std::int64_t index, std::span<std::byte> input,
                       std::span<std::byte> target) const = 0;
 };
 
-/// What the model asks of its data.
+/// The model's requirements on its data.
 struct DataNeeds {
-  std::int64_t context = 0;  // Tokens in a sample; 0 where the model takes no tokens.
-  std::int64_t classes = 0;  // Vocabulary or classes of the model; 0 where the data decides.
-  /// The model's vocabulary if its configuration gives a number, else 0. With it no token of a
-  /// shard is read before its sample is: one that is too large is an error of that sample.
+  std::int64_t context = 0;  // Tokens in a sample. 0 if the model takes no tokens.
+  std::int64_t classes = 0;  // The model's vocabulary or classes. 0 if the data decides.
+  /// The model's vocabulary if its configuration gives a number, else 0. If set, tokens of a shard
+  /// are checked when their sample is read, not at opening.
   std::int64_t vocabulary = 0;
 };
 
-/// Opens what a configuration names:
+/// Opens the data that a configuration names:
 ///
 ///   made:markov?states=64&successors=4&samples=100000&seed=1&stream=0    tokens with known entropy
 ///   made:glyphs?size=28&channels=1&noise=40&samples=60000&seed=1&stream=0    images of 10 digits
@@ -70,9 +70,9 @@ struct DataNeeds {
 ///   train-images-idx3-ubyte?labels=train-labels-idx1-ubyte    images; labels are found beside them
 ///   a.safetensors    `input` and `target`, a sample per row
 ///
-/// Made data with the same `seed` is from the same source; another `stream` gives other samples of
-/// it, to validate with. Token i of sample s is token s * context + i of the data, and its target
-/// is the token after. What does not fit the needs is an error here, not in the middle of training.
+/// Generated data of one `seed` has one distribution. Another `stream` draws other samples from it,
+/// for validation. Token i of sample s is token s * context + i of the data; its target is the next
+/// token. Data that does not fit the needs is an error now, not in the middle of training.
 Result<std::unique_ptr<Dataset>> open_dataset(const std::string& spec, const DataNeeds& needs,
                                               Files& files);
 

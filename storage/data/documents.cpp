@@ -8,7 +8,7 @@ namespace troupe::storage {
 namespace {
 
 constexpr std::size_t longest_line = std::size_t{256} << 20;
-/// The byte that ends a document where bytes are tokens.
+/// The byte that ends a document if bytes are tokens.
 constexpr std::int32_t line_break = '\n';
 
 std::vector<std::int32_t> tokens_of(std::string_view text, const Tokenizer* tokenizer) {
@@ -21,7 +21,7 @@ std::vector<std::int32_t> tokens_of(std::string_view text, const Tokenizer* toke
 
 Result<std::vector<std::int32_t>> read_line(std::string_view line, const Tokenizer* tokenizer) {
   const auto document = parse_json(line, {longest_line, 16});
-  // A line is a text of its own: only the column of the place within it says something.
+  // Keep only the column: the parser saw this line as a text of its own.
   if (!document) return Error{document.error().text.substr(document.error().text.find(':') + 1)};
   if (const auto* text = document->find("text"); text && text->text()) {
     auto tokens = tokens_of(*text->text(), tokenizer);

@@ -11,11 +11,11 @@
 
 namespace troupe::storage {
 
-/// Calls `give` with the tokens of each document in a file, in order. A .jsonl file has a document
-/// on each line that is not blank: a map with "text", or with "tokens", a list of integers. Any
-/// other file is one document of text. Without a tokenizer (null) the tokens of a text are its
-/// bytes, and a line break ends each document of a .jsonl file; with one, its end-of-text token
-/// does where it has one. Errors name the file and the line. Ends at the first error of `give`.
+/// Calls `give` with the tokens of each document in a file, in order. In a .jsonl file each line
+/// that is not blank is a document: a map with "text", or with "tokens", a list of integers. Any
+/// other file is one text. Without a tokenizer (null) bytes are tokens. A text of a .jsonl file
+/// ends with the tokenizer's end-of-text token, if any, or without a tokenizer with a line break.
+/// Errors name file and line. Stops at the first error of `give`.
 Status for_each_document(const std::string& path, std::string_view contents,
                          const Tokenizer* tokenizer,
                          const std::function<Status(std::vector<std::int32_t>)>& give);

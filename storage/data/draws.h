@@ -7,14 +7,14 @@
 
 namespace troupe::storage {
 
-/// Which samples of made data are drawn: all of `seed` are from one source, `stream` tells training
-/// and validation apart.
+/// The selection of generated data. `seed` fixes the distribution, `stream` tells training from
+/// validation.
 struct DrawKey {
   std::uint64_t seed = 1;
   std::uint32_t stream = 0;
 };
 
-/// The random words of one sample, one after the other.
+/// The random words of one sample, in order.
 class Draws {
  public:
   Draws(const DrawKey& key, std::int64_t sample) : key_(key), sample_(sample) {}
@@ -30,7 +30,7 @@ class Draws {
     return words_[used_++];
   }
 
-  /// Uniform on [least, most], but for a bias below (most - least) / 2^32.
+  /// Draws uniformly from [least, most], with a bias below (most - least) / 2^32.
   std::int32_t between(std::int32_t least, std::int32_t most) {
     const auto range = static_cast<std::uint64_t>(most - least) + 1;
     return least + static_cast<std::int32_t>((next() * range) >> 32);
@@ -44,7 +44,7 @@ class Draws {
   std::size_t used_ = 4;
 };
 
-/// The stream from which a source itself is drawn: no data set of samples has it.
+/// The stream that draws the distribution itself. No dataset of samples uses it.
 constexpr std::uint32_t source_stream = 0xffffffffu;
 
 }  // namespace troupe::storage

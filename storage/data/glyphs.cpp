@@ -26,15 +26,15 @@ constexpr std::array<std::string_view, glyph_count* glyph_height> bitmaps = {
     " #### ", "#    #", "#    #", "#    #", " #####", "     #", "    # ", " ###  ",  // 9
 };
 
-/// Points that are looked at along each side of a pixel.
+/// Sampling points along each side of a pixel.
 constexpr int fineness = 4;
 
-/// Where a glyph lies in an image, in units of 1 / fineness of a pixel.
+/// The place of a glyph in an image, in units of 1 / fineness of a pixel.
 struct Frame {
   std::int32_t left, top, width, height;
 };
 
-/// How much of a pixel is ink: 0 to fineness^2.
+/// Returns how much of a pixel is ink: 0 to fineness^2.
 int ink(int digit, const Frame& frame, int column, int row) {
   int covered = 0;
   for (int dy = 0; dy < fineness; ++dy)
@@ -69,7 +69,7 @@ class Glyphs final : public Dataset {
               std::span<std::byte> target) const override {
     assert(index >= 0 && index < count());
     assert(input.size() == shape_.input_bytes() && target.size() == shape_.target_bytes());
-    // Integers alone decide what a pixel is.
+    // Integers alone determine a pixel, so that all machines agree.
     Draws draws(options_.key, index);
     const std::int32_t digit = draws.between(0, glyph_count - 1);
     const auto frame = draw_frame(draws);
@@ -90,7 +90,7 @@ class Glyphs final : public Dataset {
   }
 
  private:
-  /// From half to nine tenths of the image high, anywhere in it.
+  /// Draws a height of five to nine tenths of the image and a position anywhere in it.
   Frame draw_frame(Draws& draws) const {
     const std::int32_t side = options_.size * fineness;
     Frame frame{};

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint8_t unsigned_bytes = 0x08;
 
-/// Numbers in the header are big-endian.
+/// Reads a number of the header, which is big-endian.
 std::uint32_t read_u32(std::span<const std::byte> bytes, std::size_t at) {
   std::uint32_t value = 0;
   for (std::size_t i = 0; i < 4; ++i)

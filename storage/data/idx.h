@@ -10,11 +10,11 @@
 
 namespace troupe::storage {
 
-/// An array of bytes in the IDX format, as MNIST and its relatives come.
+/// An array of bytes in the IDX format, used by MNIST and similar data.
 class IdxArray {
  public:
   static Result<IdxArray> open(Files& files, const std::string& path);
-  /// Any bytes give an array or an error. Element types other than unsigned bytes are refused.
+  /// Returns an array or an error for any bytes. Accepts no element type but unsigned bytes.
   static Result<IdxArray> parse(Bytes bytes);
 
   const Shape& shape() const { return shape_; }

@@ -79,7 +79,7 @@ Result<Value> inspect_data(Files& files, const std::string& spec) {
     if (name.ends_with("-ubyte") || name.ends_with(".idx")) return inspect_idx(files, spec);
     if (name.ends_with(".json")) return inspect_tokenizer(files, spec);
   }
-  // What is true of data of tokens is true for any context; the rest has none.
+  // Token data needs a context, and its description does not depend on which. Other data has none.
   auto dataset = open_dataset(spec, {.context = 1}, files);
   if (!dataset) {
     auto without = open_dataset(spec, {}, files);

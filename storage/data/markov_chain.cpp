@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t certain = std::uint64_t{1} << 32;
 
-/// The probability of an arc, exact in a double.
+/// Returns the probability of an arc, exact in a double.
 double probability(const std::vector<MarkovChain::Arc>& arcs, std::size_t i) {
   return static_cast<double>(arcs[i].below - (i ? arcs[i - 1].below : 0)) * 0x1p-32;
 }
@@ -43,8 +43,8 @@ MarkovChain MarkovChain::drawn(std::uint64_t seed, std::int32_t states, std::int
     std::uint64_t sum = 0;
     for (std::int32_t i = 0; i < successors; ++i) {
       sum += weights[static_cast<std::size_t>(i)];
-      // The first arc leads to the next state, and makes a circle through all of them: every state
-      // is reached. The others lead anywhere else, no two to the same.
+      // The first arc leads to the next state. These arcs form a cycle through all states, so that
+      // every state is reachable. The remaining arcs lead to distinct other states.
       const auto away = i == 0 ? 1 : 2 + permute(seed, state, i - 1, states - 1);
       own.push_back({static_cast<std::int32_t>((state + away) % states), sum * certain / total});
     }
@@ -56,9 +56,9 @@ void MarkovChain::find_stationary() {
   const auto count = arcs_.size();
   stationary_.assign(count, 1.0 / static_cast<double>(count));
   std::vector<double> next(count);
-  // Half of each state stays where it is: that keeps the limit, and makes it a limit where the
-  // source would otherwise go round in circles. Sums and products in a fixed order give the same
-  // numbers, and with them the same thresholds, on every machine.
+  // Half of each state's weight stays. That keeps the limit and prevents oscillation in a periodic
+  // chain. Sums and products in a fixed order give the same numbers, and so the same thresholds, on
+  // every machine.
   double change = 1;
   for (int round = 0; round < 20'000 && change > 1e-14; ++round) {
     for (std::size_t s = 0; s < count; ++s) next[s] = 0.5 * stationary_[s];

@@ -5,31 +5,31 @@
 
 namespace troupe::storage {
 
-/// A source of symbols. From each state it goes on to one of a few, with probabilities that are
-/// multiples of 2^-32, so that the same words give the same symbols on every machine.
+/// A source of symbols. Each state has a few successors, with probabilities that are multiples of
+/// 2^-32, so that the same random words give the same symbols on every machine.
 class MarkovChain {
  public:
-  /// A word below `below`, and not below that of the arc before, leads to `next`. The last arc of a
-  /// state has 2^32.
+  /// A transition to `next`, taken for random words in [`below` of the previous arc, `below`). A
+  /// state's last arc has 2^32.
   struct Arc {
     std::int32_t next = 0;
     std::uint64_t below = 0;
   };
 
-  /// `arcs[s]` are those of state s; from every state every other one can be reached.
+  /// `arcs[s]` are the arcs of state s. Every state must be reachable from every other one.
   explicit MarkovChain(std::vector<std::vector<Arc>> arcs);
 
-  /// Successors and their unequal probabilities are drawn by the seed.
+  /// Draws successors and their unequal probabilities by the seed.
   static MarkovChain drawn(std::uint64_t seed, std::int32_t states, std::int32_t successors);
 
   std::int32_t states() const { return static_cast<std::int32_t>(arcs_.size()); }
-  /// A state as the source is in it after a long time.
+  /// Draws a state from the stationary distribution.
   std::int32_t start(std::uint32_t word) const;
   std::int32_t next(std::int32_t state, std::uint32_t word) const;
 
-  /// How often the source is in each state, over a long time.
+  /// Returns the stationary distribution: how often the source is in each state in the long run.
   const std::vector<double>& stationary() const { return stationary_; }
-  /// Nats per symbol: the sum over states of how often they come times the entropy of their arcs.
+  /// Returns nats per symbol: the states' mean entropy under the stationary distribution.
   double entropy_rate() const;
 
  private:

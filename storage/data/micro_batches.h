@@ -12,32 +12,32 @@
 
 namespace troupe::storage {
 
-/// What a micro-batch brings: the samples' inputs, and their targets.
+/// The samples of a micro-batch.
 struct Batch {
   Tensor input;    // [samples, ...]
   Tensor target;   // [samples, ...]
-  Digest samples;  // Of the places that were read,
-  Digest content;  // and of the bytes that were there: those of the inputs, then of the targets.
+  Digest samples;  // A digest of the places that were read.
+  Digest content;  // A digest of the inputs' bytes, then the targets'.
 };
 
-/// Tells samples apart by pass and number.
+/// Returns a digest of the passes and numbers of samples.
 Digest digest_of_samples(std::span<const Place> samples);
 
-/// What reading so many samples from a position on should give.
+/// Returns the digest that reading `count` samples from position `first` on should give.
 Digest digest_of_samples(const SampleOrder& order, std::int64_t first, std::int64_t count);
 
-/// Cuts a dataset into steps and micro-batches. Nothing is remembered: any micro-batch of any step
-/// is found at once, by whoever asks, and is the same for everyone.
+/// A dataset cut into steps and micro-batches. It keeps no state: any caller can read any
+/// micro-batch of any step at once, and all callers get equal ones.
 class MicroBatches {
  public:
-  /// A step has `global` samples in micro-batches of `micro`, which divides it. The dataset must
-  /// outlive this.
+  /// A step has `global` samples in micro-batches of `micro`, which must divide it. The dataset
+  /// must outlive this.
   MicroBatches(const Dataset& dataset, SampleOrder order, std::int64_t global, std::int64_t micro)
       : dataset_(&dataset), order_(order), global_(global), micro_(micro) {}
 
   int per_step() const { return static_cast<int>(global_ / micro_); }
 
-  /// Two who read separately must agree on both digests; a ledger says what both were.
+  /// Reads a micro-batch. Nodes that read the same one must agree on both digests (see Ledger).
   Result<Batch> read(MemoryPool& memory, std::int64_t step, int m) const;
 
  private:

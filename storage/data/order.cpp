@@ -9,10 +9,10 @@ namespace troupe::storage {
 namespace {
 
 constexpr int rounds = 4;
-/// In the first word of the counter: what this use of Philox is for.
+/// The mark of this use of Philox, in a word of the counter.
 constexpr std::uint32_t purpose = 0x6f726472;
 
-/// A Feistel network on the numbers of 2 * `half` bits: the smallest power of four that holds
+/// A Feistel network on numbers of 2 * `half` bits: the smallest power of four that is at least
 /// `count`.
 struct Network {
   std::uint64_t seed;
@@ -59,8 +59,8 @@ std::int64_t permute(std::uint64_t seed, std::int64_t pass, std::int64_t i, std:
   assert(count >= 1 && i >= 0 && i < count);
   const Network network(seed, pass, count);
   auto x = static_cast<std::uint64_t>(i);
-  // Walking the cycle until it is below `count` again keeps it a bijection; since at least a
-  // quarter of all numbers are below, it takes four turns at most on average.
+  // Walk the cycle until the number is below `count`: that keeps it a bijection. At least a quarter
+  // of all numbers are below, so it takes at most four rounds on average.
   do x = network.forward(x);
   while (x >= static_cast<std::uint64_t>(count));
   return static_cast<std::int64_t>(x);

@@ -8,7 +8,7 @@
 namespace troupe::storage {
 namespace {
 
-/// An integer of any type that the format knows, from bytes of any alignment.
+/// Reads an integer of any type in the format, from bytes of any alignment.
 template <class T>
 std::int64_t integer_at(const std::byte* bytes) {
   T value;
@@ -18,7 +18,7 @@ std::int64_t integer_at(const std::byte* bytes) {
 
 using ReadInteger = std::int64_t (*)(const std::byte*);
 
-/// Null for a type that is no integer, or one that i64 does not hold.
+/// Returns null for a type that is no integer, or that does not fit into i64.
 ReadInteger integer_reader(StoredType type) {
   switch (type) {
     case StoredType::u8:
@@ -51,12 +51,12 @@ ReadInteger integer_reader(StoredType type) {
 /// One of the two tensors, cut into samples.
 struct Column {
   TensorView view;
-  ReadInteger integer;  // Null where the elements are f32.
+  ReadInteger integer;  // Null if the elements are f32.
   Shape sample;
   DType type() const { return integer ? DType::i32 : DType::f32; }
   std::size_t elements() const { return static_cast<std::size_t>(sample.count()); }
 
-  /// False where an integer is not in [0, classes).
+  /// Copies a sample. Returns false if an integer is not in [0, classes).
   bool copy(std::int64_t index, std::span<std::byte> out, std::int64_t classes) const {
     const auto width = bytes_of(view.type);
     const auto* from = view.bytes.data() + static_cast<std::size_t>(index) * elements() * width;
@@ -104,7 +104,7 @@ class Tensors final : public Dataset {
 
  private:
   std::string path_;
-  Safetensors file_;  // Keeps the bytes of the columns.
+  Safetensors file_;  // Owns the bytes of the columns.
   Column input_, target_;
   SampleShape shape_;
   std::int64_t classes_;
@@ -126,7 +126,7 @@ Result<Column> column(const Safetensors& file, const std::string& name) {
   return found;
 }
 
-/// The largest integer of a column; the error names the first that is not in [0, limit).
+/// Returns the largest integer of a column. The error names the first that is not in [0, limit).
 Result<std::int64_t> largest(const Column& column, std::int64_t limit) {
   std::int64_t most = 0;
   if (!column.integer) return most;

@@ -60,7 +60,7 @@ class ShardTokens final : public TokenSource {
   TokenShard shard_;
 };
 
-/// The error of a token that is not in [0, vocabulary).
+/// Returns the error for a token that is not in [0, vocabulary).
 Error misplaced(const TokenSource& source, std::int64_t position, std::int32_t token,
                 std::int64_t vocabulary) {
   const auto place = source.path() + ": token " + std::to_string(position);
@@ -70,7 +70,7 @@ Error misplaced(const TokenSource& source, std::int64_t position, std::int32_t t
           "\"auto\""};
 }
 
-/// The largest token; the error names the first that is not in [0, vocabulary).
+/// Returns the largest token. The error names the first that is not in [0, vocabulary).
 Result<std::int32_t> largest_token(const TokenSource& source, std::int64_t vocabulary) {
   std::vector<std::int32_t> tokens(4096);
   std::int32_t largest = 0;
@@ -117,7 +117,7 @@ class TokenDataset final : public Dataset {
     const auto context = shape_.input.last();
     std::vector<std::int32_t> tokens(static_cast<std::size_t>(context) + 1);
     source.copy(within_source * context, tokens);
-    // They were checked when the file was opened, but a mapped file may have changed since.
+    // Check again: a mapped file may have changed since it was opened, and shards may be unchecked.
     for (std::size_t i = 0; i < tokens.size(); ++i)
       if (tokens[i] < 0 || tokens[i] >= classes_)
         return misplaced(source, within_source * context + static_cast<std::int64_t>(i), tokens[i],
@@ -133,10 +133,10 @@ class TokenDataset final : public Dataset {
   SampleShape shape_;
   std::int64_t classes_;
   std::int64_t count_ = 0;
-  std::vector<std::int64_t> ends_;  // Of each source: samples up to its last.
+  std::vector<std::int64_t> ends_;  // The number of samples up to the end of each source.
 };
 
-/// The files that a path with a star in its last part stands for, by name.
+/// Returns the files that a path with a star in its last part matches, sorted by name.
 Result<std::vector<std::string>> matching(const std::string& path, Files& files) {
   const std::string pattern(name_of(path));
   const auto star = pattern.find('*');
@@ -165,7 +165,7 @@ Result<std::unique_ptr<Dataset>> make_token_dataset(
   std::int64_t tokens = 0;
   std::int64_t samples = 0;
   std::int32_t largest = 0;
-  // Bytes are below 256, and documents are checked one by one: only shards need be read for it.
+  // Bytes are below 256, and documents were checked one by one. So only shards may need reading.
   const bool is_known = vocabulary > 0 && needs.classes == 0;
   for (const auto& source : sources) {
     if (!is_known) {

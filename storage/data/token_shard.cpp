@@ -22,7 +22,7 @@ const Layout& layout_of(TokenShard::Width width) {
   return layouts[width == TokenShard::Width::bits16 ? 0 : 1];
 }
 
-/// Little-endian, of any alignment.
+/// Reads a little-endian number of any alignment.
 std::uint32_t read_integer(std::span<const std::byte> bytes, std::size_t at, std::size_t size) {
   std::uint32_t value = 0;
   for (std::size_t i = size; i-- > 0;)

@@ -67,7 +67,7 @@ Result<RootClaim> RootClaim::take(Files& files, const std::string& root, const s
   if (*there) {
     const auto bytes = files.read(path);
     if (!bytes) return bytes.error();
-    // A file that says nothing is replaced as any other.
+    // A file that cannot be parsed is replaced like any other.
     const auto before = parse_json(bytes->text(), owner_limits);
     if (const Value* old = before ? before->find("term") : nullptr; old && old->integer())
       term = *old->integer();
@@ -83,8 +83,8 @@ Result<RootClaim> RootClaim::take(Files& files, const std::string& root, const s
   return claim;
 }
 
-/// The first owner gets its name by a link, which one of several processes succeeds in. A later one
-/// takes the place of the owner before it.
+/// Creates the first owner file by a link, which succeeds for only one of several processes. A
+/// later owner file replaces the one before it by a rename.
 Status RootClaim::write_owner(bool is_first) {
   const std::string path = root_ + "/owner";
   const std::string temporary = path + "." + new_claim_id();
@@ -95,7 +95,7 @@ Status RootClaim::write_owner(bool is_first) {
     (void)files_->remove(temporary);
   } else {
     const auto there = files_->exists(path);
-    // A file system without links fails the link, and leaves the name free.
+    // A file system without links fails the link too, but then the name is still free.
     const bool is_taken = is_first && (!there.ok() || *there);
     auto renamed = is_taken ? Status(Error{path + ": another process has just made it; try again"})
                             : files_->rename(temporary, path);

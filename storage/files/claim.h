@@ -8,33 +8,33 @@
 
 namespace troupe::storage {
 
-/// This process in words: "process 4711 on alpha, since 2026-11-25 09:44:06 UTC".
+/// Returns a description of this process: "process 4711 on alpha, since 2026-11-25 09:44:06 UTC".
 std::string this_holder();
 
-/// 16 hexadecimal digits that no other claim has.
+/// Returns 16 random hexadecimal digits that identify a claim.
 std::string new_claim_id();
 
-/// Locks a folder, by FOLDER/lock, against every other writer. The error says who holds the lock,
-/// and ends with `advice`: what to do.
+/// Locks a folder against every other writer, through FOLDER/lock. If the lock is held, the error
+/// names its holder and ends with `advice`: what to do.
 Result<std::unique_ptr<FileLock>> lock_folder(Files& files, const std::string& folder,
                                               const std::string& advice);
 
-/// The right of one run to write checkpoints below a folder. Two things guard it:
-/// - A lock on ROOT/lock, which the system takes back when its process ends.
-/// - ROOT/owner, which names the run, a term that grows with each claim, and the process. A claim
-///   replaces it, and whoever is about to give a manifest its name reads it again. So a process
-///   whose lock a network file system has lost, or never had, finds that another came after it.
-///   Between that look and the rename another claim can still slip in; nothing closes this gap on
-///   a file system without locks.
+/// The right of one run to write checkpoints below a folder. Two files guard it:
+/// - ROOT/lock is locked. The system releases the lock when its process ends.
+/// - ROOT/owner names the run, the process and a term that grows with each claim. A new claim
+/// replaces
+///   it. A writer reads it before it renames a manifest into place, and so notices a newer claim
+///   even if a network file system lost its lock.
+/// Another claim can come between that check and the rename. Without locks nothing closes this gap.
 class RootClaim {
  public:
-  /// Makes the folder if it is missing. `run` is the run's id.
+  /// Claims a folder for the run with id `run`. Creates the folder if it is missing.
   static Result<RootClaim> take(Files& files, const std::string& root, const std::string& run);
 
   const std::string& run() const { return run_; }
-  /// An error if another process has claimed the folder since, or this claim was given back.
+  /// Returns an error if another process has claimed the folder or this claim was given back.
   Status still_held() const;
-  /// Lets the next writer in; from now on nothing can be written by this claim.
+  /// Releases the claim for the next writer. This claim then refuses every write.
   void give_back();
 
  private:
@@ -45,7 +45,7 @@ class RootClaim {
   Files* files_;
   std::string root_;
   std::string run_;
-  std::string owner_;  // What the owner file says while the claim is held.
+  std::string owner_;  // The contents of the owner file while the claim is held.
   std::unique_ptr<FileLock> lock_;
 };
 

@@ -15,14 +15,14 @@
 namespace troupe::storage {
 namespace {
 
-/// Below this a copy costs less than a mapping.
+/// Below this size a copy is cheaper than a mapping.
 constexpr std::size_t smallest_mapped = std::size_t{64} << 10;
 
 Error system_error(const std::string& path, const std::string& doing) {
   return {path + ": cannot " + doing + ": " + std::generic_category().message(errno)};
 }
 
-/// An open file of the system; closed when it goes out of scope.
+/// An owned file descriptor.
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
@@ -45,7 +45,7 @@ class DiskWriter final : public FileWriter {
 
   Status write(std::span<const std::byte> bytes) override {
     while (!bytes.empty()) {
-      // Linux writes at most 2 GiB at once.
+      // Linux writes at most 2 GiB per call.
       const auto piece = std::min(bytes.size(), std::size_t{1} << 30);
       const auto written = ::write(file_.number(), bytes.data(), piece);
       if (written < 0 && errno == EINTR) continue;
@@ -117,7 +117,7 @@ class DiskLock final : public FileLock {
   Descriptor file_;
 };
 
-/// A file in memory, and open for as long.
+/// A mapped file. It keeps the file open.
 class Mapping {
  public:
   static Result<Bytes> of(const std::string& path, Descriptor file, const struct stat& facts) {
@@ -210,7 +210,7 @@ class DiskFiles final : public Files {
                                          std::string_view holder) override {
     Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     if (!file.open()) return system_error(path, "open");
-    // A lock of the open file, not of the process: it goes with its holder, however that ends.
+    // An OFD lock belongs to the open file, so the system releases it however the holder ends.
     struct flock whole {};
     whole.l_type = F_WRLCK;
     if (::fcntl(file.number(), F_OFD_SETLK, &whole) != 0) {
@@ -218,7 +218,7 @@ class DiskFiles final : public Files {
       if (errno != ENOLCK && errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)
         return system_error(path, "lock");
     }
-    // The words are for people alone: a disk that cannot take them does not undo the lock.
+    // Only people read the holder's text, so a failure to write it does not undo the lock.
     if (::ftruncate(file.number(), 0) == 0)
       if (::pwrite(file.number(), holder.data(), holder.size(), 0) < 0) errno = 0;
     return std::unique_ptr<FileLock>(std::make_unique<DiskLock>(std::move(file)));
@@ -237,7 +237,7 @@ class DiskFiles final : public Files {
     }
     const auto parent = parent_of(path);
     if (auto status = make_directory(parent); !status) return status;
-    // Another process may have made it since.
+    // Another process may have created it meanwhile.
     if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST)
       return system_error(path, "create the directory");
     return sync_directory(parent);
@@ -257,7 +257,7 @@ class DiskFiles final : public Files {
     for (; !why && at != std::filesystem::directory_iterator(); at.increment(why)) {
       struct stat facts {};
       if (::stat(at->path().c_str(), &facts) != 0) {
-        // The entry disappeared since, or it is a link to nothing.
+        // The entry has disappeared, or it is a dangling link.
         if (errno == ENOENT || errno == ENOTDIR) continue;
         DirectoryEntry unseen{at->path().filename().string(), DirectoryEntry::Kind::unknown};
         unseen.problem = system_error(at->path().string(), "inspect").text;
@@ -280,7 +280,7 @@ class DiskFiles final : public Files {
 
  private:
   static Result<Descriptor> open_regular(const std::string& path, struct stat& facts) {
-    // Opening a pipe would wait for its other end: O_NONBLOCK does not.
+    // O_NONBLOCK, because opening a pipe would wait for its other end.
     Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file.open()) return system_error(path, "open");
     if (::fstat(file.number(), &facts) != 0) return system_error(path, "inspect");

@@ -49,17 +49,17 @@ Status write_new_file(Files& files, const std::string& path,
     if (status) status = (*file)->write(piece);
   if (status) status = (*file)->sync();
   if (status) status = (*file)->close();
-  if (!status) (void)files.remove(path);  // The first error is the one to report.
+  if (!status) (void)files.remove(path);  // Report the first error.
   return status;
 }
 
 Status replace_file(Files& files, const std::string& path, std::span<const std::byte> bytes) {
   const std::string temporary = path + ".new";
-  // What is there under that name was left by a crash.
+  // Remove what a crash may have left under that name.
   if (auto removed = remove_if_there(files, temporary); !removed) return removed;
   if (auto written = write_new_file(files, temporary, {bytes}); !written) return written;
   if (auto renamed = files.rename(temporary, path); !renamed) {
-    (void)files.remove(temporary);  // The first error is the one to report.
+    (void)files.remove(temporary);  // Report the first error.
     return renamed;
   }
   return files.sync_directory(parent_of(path));

@@ -14,7 +14,7 @@
 
 namespace troupe::storage {
 
-/// Bytes that nobody changes, shared by those who hold them: a mapped file, or a copy in memory.
+/// Immutable bytes with shared ownership: a mapped file, or a copy in memory.
 class Bytes {
  public:
   Bytes() = default;
@@ -24,7 +24,7 @@ class Bytes {
   static Bytes copy_of(std::span<const std::byte> bytes);
   static Bytes copy_of(std::string_view text);
 
-  /// Of a mapped file, which `unchanged` can look at again.
+  /// Refers to a mapped file. `unchanged` compares the file with its state at mapping time.
   Bytes(std::shared_ptr<const void> keeper, std::span<const std::byte> bytes,
         std::function<Status()> unchanged)
       : keeper_(std::move(keeper)), bytes_(bytes), unchanged_(std::move(unchanged)) {}
@@ -35,9 +35,9 @@ class Bytes {
     return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
   }
 
-  /// Whether the file is as long and as old as when it was mapped. Whoever reads it over a long
-  /// time asks before each time: behind the end of a file that became shorter, the system ends the
-  /// process. A copy is always unchanged.
+  /// Returns an error if the mapped file's size or time has changed. Call it before each read of a
+  /// long-lived mapping: if the file became shorter, reading past its end kills the process. A copy
+  /// never changes.
   Status unchanged() const { return unchanged_ ? unchanged_() : Status(Done{}); }
 
  private:
@@ -46,37 +46,37 @@ class Bytes {
   std::function<Status()> unchanged_;
 };
 
-/// A file that is being written, always at its end. Destroying it closes it.
+/// A file that is written at its end. Destroying it closes it.
 class FileWriter {
  public:
   virtual ~FileWriter() = default;
 
-  /// Appends all of `bytes`, or fails having appended some of them.
+  /// Appends all of `bytes`. On failure, some of them may have been appended.
   virtual Status write(std::span<const std::byte> bytes) = 0;
-  /// Returns when what was written is on the disk. After a failure the file is worthless, even if
-  /// another sync should succeed: the system may have thrown the bytes away.
+  /// Returns when all written bytes are on the disk. After a failure the file is worthless, even if
+  /// a later sync succeeds: the system may have dropped the bytes.
   virtual Status sync() = 0;
   virtual Status close() = 0;
 };
 
-/// An open file of which any part can be read. Destroying it closes it. Any thread may read.
+/// An open file with random access. Destroying it closes it. Any thread may read.
 class FileReader {
  public:
   virtual ~FileReader() = default;
 
   virtual std::uint64_t size() const = 0;
-  /// Fills `into` with the bytes from `at` on. Bytes that the disk cannot give are an error, never
-  /// a signal as they are in mapped bytes.
+  /// Fills `into` with the bytes from `at` on. Returns an error if the disk cannot read them, where
+  /// mapped bytes would raise a signal.
   virtual Status read(std::uint64_t at, std::span<std::byte> into) const = 0;
 };
 
-/// A lock that its process holds until the lock is destroyed or the process ends, however it ends.
+/// A file lock, held until it is destroyed or its process ends in whatever way.
 class FileLock {
  public:
   virtual ~FileLock() = default;
 };
 
-/// What tells one state of a file from another without reading the file.
+/// A summary of a file's state, obtained without reading the file.
 struct FileStamp {
   std::int64_t modified = 0;  // Nanoseconds since 1970.
   std::uint64_t inode = 0;
@@ -85,8 +85,8 @@ struct FileStamp {
   friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
 
-/// Whether something is there, or why that cannot be told: ask ok(), then *. It has no shortcut to
-/// bool, which would read as the value and mean ok().
+/// Whether something exists, or why that is unknown: ask ok(), then *. The conversion to bool is
+/// deleted, because it looks like the value but would mean ok().
 class Existence : public Result<bool> {
  public:
   using Result<bool>::Result;
@@ -98,71 +98,71 @@ struct DirectoryEntry {
 
   std::string name;
   Kind kind = Kind::file;
-  std::uint64_t bytes = 0;   // Of a file.
-  FileStamp stamp = {};      // Likewise.
-  std::string problem = {};  // Why the kind is unknown: the entry could not be inspected.
+  std::uint64_t bytes = 0;   // For files only.
+  FileStamp stamp = {};      // For files only.
+  std::string problem = {};  // Why an entry of unknown kind could not be inspected.
 };
 
-/// All that storage asks of a file system; tests put another one in its place. Any thread may call.
-/// Every error names the path.
+/// The file system as storage uses it. Tests substitute another one. Any thread may call. Every
+/// error names the path.
 class Files {
  public:
   virtual ~Files() = default;
 
-  /// The whole file; a large one is mapped, and must then not be shortened while it is in use.
+  /// Returns the whole file. Maps a large one, which nobody may shorten while it is in use.
   virtual Result<Bytes> read(const std::string& path) = 0;
   virtual Result<DirectoryEntry> inspect(const std::string& path) = 0;
-  /// False only if the system says that there is nothing of that name. If the system cannot tell,
-  /// that is an error, and the file may well be there.
+  /// Returns false only if the system reports that the name does not exist. If the system cannot
+  /// tell, returns an error: the file may exist.
   virtual Existence exists(const std::string& path) = 0;
   virtual Result<std::unique_ptr<FileReader>> open(const std::string& path) = 0;
 
-  /// A new file; one that is there already is an error.
+  /// Creates a new file. An existing one is an error.
   virtual Result<std::unique_ptr<FileWriter>> create(const std::string& path) = 0;
-  /// Goes on at the end of a file; a new one where there is none.
+  /// Opens a file for appending. Creates it if it is missing.
   virtual Result<std::unique_ptr<FileWriter>> append(const std::string& path) = 0;
-  /// In one step that is seen whole or not at all; replaces a file that is there.
+  /// Renames atomically. Replaces a file at `to`.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
-  /// Gives a file a second name in one step. A name that is there already is an error.
+  /// Gives a file a second name atomically. An existing name is an error.
   virtual Status link(const std::string& from, const std::string& to) = 0;
-  /// Locks a file, which is created if it is missing, and writes `holder` into it for whom the
-  /// lock is refused. If another lock is held on the file, the error says what its holder wrote. A
-  /// file system without locks gives a lock that keeps nobody out.
+  /// Locks a file, created if it is missing, and writes `holder` into it. If the lock is taken, the
+  /// error quotes what its holder wrote. On a file system without locks, returns a lock that
+  /// excludes nobody.
   virtual Result<std::unique_ptr<FileLock>> lock(const std::string& path,
                                                  std::string_view holder) = 0;
-  /// A file, or an empty directory.
+  /// Removes a file or an empty directory.
   virtual Status remove(const std::string& path) = 0;
 
-  /// With its parents; they are on the disk when this returns. One that is there already is fine.
+  /// Creates a directory and its parents durably. An existing one is no error and is not synced.
   virtual Status make_directory(const std::string& path) = 0;
-  /// Returns when what was created, renamed and removed in the directory is on the disk.
+  /// Returns when creations, renames and removals in the directory are on the disk.
   virtual Status sync_directory(const std::string& path) = 0;
-  /// By name. An entry that cannot be inspected is of an unknown kind.
+  /// Lists a directory, sorted by name. An entry that cannot be inspected has an unknown kind.
   virtual Result<std::vector<DirectoryEntry>> list(const std::string& directory) = 0;
-  /// Bytes that can still be written below the path.
+  /// Returns the bytes that can still be written below the path.
   virtual Result<std::uint64_t> free_space(const std::string& path) = 0;
 };
 
-/// The file system of this machine.
+/// Returns the file system of this machine.
 std::unique_ptr<Files> disk_files();
 
-/// "a/b" for "a/b/c", "." for "c".
+/// Returns "a/b" for "a/b/c", "." for "c".
 std::string parent_of(const std::string& path);
-/// "c" for "a/b/c".
+/// Returns "c" for "a/b/c".
 std::string_view name_of(std::string_view path);
 
-/// All of a file, in memory of its own: a page that the disk cannot give is an error, while in the
-/// mapped bytes of Files::read() it is a signal.
+/// Reads a whole file into memory of its own. A page that the disk cannot read is an error here; in
+/// the mapped bytes of Files::read() it is a signal.
 Result<Bytes> read_into_memory(Files& files, const std::string& path);
 
-/// Removes a file if it is there.
+/// Removes a file if it exists.
 Status remove_if_there(Files& files, const std::string& path);
 
-/// Writes and syncs a new file; after a failure there is none.
+/// Writes and syncs a new file. Leaves no file after a failure.
 Status write_new_file(Files& files, const std::string& path,
                       std::initializer_list<std::span<const std::byte>> pieces);
 
-/// Writes a file so that a crash at any moment leaves the old one or the new one, whole.
+/// Writes a file so that a crash at any moment leaves the old file or the new one, whole.
 Status replace_file(Files& files, const std::string& path, std::span<const std::byte> bytes);
 Status replace_file(Files& files, const std::string& path, std::string_view text);
 

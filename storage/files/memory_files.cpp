@@ -17,11 +17,8 @@ constexpr const char* disk_error = "Input/output error";
 
 struct MemoryFiles::File {
   std::vector<std::byte> contents;
-  std::size_t durable = 0;  // So many bytes survive a crash: files only grow.
-  enum class Health {
-    good,
-    lost
-  } health = Health::good;  // Lost: no sync will help before a restart.
+  std::size_t durable = 0;  // Bytes that survive a crash. Files only grow.
+  enum class Health { good, lost } health = Health::good;  // lost: no sync helps before a restart.
   std::set<std::uint64_t> bad_pages = {};
   FileStamp stamp = {};
 
@@ -31,7 +28,7 @@ struct MemoryFiles::File {
   }
 };
 
-/// Bytes as a mapping has them: who touches a page that cannot be read dies.
+/// Mapped bytes: touching an unreadable page raises a signal.
 class MemoryFiles::Mapped {
  public:
   static Bytes of(const File& file) {
@@ -253,7 +250,7 @@ void MemoryFiles::flip_bit(const std::string& path, std::uint64_t byte) {
   assert(file && byte < file->contents.size());
   const auto durable = durable_entries_.find(path);
   const bool is_durable = durable != durable_entries_.end() && durable->second == file;
-  // Those who have the file open keep the bytes that they saw.
+  // Copy, so that open readers keep the bytes that they saw.
   file = std::make_shared<File>(*file);
   file->contents[byte] ^= std::byte{1};
   if (is_durable) durable->second = file;
@@ -369,7 +366,7 @@ Status MemoryFiles::link(const std::string& from, const std::string& to) {
   return Done{};
 }
 
-/// The file of the lock holds nothing: locks go with the machine.
+/// Lock state lives outside the lock file, because a restart releases all locks.
 Result<std::unique_ptr<FileLock>> MemoryFiles::lock(const std::string& path,
                                                     std::string_view holder) {
   const std::lock_guard lock(mutex_);
@@ -419,7 +416,7 @@ Status MemoryFiles::sync_directory(const std::string& path) {
 }
 
 void MemoryFiles::drop_orphans(std::map<std::string, FilePtr>& entries) {
-  // A path sorts after those that it is below.
+  // A directory sorts before the paths below it.
   for (auto at = entries.begin(); at != entries.end();)
     at = entries.contains(parent_of(at->first)) ? std::next(at) : entries.erase(at);
 }

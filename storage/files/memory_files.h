@@ -8,24 +8,24 @@
 
 namespace troupe::storage {
 
-/// What goes wrong with a MemoryFiles. Calls that change something are counted from 0, and calls
-/// that only look likewise, by themselves.
+/// The faults of a MemoryFiles. It counts calls that change something from 0, and calls that only
+/// look (read, inspect, list, exists) separately.
 struct FileFaults {
-  /// This call and all after it do nothing and fail, until restart().
+  /// This call and all later ones fail and do nothing, until restart().
   std::optional<std::int64_t> crash_at;
-  /// This call fails, and the next ones do not. Of what a write should have written half is there;
-  /// what a sync of a file should have made durable never will be.
+  /// This call alone fails. A failing write still writes half of its bytes. The bytes of a failing
+  /// sync never become durable.
   std::optional<std::int64_t> failing_call;
-  /// Bytes that the disk holds in all; a write beyond them writes what fits and fails.
+  /// The bytes that the disk can hold. A write beyond them writes what fits and fails.
   std::optional<std::uint64_t> capacity;
-  /// This look fails, and the next ones do not: of a read, an inspection, a listing, or a question
-  /// whether a file is there. A listing fails wholly if the number is even; otherwise its first
-  /// entry is of an unknown kind.
+  /// This look alone fails: a read, an inspection, a listing or an existence check. A listing with
+  /// an even number fails as a whole; one with an odd number reports its first entry as of unknown
+  /// kind.
   std::optional<std::int64_t> failing_look = {};
 };
 
-/// What is left, after a crash, of what was not synced. Where it is drawn, it is so for each name
-/// and each file by itself, as a disk reaches them in any order.
+/// The unsynced data that a crash leaves. `drawn` decides randomly for each name and each file,
+/// because a disk writes them in any order.
 struct Survival {
   enum class Entries { lost, kept, drawn };
   enum class Contents { lost, torn, kept, drawn };
@@ -35,27 +35,27 @@ struct Survival {
   std::uint64_t seed = 0;
 };
 
-/// A file system in memory that forgets in a crash what was not synced, as a real one may.
+/// A file system in memory. In a crash it loses unsynced data, as a real one may.
 class MemoryFiles final : public Files {
  public:
   MemoryFiles();
   ~MemoryFiles() override;
 
   void set_faults(const FileFaults& faults);
-  /// The machine went down and is up again, without faults. Open writers are dead.
+  /// Simulates a crash and a restart, without faults from then on. Open writers fail afterwards.
   void restart(const Survival& survival);
-  /// Calls so far that change something.
+  /// Returns how many calls so far changed something.
   std::int64_t calls() const;
-  /// Calls so far that only look.
+  /// Returns how many calls so far only looked.
   std::int64_t looks() const;
-  /// Makes a page of a file unreadable, as a bad sector does: who asks for it gets an error, and
-  /// who touches it in mapped bytes dies of a signal.
+  /// Makes a page of a file unreadable, like a bad sector: a read returns an error, and touching it
+  /// in mapped bytes raises a signal.
   void spoil_page(const std::string& path, std::uint64_t byte);
-  /// Forgets who holds which lock, as a network file system does whose server was replaced.
+  /// Forgets all locks, as a network file system does when its server is replaced.
   void forget_locks();
-  /// Whether a crash would leave all of the file.
+  /// Returns whether the whole file would survive a crash.
   bool is_durable(const std::string& path) const;
-  /// Turns one bit over, as an ageing disk does. The file must be that long.
+  /// Flips one bit, as an ageing disk does. `byte` must lie within the file.
   void flip_bit(const std::string& path, std::uint64_t byte);
 
   Result<Bytes> read(const std::string& path) override;
@@ -81,13 +81,13 @@ class MemoryFiles final : public Files {
   class Mapped;
   using FilePtr = std::shared_ptr<File>;
 
-  /// Counts a call; the error if it comes after the crash.
+  /// Counts a call. Returns an error if the call fails or comes after a crash.
   Status enter(const std::string& path);
-  /// Counts a look; the error if it is the one that fails.
+  /// Counts a look. Returns an error if it is the failing one.
   Status look(const std::string& path);
   static DirectoryEntry entry(const std::string& path, const FilePtr& file);
   std::uint64_t bytes_in_use() const;
-  /// Entries whose directory is not there, are not either.
+  /// Removes entries whose directory does not exist.
   static void drop_orphans(std::map<std::string, FilePtr>& entries);
 
   mutable std::mutex mutex_;
@@ -96,11 +96,11 @@ class MemoryFiles final : public Files {
   std::int64_t looks_ = 0;
   std::int64_t restarts_ = 0;
   std::uint64_t files_made_ = 0;
-  std::map<std::string, std::string> locks_;  // Who holds them.
-  std::int64_t lock_lives_ = 0;               // How often they were forgotten.
+  std::map<std::string, std::string> locks_;  // The holders by path.
+  std::int64_t lock_lives_ = 0;               // How often all locks were forgotten.
   bool crashed_ = false;
-  bool has_failed_ = false;  // The newest call, as it was to.
-  // Null is a directory. What is seen now, and what a crash would leave.
+  bool has_failed_ = false;  // The newest call failed as planned.
+  // Entries as seen now, and as a crash would leave them. A null file is a directory.
   std::map<std::string, FilePtr> entries_;
   std::map<std::string, FilePtr> durable_entries_;
 };

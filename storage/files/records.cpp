@@ -15,10 +15,10 @@ namespace troupe::storage {
 namespace {
 
 constexpr std::size_t digits = 16;
-/// Lines that are kept until they are on the disk; at the first of these they are brought there.
+/// Bounds on unsynced lines: append() syncs at multiples of many_lines and fails at most_lines.
 constexpr std::size_t many_lines = 4'096;
 constexpr std::size_t most_lines = 65'536;
-/// What an open line is closed with, so that it is no record even where all of one is there.
+/// The end of a torn line, which keeps even a complete record on that line from counting.
 constexpr std::string_view closing = " torn\n";
 constexpr JsonLimits limits = {.bytes = std::size_t{1} << 20, .depth = 16};
 
@@ -32,7 +32,7 @@ std::string to_digits(std::uint64_t checksum) {
   return text;
 }
 
-/// The map of a line, where the line goes on from what the checksum is of.
+/// Returns the line's JSON if its checksum continues from `before`.
 std::optional<std::string_view> json_of(std::string_view line, std::uint64_t before) {
   if (line.size() <= digits || line[digits] != ' ') return {};
   const auto json = line.substr(digits + 1);
@@ -44,7 +44,7 @@ std::string segment_name(const std::string& path, std::size_t number) {
   return path + "." + std::to_string(number);
 }
 
-/// The last record of a segment that does not grow any more, with its checksum.
+/// Reads the last record of a segment that no longer grows, and its checksum.
 Status read_last(Files& files, const std::string& path, Segments& segments) {
   const auto file = files.open(path);
   if (!file) return file.error();
@@ -53,7 +53,7 @@ Status read_last(Files& files, const std::string& path, Segments& segments) {
   if (auto read = (*file)->read(size - end.size(), std::as_writable_bytes(std::span(end))); !read)
     return read;
   const bool is_whole = end.ends_with('\n');
-  const auto begin = end.rfind('\n', end.size() - 2);  // Of a text that is empty as well: npos.
+  const auto begin = end.rfind('\n', end.size() - 2);  // Or npos.
   const auto line = std::string_view(end).substr(begin == end.npos ? 0 : begin + 1);
   std::uint64_t checksum = 0;
   const auto [rest, error] =
@@ -69,7 +69,7 @@ Status read_last(Files& files, const std::string& path, Segments& segments) {
   return Done{};
 }
 
-/// The text of the first records.
+/// Returns the text of the first `count` records.
 std::string up_to_last(std::size_t count, const Records& records, std::string_view text) {
   return std::string(text.substr(0, count == 0 ? 0 : records.good[count - 1].end));
 }
@@ -83,9 +83,9 @@ Records read_records(std::string_view text, std::uint64_t before) {
   for (int line = 1; at < text.size(); ++line) {
     const auto rest = text.substr(at);
     const auto end = rest.find('\n');
-    // Even if all but its end is there: the next writer closes it, and begins a line of its own.
+    // Even if only the line break is missing: the next writer closes the line and begins a new one.
     records.is_torn = end == rest.npos;
-    // But a crash puts no other end in its place.
+    // A crash cuts a line off but does not replace its last character, so that would be a flaw.
     if (records.is_torn && !json_of(rest.substr(0, rest.size() - 1), records.checksum)) break;
     const auto whole = rest.substr(0, records.is_torn ? end : end + 1);
     at += whole.size();
@@ -129,7 +129,7 @@ Existence grows(Files& files, const std::string& path, const Segments& segments)
   const auto there = files.exists(path);
   if (!there.ok() || !*there || !segments.last) return there;
   Segments here;
-  // One that is empty or torn is no older segment.
+  // An empty or torn segment cannot be an older one.
   return !read_last(files, path, here) || here.checksum != segments.checksum;
 }
 
@@ -182,8 +182,8 @@ Result<RecordWriter> RecordWriter::open(Files& files, const std::string& path,
     kept = up_to_last(there.good.size(), there, bytes->text());
   }
   RecordWriter writer(files, path, std::move(*segments), there, segment_bytes);
-  // Whoever wrote it may have been told that a sync of it failed: of that no later sync says a
-  // word.
+  // Rewrite, because the previous writer may have seen a sync fail. No later sync would report
+  // that.
   if (auto replaced = writer.replace_with(std::move(kept)); !replaced) return replaced.error();
   return writer;
 }
@@ -199,7 +199,7 @@ Status RecordWriter::append(const Value& record) {
   return lines_.size() % many_lines == 0 ? sync() : flush();
 }
 
-/// Line by line: of one that fails the end, at least, is not there.
+/// Writes line by line. If a line fails, at least its end is missing from the file.
 Status RecordWriter::flush() {
   if (!file_) return write_anew();
   for (; written_ < lines_.size(); ++written_) {
@@ -229,13 +229,13 @@ Status RecordWriter::sync() {
   return Done{};
 }
 
-/// All of this segment is on the disk. Where it gets no second name, it goes on to grow.
+/// Turns this synced segment into an older one. If the link fails, it keeps growing.
 void RecordWriter::begin_segment() {
   if (!files_->link(path_, segment_name(path_, older_ + 1))) return;
   ++older_;
   older_checksum_ = synced_checksum_;
   synced_ = bytes_ = 0;
-  // Where it cannot be made now, it is made before the next record.
+  // If this fails, the next append() creates the segment.
   file_.reset();
   (void)write_anew();
 }
@@ -248,12 +248,12 @@ Status RecordWriter::take_back() {
   return write_anew();
 }
 
-/// What is on the disk, and what should have come after it.
+/// Writes the records that are on the disk and all later ones to a new file.
 Status RecordWriter::write_anew() {
   if (synced_ == 0 && older_ > 0) {
     const auto has_begun = grows(*files_, path_, {{}, older_checksum_, Value{}});
     if (!has_begun.ok()) return has_begun.error();
-    // The segment before must have its name for good before another file takes the old one.
+    // Make the older segment's name durable before another file replaces this one.
     if (!*has_begun) {
       if (auto synced = files_->sync_directory(parent_of(path_)); !synced) return synced;
       return replace_with({});
@@ -268,7 +268,7 @@ Status RecordWriter::write_anew() {
   return replace_with(up_to_last(synced_, there, bytes->text()));
 }
 
-/// A file of what is kept and of all that came since, in the place of the old one.
+/// Replaces the file by the text `kept` and all lines since.
 Status RecordWriter::replace_with(std::string kept) {
   file_.reset();
   for (const auto& line : lines_) kept += line;

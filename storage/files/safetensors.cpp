@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t length_bytes = 8;
 
-/// Numbers in the file are little-endian.
+/// Reads a number. The file is little-endian.
 std::uint64_t read_u64(std::span<const std::byte> bytes) {
   std::uint64_t value = 0;
   for (std::size_t i = length_bytes; i-- > 0;)
@@ -20,7 +20,7 @@ std::uint64_t read_u64(std::span<const std::byte> bytes) {
 
 std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
 
-/// A list of sizes that are not negative; `most` of them at most.
+/// Returns a list of at most `most` sizes, none of them negative.
 Result<std::vector<std::int64_t>> sizes_of(const Value* list, std::string_view what,
                                            std::size_t most) {
   if (!list || !list->list())
@@ -37,7 +37,7 @@ Result<std::vector<std::int64_t>> sizes_of(const Value* list, std::string_view w
   return sizes;
 }
 
-/// A tensor as the header describes it, before anything is known about the rest of the file.
+/// A tensor as the header describes it, before anything else in the file was checked.
 struct Described {
   TensorView view;
   std::uint64_t begin, end;
@@ -65,7 +65,7 @@ Result<Described> describe_tensor(const Value::Entry& entry) {
 
   tensor.begin = static_cast<std::uint64_t>((*offsets)[0]);
   tensor.end = static_cast<std::uint64_t>((*offsets)[1]);
-  // A size of 0 must not hide others whose product overflows.
+  // Count a size of 0 as 1, so that it cannot hide an overflow of the remaining sizes.
   std::int64_t elements = 1;
   for (const auto size : *shape) {
     if (__builtin_mul_overflow(elements, std::max<std::int64_t>(size, 1), &elements) ||
@@ -96,7 +96,7 @@ Result<Metadata> read_metadata(const Value& value) {
 
 std::string header_of(std::span<const TensorView> tensors, const Metadata& metadata) {
   Value header{Value::Map{}};
-  // Names are known to differ, so entries are appended rather than looked for.
+  // Append without a search: the names are known to be distinct.
   if (!metadata.empty()) {
     Value::Map texts;
     for (const auto& [key, text] : metadata) texts.push_back({key, text, {}});
@@ -115,7 +115,7 @@ std::string header_of(std::span<const TensorView> tensors, const Metadata& metad
     offset = end;
   }
   auto text = to_json(header);
-  // The library pads with blanks, so that the tensors begin at a multiple of 8.
+  // The official library pads with blanks, so that tensors begin at a multiple of 8.
   while (text.size() % 8 != 0) text += ' ';
   return text;
 }
@@ -177,7 +177,7 @@ Result<Safetensors> Safetensors::parse(Bytes bytes) {
     tensors.push_back(std::move(*tensor));
   }
 
-  // Empty tensors take no place: they come before what begins where they do.
+  // Empty tensors take no space. They sort before a tensor that begins at the same byte.
   std::stable_sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
@@ -278,7 +278,7 @@ Result<WrittenFile> write_safetensors(Files& files, const std::string& path,
   if (status) status = (*file)->sync();
   if (status) status = (*file)->close();
   if (!status) {
-    (void)files.remove(path);  // The first error is the one to report.
+    (void)files.remove(path);  // Report the first error.
     return status.error();
   }
   written.digest = digester.finish();

@@ -9,8 +9,8 @@
 
 namespace troupe::storage {
 
-/// The element types of safetensors files: more than Troupe computes with. In the order in which
-/// the format's own library sorts them.
+/// The element types of safetensors files. Troupe computes with some of them. The order is the one
+/// in which the official library sorts types.
 enum class StoredType : std::uint8_t {
   boolean,
   u8,
@@ -31,11 +31,11 @@ enum class StoredType : std::uint8_t {
 
 std::size_t bytes_of(StoredType type);
 
-/// As files spell it: "F32".
+/// Returns the spelling in files: "F32".
 std::string_view to_string(StoredType type);
 std::optional<StoredType> stored_type(std::string_view spelled);
 
-/// The type that Troupe computes with; none for a type that it does not know.
+/// Returns the type that Troupe computes with, if there is one.
 std::optional<DType> dtype(StoredType type);
 StoredType stored_type(DType type);
 

@@ -7,7 +7,7 @@
 
 namespace troupe::storage {
 
-/// A new folder that is there, with all in it, as long as this object.
+/// A new folder that exists as long as this object. The destructor removes it with its contents.
 class TemporaryFolder {
  public:
   static Result<TemporaryFolder> make();
@@ -24,7 +24,7 @@ class TemporaryFolder {
  private:
   explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
 
-  std::string path_;  // Empty where it has been moved from.
+  std::string path_;  // Empty after a move.
 };
 
 }  // namespace troupe::storage

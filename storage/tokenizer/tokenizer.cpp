@@ -14,7 +14,7 @@ std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
   return (static_cast<std::uint64_t>(left) << 32) | static_cast<std::uint32_t>(right);
 }
 
-/// Two neighbours in a word that may be merged: the best rank first, then the leftmost.
+/// Two neighbours in a word that may be merged. Lowest rank first, then leftmost.
 struct Candidate {
   std::int32_t rank, merged;
   std::size_t left, right;
@@ -25,7 +25,7 @@ struct Candidate {
   }
 };
 
-/// A part of a word. The parts that are left form a chain.
+/// A part of a word. The remaining parts form a linked list.
 struct Symbol {
   std::int32_t id;
   std::size_t previous, next;
@@ -72,7 +72,7 @@ Result<Tokenizer> Tokenizer::make(TokenizerTables tables) {
   for (const auto& added : tables.added)
     if (!known(added.id) || added.text.empty() || token(added.id) != added.text)
       return Error{"the added token \"" + added.text + "\" is not in the vocabulary"};
-  // Of two that begin at the same place, the longer one is meant.
+  // If two tokens begin at the same place, the longer one wins.
   std::sort(tables.added.begin(), tables.added.end(), [](const auto& a, const auto& b) {
     return a.text.size() != b.text.size() ? a.text.size() > b.text.size() : a.text < b.text;
   });
@@ -127,7 +127,7 @@ void Tokenizer::encode_word(std::string_view word, std::vector<std::int32_t>& ou
     symbols.push_back({byte_ids_[static_cast<unsigned char>(word[i])], i ? i - 1 : none,
                        i + 1 < word.size() ? i + 1 : none});
 
-  // A queue and a chain, so that a word of a million letters takes no longer than its share.
+  // A queue and a linked list keep the time for long words near linear.
   std::priority_queue<Candidate> candidates;
   const auto consider = [&](std::size_t left, std::size_t right) {
     if (left == none || right == none) return;

@@ -11,12 +11,12 @@ namespace troupe::storage {
 namespace {
 
 constexpr JsonLimits limits = {std::size_t{64} << 20, 16};
-/// Ids may leave so many holes; a single huge id must not make a huge table.
+/// The most unused ids, so that a single huge id cannot make a huge table.
 constexpr std::int64_t most_unused = 65'536;
 
 std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
-/// Fills the table of tokens from a map of printable words to ids.
+/// A builder of the token table from a map of printable words to ids.
 class Vocabulary {
  public:
   explicit Vocabulary(std::size_t entries)
@@ -42,7 +42,7 @@ class Vocabulary {
     if (bytes.empty()) return Error{"there is a token without a character"};
     return add(entry.key, &entry.value, std::move(bytes));
   }
-  /// None where the printable word is no token.
+  /// Returns the id of a printable word, if that is a token.
   std::optional<std::int32_t> id_of(std::string_view word) const {
     std::string bytes;
     if (!from_printable(word, bytes)) return {};
@@ -76,7 +76,7 @@ Result<TokenizerTables::Merge> make_merge(const Vocabulary& vocabulary, std::str
   return TokenizerTables::Merge{*left_id, *right_id, *merged};
 }
 
-/// "left right", as one text.
+/// Parses "left right".
 Result<TokenizerTables::Merge> split_merge(const Vocabulary& vocabulary, std::string_view pair) {
   const auto blank = pair.find(' ');
   if (blank == std::string_view::npos || pair.find(' ', blank + 1) != std::string_view::npos)
@@ -92,7 +92,7 @@ Result<TokenizerTables::Merge> read_merge(const Vocabulary& vocabulary, const Va
   return make_merge(vocabulary, *(*pair)[0].text(), *(*pair)[1].text());
 }
 
-/// Whether a setting is absent or has the one value that Troupe implements.
+/// Returns whether a setting is absent or has its neutral value, the only one implemented.
 bool is_unset(const Value* value) {
   if (!value || value->is_null()) return true;
   if (value->boolean()) return !*value->boolean();
@@ -105,9 +105,9 @@ std::string type_of(const Value* value) {
   return type && type->text() ? *type->text() : "none";
 }
 
-/// That the file says nothing that would split or spell texts in another way than we do.
+/// Returns an error if the file asks to split or spell texts in a way that is not implemented.
 Status check_settings(const Value& root, const Value& model) {
-  // Old files do not say the type, and are BPE.
+  // Old files omit the type and are BPE.
   if (const auto type = type_of(&model); type != "BPE" && type != "none")
     return Error{"the model is " + type + "; only byte-level BPE is read"};
   if (!is_unset(root.find("normalizer")))
@@ -165,7 +165,7 @@ Result<TokenizerTables> parse_tokenizer_json(std::string_view text) {
   std::set<std::string_view> added;
   for (const auto& token : tables.added) added.insert(token.text);
   for (const auto& entry : *words->map()) {
-    // An added token stands in the vocabulary as it is, and not byte by byte.
+    // The vocabulary spells an added token as it is, not byte by byte.
     if (added.contains(entry.key)) continue;
     if (auto status = vocabulary.add_printable(entry); !status) return status.error();
   }
@@ -189,7 +189,7 @@ Result<TokenizerTables> parse_vocab_and_merges(std::string_view vocab, std::stri
   for (const auto& entry : *words->map()) {
     if (auto status = vocabulary.add_printable(entry); !status)
       return within("vocab", status.error());
-    // These files do not say which tokens are special; GPT-2 has this one.
+    // These files do not list special tokens. GPT-2 has this one.
     if (entry.key == "<|endoftext|>")
       tables.added.push_back({entry.key, static_cast<std::int32_t>(*entry.value.integer())});
   }

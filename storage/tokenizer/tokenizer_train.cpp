@@ -11,10 +11,10 @@ namespace {
 
 using Pair = std::pair<std::int32_t, std::int32_t>;
 constexpr std::int64_t most_trained = std::int64_t{1} << 20;
-/// A pair that comes once saves nothing.
+/// Merging a pair that occurs once saves nothing.
 constexpr std::int64_t least_count = 2;
 
-/// What is longer is counted in pieces: every merge walks through the words that it is found in.
+/// Longer words are counted in pieces, because every merge walks through the words that contain it.
 constexpr std::size_t longest_word = 256;
 
 struct Word {
@@ -22,8 +22,7 @@ struct Word {
   std::int64_t count;
 };
 
-/// A pair and how often it came when this was written down: the most frequent first, then the
-/// lowest ids.
+/// A pair with its count at the time of queueing. Highest count first, then lowest ids.
 struct Frequent {
   std::int64_t count;
   Pair pair;
@@ -33,8 +32,8 @@ struct Frequent {
   }
 };
 
-/// Merges the most frequent pair of neighbours, again and again. Counts follow the merges, so that
-/// only the words that hold a pair are looked at.
+/// A loop that merges the most frequent pair of neighbours. It updates counts with each merge, so
+/// that it visits only words that contain the pair.
 class Trainer {
  public:
   Trainer(std::string_view text, const std::vector<std::int32_t>& byte_ids) {
@@ -53,14 +52,14 @@ class Trainer {
     for (const auto& [pair, entry] : pairs_) queue_.push({entry.count, pair});
   }
 
-  /// The pair to merge next; none where no pair comes often enough.
+  /// Returns the pair to merge next, or nothing if no pair is frequent enough.
   std::optional<Pair> most_frequent() {
     while (!queue_.empty()) {
       const auto top = queue_.top();
       queue_.pop();
       const auto now = pairs_[top.pair].count;
       if (now == top.count && now >= least_count) return top.pair;
-      // It was written down when it came more often.
+      // Queue it again with its present, lower count.
       if (now != top.count && now >= least_count) queue_.push({now, top.pair});
     }
     return {};
@@ -93,7 +92,7 @@ class Trainer {
  private:
   struct Entry {
     std::int64_t count = 0;
-    std::vector<std::size_t> words;  // That hold it, or held it once; one may come twice.
+    std::vector<std::size_t> words;  // Words that contain the pair or once did. May repeat.
   };
 
   void count_pairs(std::size_t index) {
@@ -122,7 +121,7 @@ Result<Tokenizer> train_tokenizer(std::string_view text, std::int64_t vocabulary
   for (int byte = 0; byte < 256; ++byte)
     bytes.emplace_back(printable(static_cast<unsigned char>(byte)),
                        static_cast<unsigned char>(byte));
-  // In the order of what is printed for them, as GPT-2 has them.
+  // GPT-2 sorts bytes by their printable characters.
   std::sort(bytes.begin(), bytes.end());
   std::vector<std::int32_t> byte_ids(256);
   for (const auto& [character, byte] : bytes) {
@@ -138,7 +137,7 @@ Result<Tokenizer> train_tokenizer(std::string_view text, std::int64_t vocabulary
     const auto [left, right] = *pair;
     auto bytes = tables.tokens[static_cast<std::size_t>(left)] +
                  tables.tokens[static_cast<std::size_t>(right)];
-    // Another pair may have given the same bytes before: then this is another way to that token.
+    // If another pair gave the same bytes before, this merge leads to the same token.
     const auto next = static_cast<std::int32_t>(tables.tokens.size());
     const auto [known, added] = ids.emplace(bytes, next);
     const auto merged = known->second;

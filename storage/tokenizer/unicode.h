@@ -4,15 +4,15 @@
 
 namespace troupe::storage {
 
-/// What tells words apart: the general categories L and N, the property White_Space, and the rest.
+/// The kinds of characters that split words: general categories L and N, White_Space, and the rest.
 enum class CharacterKind { letter, number, space, other };
 CharacterKind kind_of(char32_t code);
 
-/// From first to last, both included.
+/// A range of code points, both ends included.
 struct CodePoints {
   char32_t first, last;
 };
-/// In rising order.
+/// In ascending order.
 extern const std::span<const CodePoints> letters;
 extern const std::span<const CodePoints> numbers;
 

@@ -9,7 +9,7 @@
 namespace troupe::storage {
 namespace {
 
-/// Bytes from `start` to the end of the run of characters of one kind.
+/// Returns the index after a run of characters of one kind that begins at `start`.
 std::size_t end_of_run(std::string_view text, std::size_t start, CharacterKind kind) {
   while (start < text.size()) {
     const auto next = first_character(text.substr(start));
@@ -26,7 +26,7 @@ std::string_view contraction(std::string_view text) {
   return {};
 }
 
-/// A run of blanks leaves its last one to the word that follows.
+/// Returns a run of blanks. Leaves the last blank to a word that follows.
 std::string_view blanks(std::string_view text) {
   std::size_t end = 0;
   std::size_t last = 0;
@@ -43,7 +43,7 @@ constexpr bool prints_as_itself(int byte) {
   return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
 }
 
-/// Bytes that do not print are given the characters from 256 on, in their order.
+/// Bytes that do not print get the characters from 256 on, in order.
 constexpr int first_stand_in = 256;
 constexpr int stand_ins = 68;
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/play/cast.h"
+#include "actors/play/players.h"
 #include "catch.h"
 #include "little_run.h"
 

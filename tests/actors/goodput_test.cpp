@@ -7,7 +7,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr rt::TimePoint at_first{1h};
+constexpr caf_shim::TimePoint at_first{1h};
 
 }  // namespace
 

@@ -6,9 +6,9 @@
 #include <future>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/nodes/run_orders.h"
 #include "actors/play/linked_device.h"
-#include "actors/rt.h"
 #include "catch.h"
 
 namespace troupe::actors {
@@ -207,13 +207,13 @@ class LittleNode {
   void act_on(transport::Message message) {
     if (message.type == Prepare::type) return prepare(message);
     if (message.type == Stop::type) return end();
-    if (!site_ || message.epoch != attempt()) return;
+    if (!node_attempt_ || message.epoch != attempt()) return;
     if (message.type == Start::type) {
-      const auto started = site_->start(*transport::from_message<Start>(message));
-      const auto cause = site_->lost().has_value() ? Cause::lost : Cause::failed;
+      const auto started = node_attempt_->start(*transport::from_message<Start>(message));
+      const auto cause = node_attempt_->lost().has_value() ? EndCause::lost : EndCause::failed;
       if (!started) tell(message.epoch, PrepareFailed{started.error().text, cause});
     } else {
-      (void)site_->deliver(std::move(message)).ok();
+      (void)node_attempt_->deliver(std::move(message)).ok();
     }
   }
 
@@ -240,7 +240,7 @@ class LittleNode {
     }
     if (number_ == cluster_.order_.born_frozen && std::exchange(is_first_, false))
       cluster_.freeze_devices(number_);
-    auto site = Site::open(
+    auto node_attempt = NodeAttempt::open(
         channels_, {.home = home_,
                     .prepare = std::move(order),
                     .keep = nullptr,
@@ -260,13 +260,13 @@ class LittleNode {
                       tell(epoch, std::move(said));
                       return Done{};
                     }});
-    if (!site) return tell(message.epoch, PrepareFailed{site.error().text});
-    site_ = std::move(*site);
-    tell(message.epoch, Prepared{site_->address(), {}});
+    if (!node_attempt) return tell(message.epoch, PrepareFailed{node_attempt.error().text});
+    node_attempt_ = std::move(*node_attempt);
+    tell(message.epoch, Prepared{node_attempt_->address(), {}});
   }
 
   void end() {
-    site_.reset();
+    node_attempt_.reset();
     if (home_) cluster_.bytes_left_ += home_->bytes_in_use();
     home_.reset();
   }
@@ -289,7 +289,7 @@ class LittleNode {
   LittleCluster& cluster_;
   transport::ChannelThread channels_;
   std::shared_ptr<LittleHome> home_;
-  std::unique_ptr<Site> site_;
+  std::unique_ptr<NodeAttempt> node_attempt_;
   bool is_first_ = true;
 
   mutable std::mutex mutex_;
@@ -313,14 +313,14 @@ LittleCluster::LittleCluster(const Piece& piece, const ClusterOrder& order)
           if (!world_.step()) std::this_thread::yield();
       }),
       pool_([this](std::uint64_t to, const transport::Message& said) { return send(to, said); }) {
-  casting_ = std::make_unique<RemoteCasting>(pool_, channels_,
-                                             RemoteOrder{.run = "little",
-                                                         .config = {},
-                                                         .fewest = 1,
-                                                         .most = order.nodes,
-                                                         .carriers = order.carriers,
-                                                         .placed = {}},
-                                             Decisions{});
+  player_host_ = std::make_unique<RemotePlayerHost>(pool_, channels_,
+                                                    RemoteOrder{.run = "little",
+                                                                .config = {},
+                                                                .fewest = 1,
+                                                                .most = order.nodes,
+                                                                .carriers = order.carriers,
+                                                                .placed = {}},
+                                                    Decisions{});
   for (int i = 0; i < order.nodes; ++i) {
     nodes_.push_back(std::make_unique<LittleNode>(*this, i));
     Inventory inventory;
@@ -340,11 +340,11 @@ Played LittleCluster::play() {
   ComputingThread reader(1);
   const auto spec = run.spec([&]() -> Executor& { return reader; });
   for (auto& executor : spec->executors) executor = nullptr;
-  spec->casting = casting_.get();
+  spec->player_host = player_host_.get();
   Played played;
   {
     std::promise<Outcome> ended;
-    rt::Config config(2);
+    caf_shim::Config config(2);
     caf::actor_system system(config);
     {
       const auto supervisor = spawn_supervisor(
@@ -358,7 +358,7 @@ Played LittleCluster::play() {
   played.numbers = numbers_of_weights(played.outcome.weights);
   played.weights = digest_of_weights(std::exchange(played.outcome.weights, {}));
   for (const auto& node : nodes_) node->stop();
-  casting_.reset();
+  player_host_.reset();
   played.bytes_left = bytes_left_;
   return played;
 }
@@ -369,7 +369,7 @@ Status LittleCluster::send(std::uint64_t incarnation, const transport::Message& 
 }
 
 void LittleCluster::heard(std::uint64_t incarnation, transport::Message message) {
-  casting_->heard(incarnation, std::move(message));
+  player_host_->heard(incarnation, std::move(message));
 }
 
 void LittleCluster::kill(int node) {
@@ -378,7 +378,7 @@ void LittleCluster::kill(int node) {
   (void)pool_.remove(dying.incarnation());
   NodeHere gone;
   gone.incarnation = dying.incarnation();
-  casting_->lost(gone, {.why = "the test has killed it"});
+  player_host_->lost(gone, {.why = "the test has killed it"});
 }
 
 void LittleCluster::freeze_devices(int node) {
@@ -397,7 +397,7 @@ void LittleCluster::break_devices(int node) {
 void LittleCluster::fail_player(int node) {
   const auto& at = *nodes_[static_cast<std::size_t>(node)];
   auto message = transport::to_message(
-      StageFailed{{PlayerId::Kind::stage, at.player()}, "the test has said so", Cause::lost});
+      StageFailed{{PlayerId::Kind::stage, at.player()}, "the test has said so", EndCause::lost});
   message.run = "little";
   message.epoch = at.attempt();
   heard(at.incarnation(), std::move(message));

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "actors/executor.h"
+#include "actors/nodes/node_attempt.h"
 #include "actors/nodes/node_pool.h"
-#include "actors/nodes/remote_cast.h"
-#include "actors/nodes/site.h"
+#include "actors/nodes/remote_players.h"
 #include "actors/play/linked_device.h"
 #include "little_run.h"
 #include "sim_device/sim_world.h"
@@ -93,7 +93,7 @@ class LittleCluster {
   transport::ChannelThread channels_;
   NodePool pool_;
   std::vector<std::unique_ptr<LittleNode>> nodes_;
-  std::unique_ptr<RemoteCasting> casting_;
+  std::unique_ptr<RemotePlayerHost> player_host_;
   mutable std::mutex mutex_;
   std::string stuck_;
   std::atomic<std::size_t> bytes_left_{0};

@@ -363,7 +363,7 @@ Scene::Scene(LittleRun& run, std::uint64_t seed, const MakeExecutor& make)
 
 Scene::~Scene() {
   world_.thaw();
-  if (supervisor_) rt::kill(supervisor_);
+  if (supervisor_) caf_shim::kill(supervisor_);
   supervisor_ = nullptr;
   world_.settle();
 }
@@ -386,7 +386,7 @@ Played Scene::finish() {
   constexpr auto patience = std::chrono::hours(1);
   Played played;
   played.ended = world_.run_until([&] { return ended(); }, patience);
-  if (!played.ended) rt::kill(supervisor_);
+  if (!played.ended) caf_shim::kill(supervisor_);
   supervisor_ = nullptr;
   world_.settle();
   if (outcome_) {
@@ -424,7 +424,7 @@ Played play_and_kill(const Piece& piece, std::uint64_t seed, std::uint64_t withi
   auto living = scene.world().living();
   std::erase_if(living, [&](const auto& one) { return !names.contains(one.name); });
   if (!living.empty())
-    rt::kill(
+    caf_shim::kill(
         living[std::uniform_int_distribution<std::size_t>(0, living.size() - 1)(random)].actor);
   living.clear();
   return scene.finish();

@@ -12,16 +12,16 @@
 #include <vector>
 
 #include "actors/assembled.h"
+#include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
 #include "actors/nodes/attempt.h"
-#include "actors/nodes/dispatch.h"
-#include "actors/nodes/envoy.h"
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/placement.h"
-#include "actors/play/cast.h"
-#include "actors/play/keep.h"
+#include "actors/nodes/proxy.h"
+#include "actors/nodes/wire_message.h"
 #include "actors/play/keeper_actor.h"
-#include "actors/rt.h"
+#include "actors/play/players.h"
+#include "actors/play/state_store.h"
 #include "catch.h"
 #include "little_run.h"
 
@@ -31,27 +31,27 @@ using namespace troupe::actors;
 namespace {
 
 /// Nodes that live as long as nobody loses them; attempts come and go.
-class Nodes final : public Casting {
+class Nodes final : public PlayerHost {
  public:
   Nodes(World& world, int nodes, int copies) : copies_(copies) {
     for (int node = 0; node < nodes; ++node) {
       threads_.push_back(&world.make_executor());
       const auto borrowed = std::shared_ptr<Executor>(threads_.back(), [](Executor*) {});
-      keeps_.push_back(std::make_shared<Keep>(borrowed));
+      state_stores_.push_back(std::make_shared<StateStore>(borrowed));
     }
   }
 
-  Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
-                Origin origin) override {
-    for (const auto& keeper : keepers_) rt::kill(keeper);
+  Team begin(caf::actor_system& system, const AttemptContext& attempt_context, int attempt,
+             Origin origin) override {
+    for (const auto& keeper : keepers_) caf_shim::kill(keeper);
     keepers_.clear();
-    spec_ = backstage.spec;
-    const int nodes = static_cast<int>(keeps_.size());
+    spec_ = attempt_context.spec;
+    const int nodes = static_cast<int>(state_stores_.size());
     const std::vector<NodeHere> here(static_cast<std::size_t>(nodes));
     const auto sharing = sharing_of(*spec_, here, nodes);
     placement_ = line_up(*spec_, here, share_out(sharing, Search::thorough)).placement;
     std::vector<std::vector<KeptStep>> kept;
-    for (const auto& keep : keeps_) kept.push_back(keep->kept());
+    for (const auto& state_store : state_stores_) kept.push_back(state_store->kept());
     auto state = *newest_state(find_newest(kept, placement_.optimizers, origin.committed),
                                origin.saved, origin.load);
     const auto& found = state.in_memory;
@@ -62,43 +62,43 @@ class Nodes final : public Casting {
     const std::vector<std::string> machines(static_cast<std::size_t>(nodes), "one");
     const auto homes = keepers_of(placement_.optimizers, machines, copies_);
     players_ = std::make_shared<Players>();
-    Company real = company_of(backstage, attempt, [&](PlayerId id) {
+    Team real = team_of(attempt_context, attempt, [&](PlayerId id) {
       if (id.kind != PlayerId::Kind::optimizer) return spawn_player(system, spec_, id, {});
       if (!found) return spawn_player(system, spec_, id, part_of(loaded, *spec_, id.index));
       const auto index = static_cast<std::size_t>(id.index);
       auto state =
-          *keeps_[static_cast<std::size_t>(found->from[index])]->find(id.index, found->step);
+          *state_stores_[static_cast<std::size_t>(found->from[index])]->find(id.index, found->step);
       return spawn_player(system, spec_, id,
                           StartPoint{state.step, std::move(state.weights), std::move(state.moments),
                                      state.loss_scale});
     });
-    for (const auto& [id, actor, standing] : real.players) (*players_)[id] = rt::weak(actor);
+    for (const auto& [id, actor, standing] : real.all) (*players_)[id] = caf_shim::weak(actor);
     for (int node = 0; node < nodes; ++node) {
-      auto& keep = keeps_[static_cast<std::size_t>(node)];
-      keep->begin(loaded.step);
-      keepers_.push_back(spawn_keeper(system, keep));
-      (*players_)[{PlayerId::Kind::keeper, node}] = rt::weak(keepers_.back());
+      auto& state_store = state_stores_[static_cast<std::size_t>(node)];
+      state_store->begin(loaded.step);
+      keepers_.push_back(spawn_keeper(system, state_store));
+      (*players_)[{PlayerId::Kind::keeper, node}] = caf_shim::weak(keepers_.back());
     }
     for (int node = 0; node < nodes; ++node) {
       std::map<PlayerId, caf::actor> all;
-      const auto company = company_of(
-          backstage, attempt,
+      const auto team = team_of(
+          attempt_context, attempt,
           [&](PlayerId id) {
             const auto actor = caf::actor_cast<caf::actor>(players_->at(id));
             return all[id] = placement_.process_of(id) == node
                                  ? actor
-                                 : spawn_envoy(system, id, {carry(node)}, memory_);
+                                 : spawn_proxy(system, id, {carry(node)}, memory_);
           },
           homes);
-      for (const auto& [id, actor] : all) rt::post(actor, Meet{company.cast});
+      for (const auto& [id, actor] : all) caf_shim::post(actor, Meet{team.players});
     }
     std::size_t copies = 0;
     for (const auto& home : homes) copies += home.size();
-    rt::post(backstage.supervisor, Assembled{.attempt = attempt,
-                                             .step = loaded.step,
-                                             .from_memory = found.has_value(),
-                                             .nodes_here = nodes,
-                                             .copies = static_cast<int>(copies)});
+    caf_shim::post(attempt_context.supervisor, Assembled{.attempt = attempt,
+                                                         .step = loaded.step,
+                                                         .from_memory = found.has_value(),
+                                                         .nodes_here = nodes,
+                                                         .copies = static_cast<int>(copies)});
     return real;
   }
   void over(Outcome::How) override { ++overs_; }
@@ -117,13 +117,13 @@ class Nodes final : public Casting {
   void lose(int nodes) {
     for (const auto& [id, player] : *players_)
       if (placement_.process_of(id) < nodes)
-        if (const auto actor = caf::actor_cast<caf::actor>(player)) rt::kill(actor);
-    keeps_.erase(keeps_.begin(), keeps_.begin() + nodes);
+        if (const auto actor = caf::actor_cast<caf::actor>(player)) caf_shim::kill(actor);
+    state_stores_.erase(state_stores_.begin(), state_stores_.begin() + nodes);
   }
   /// Once nobody plays: bytes that are not given back.
   std::size_t forget() {
     keepers_.clear();
-    keeps_.clear();
+    state_stores_.clear();
     std::size_t bytes = memory_.counters().bytes_in_use;
     for (auto* thread : threads_) bytes += thread->memory().counters().bytes_in_use;
     return bytes;
@@ -143,10 +143,10 @@ class Nodes final : public Casting {
   /// What an attempt says when it is over is for none of the next one.
   Carry carry(int from) {
     return [this, from, players = players_, placement = placement_, bounds = RunBounds::of(*spec_)](
-               PlayerId to, Dispatch dispatch) -> Status {
+               PlayerId to, WireMessage wire_message) -> Status {
       const auto player = caf::actor_cast<caf::actor>(players->at(to));
       if (!player) return Error{"it has ended"};
-      return deliver(std::move(dispatch), {from, to, placement, bounds}, *spec_, player);
+      return deliver(std::move(wire_message), {from, to, placement, bounds}, *spec_, player);
     };
   }
 
@@ -155,7 +155,7 @@ class Nodes final : public Casting {
   RunSpecPtr spec_;
   Placement placement_;
   std::vector<Executor*> threads_;
-  std::vector<std::shared_ptr<Keep>> keeps_;  // By node.
+  std::vector<std::shared_ptr<StateStore>> state_stores_;  // By node.
   std::vector<caf::actor> keepers_;
   std::shared_ptr<Players> players_;  // Of the newest attempt.
   int from_memory_ = 0;
@@ -198,7 +198,7 @@ Lost play_and_lose(const Piece& piece, std::uint64_t seed, std::uint64_t after, 
   LittleRun run(piece);
   Scene scene(run, seed);
   Nodes there(scene.world(), nodes, copies);
-  scene.spec().casting = &there;
+  scene.spec().player_host = &there;
   scene.spec().copies = copies;
   scene.begin();
   scene.play(after);
@@ -285,7 +285,7 @@ TEST_CASE("a report that comes twice, or too early, is refused", "[actors]") {
   LittleRun run(piece);
   Scene scene(run, 1);
   Nodes there(scene.world(), 2, 1);
-  scene.spec().casting = &there;
+  scene.spec().player_host = &there;
   scene.begin();
   const auto steps_told = [&] {
     return std::ranges::count_if(
@@ -294,15 +294,15 @@ TEST_CASE("a report that comes twice, or too early, is refused", "[actors]") {
   while (steps_told() < 3) REQUIRE(scene.step());
   const auto none = std::make_shared<const std::vector<DeviceSpan>>();
   const auto& to = scene.supervisor();
-  rt::post(to, StepDone{1, 0, 0, 1, false, 1, 0});
-  rt::post(to, StepDone{1, 0, 1'000'000, 1, false, 1, 0});
-  rt::post(to, MicroBatchLoss{1, 0, 0, 1'000'000, 0, Round::Purpose::training, 1, {}, {}});
-  rt::post(to, MicroBatchLoss{1, 0, 0, 3, 0, Round::Purpose::evaluation, 1, {}, {}});
-  rt::post(to, Divergence{1, 0, 1'000'000, "w"});
-  rt::post(to, LateGradients{1, 0, 1'000'000, {}});
-  rt::post(to, RoundPlayed{1, 0, 0, 999'999'999, Round::Purpose::training, none, 0});
-  rt::post(to, RoundPlayed{1, 0, 0, 0, Round::Purpose::training, none, 0});
-  rt::post(to, Snapshot{1, 0, 3, {}, {}, {}});
+  caf_shim::post(to, StepDone{1, 0, 0, 1, false, 1, 0});
+  caf_shim::post(to, StepDone{1, 0, 1'000'000, 1, false, 1, 0});
+  caf_shim::post(to, MicroBatchLoss{1, 0, 0, 1'000'000, 0, Round::Purpose::training, 1, {}, {}});
+  caf_shim::post(to, MicroBatchLoss{1, 0, 0, 3, 0, Round::Purpose::evaluation, 1, {}, {}});
+  caf_shim::post(to, Divergence{1, 0, 1'000'000, "w"});
+  caf_shim::post(to, LateGradients{1, 0, 1'000'000, {}});
+  caf_shim::post(to, RoundPlayed{1, 0, 0, 999'999'999, Round::Purpose::training, none, 0});
+  caf_shim::post(to, RoundPlayed{1, 0, 0, 0, Round::Purpose::training, none, 0});
+  caf_shim::post(to, Snapshot{1, 0, 3, {}, {}, {}});
   const auto played = scene.finish();
   CHECK(played.outcome.how == Outcome::How::done);
   CHECK(played.weights == wanted.weights);
@@ -363,7 +363,7 @@ std::pair<Played, int> end_at_step(std::int64_t step, int signal) {
   LittleRun run(piece);
   Scene scene(run, 1);
   Nodes there(scene.world(), 1, 1);
-  scene.spec().casting = &there;
+  scene.spec().player_host = &there;
   scene.begin();
   const auto times_told = [&] {
     return std::ranges::count_if(run.events(), [&](const Value& event) {
@@ -377,7 +377,8 @@ std::pair<Played, int> end_at_step(std::int64_t step, int signal) {
     if (times_told() == deaths) break;
     ++deaths;
     there.end_processes();
-    rt::post(scene.supervisor(), ProcessEnded{deaths, "alpha", signal, "was ended by a signal"});
+    caf_shim::post(scene.supervisor(),
+                   ProcessEnded{deaths, "alpha", signal, "was ended by a signal"});
   }
   auto played = scene.finish();
   CHECK(there.forget() == 0);

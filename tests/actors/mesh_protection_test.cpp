@@ -59,10 +59,10 @@ struct ProtectedProcess {
                                 .carriers = Carriers::tcp,
                                 .linked = {},
                                 .protection = std::move(protection),
-                                .on_dispatch =
-                                    [this](int, PlayerId, Dispatch dispatch) {
+                                .on_wire_message =
+                                    [this](int, PlayerId, WireMessage wire_message) {
                                       const std::lock_guard lock(heard.mutex);
-                                      for (auto& one : dispatch.tensors)
+                                      for (auto& one : wire_message.tensors)
                                         heard.tensors.push_back(std::move(one));
                                       heard.changed.notify_all();
                                     },

@@ -41,7 +41,7 @@ void check_ended_by(Order order) {
       scene.begin();
       scene.play(scene.world().random()() % messages_of_four_steps());
       if (scene.ended()) continue;
-      rt::post(scene.supervisor(), order);
+      caf_shim::post(scene.supervisor(), order);
       const auto played = scene.finish();
       CAPTURE(seed, played.outcome.why);
       REQUIRE(played.ended);
@@ -76,7 +76,7 @@ TEST_CASE("a drained run has saved all that it did", "[actors]") {
   Scene scene(run, 3);
   scene.begin();
   while (run.events().empty()) scene.step();
-  rt::post(scene.supervisor(), Drain{});
+  caf_shim::post(scene.supervisor(), Drain{});
   const auto played = scene.finish();
   CHECK(played.outcome.how == Outcome::How::stopped);
   MemoryPool memory;
@@ -126,9 +126,9 @@ TEST_CASE("a paused run waits for as long as it must", "[actors]") {
     scene.begin();
     scene.play(scene.world().random()() % messages_of_four_steps());
     if (scene.ended()) continue;
-    rt::post(scene.supervisor(), Pause{});
+    caf_shim::post(scene.supervisor(), Pause{});
     scene.world().run_until([&] { return scene.ended(); }, std::chrono::minutes(30));
-    if (!scene.ended()) rt::post(scene.supervisor(), Resume{});
+    if (!scene.ended()) caf_shim::post(scene.supervisor(), Resume{});
     const auto played = scene.finish();
     CAPTURE(seed, played.outcome.why);
     REQUIRE(played.outcome.how == Outcome::How::done);

@@ -81,8 +81,8 @@ class Signs {
     scene.spec().alive = [this](const std::string& doing) { heard(doing); };
   }
   /// The longest time without one.
-  rt::Duration longest() const { return std::max(longest_, silence()); }
-  rt::Duration silence() const { return scene_.world().now() - last_; }
+  caf_shim::Duration longest() const { return std::max(longest_, silence()); }
+  caf_shim::Duration silence() const { return scene_.world().now() - last_; }
   const std::string& doing() const { return doing_; }
   int count() const { return count_; }
 
@@ -95,8 +95,8 @@ class Signs {
   }
 
   Scene& scene_;
-  rt::TimePoint last_;
-  rt::Duration longest_{};
+  caf_shim::TimePoint last_;
+  caf_shim::Duration longest_{};
   std::string doing_;
   int count_ = 0;
 };
@@ -250,7 +250,7 @@ TEST_CASE("a run that is stopped while first weights are made gives them all", "
     scene.spec().first_weights_at_once = 4;
     scene.begin();
     scene.play(5 * s);
-    rt::post(scene.supervisor(), Drain{});
+    caf_shim::post(scene.supervisor(), Drain{});
     const auto played = scene.finish();
     CAPTURE(s, played.outcome.why);
     CHECK(played.outcome.how == Outcome::How::stopped);
@@ -398,9 +398,9 @@ TEST_CASE("a supervisor that waits gives a sign of life each patience", "[actors
     if (s % 4 == 1) scene.world().freeze(*scene.spec().executors[s % 2]);
     if (s % 4 == 2) scene.world().freeze(*scene.spec().reader);
     if (s % 4 == 3) {
-      rt::post(scene.supervisor(), Pause{});
+      caf_shim::post(scene.supervisor(), Pause{});
       scene.world().run_until([&] { return scene.ended(); }, 20 * patience);
-      rt::post(scene.supervisor(), Resume{});
+      caf_shim::post(scene.supervisor(), Resume{});
     }
     const auto played = scene.finish();
     CAPTURE(s, signs.doing(), played.outcome.why);

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "actors/assembled.h"
+#include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
 #include "actors/exchange.h"
-#include "actors/nodes/dispatch.h"
-#include "actors/nodes/envoy.h"
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/placement.h"
-#include "actors/play/cast.h"
-#include "actors/rt.h"
+#include "actors/nodes/proxy.h"
+#include "actors/nodes/wire_message.h"
+#include "actors/play/players.h"
 #include "catch.h"
 #include "little_run.h"
 
@@ -28,47 +28,48 @@ namespace {
 using Traffic = std::map<int, std::size_t>;
 
 /// A cast whose players know one another by envoys, as they do in processes of their own.
-class Wires final : public Casting {
+class Wires final : public PlayerHost {
  public:
   Wires(int nodes, MemoryPool& memory) : nodes_(nodes), memory_(memory) {}
 
   const Traffic& exchanged() const { return exchanged_; }
 
-  Company begin(caf::actor_system& system, const Backstage& backstage, int attempt,
-                Origin origin) override {
+  Team begin(caf::actor_system& system, const AttemptContext& attempt_context, int attempt,
+             Origin origin) override {
     auto start = *origin.load();
-    spec_ = backstage.spec;
+    spec_ = attempt_context.spec;
     const std::vector<NodeHere> nodes(static_cast<std::size_t>(nodes_));
     const auto sharing = sharing_of(*spec_, nodes, nodes_);
     placement_ = line_up(*spec_, nodes, share_out(sharing, Search::thorough)).placement;
-    Company real = company_of(backstage, attempt, [&](PlayerId id) {
+    Team real = team_of(attempt_context, attempt, [&](PlayerId id) {
       const bool is_optimizer = id.kind == PlayerId::Kind::optimizer;
       return spawn_player(system, spec_, id,
                           is_optimizer ? part_of(start, *spec_, id.index) : StartPoint{});
     });
     players_.clear();
-    for (const auto& [id, actor, standing] : real.players) players_[id] = rt::weak(actor);
+    for (const auto& [id, actor, standing] : real.all) players_[id] = caf_shim::weak(actor);
     for (int process = 0; process < nodes_; ++process) {
-      const auto company = company_of(backstage, attempt, [&](PlayerId id) {
+      const auto team = team_of(attempt_context, attempt, [&](PlayerId id) {
         const auto actor = caf::actor_cast<caf::actor>(players_.at(id));
         return placement_.process_of(id) == process
                    ? actor
-                   : spawn_envoy(system, id, {carry(process)}, memory_);
+                   : spawn_proxy(system, id, {carry(process)}, memory_);
       });
-      for (const auto& player : company.players) rt::post(player.actor, Meet{company.cast});
+      for (const auto& player : team.all) caf_shim::post(player.actor, Meet{team.players});
     }
-    rt::post(backstage.supervisor, Assembled{.attempt = attempt, .step = start.step});
+    caf_shim::post(attempt_context.supervisor, Assembled{.attempt = attempt, .step = start.step});
     return real;
   }
 
  private:
   Carry carry(int from) {
-    return [this, from, bounds = RunBounds::of(*spec_)](PlayerId to, Dispatch dispatch) -> Status {
-      if (dispatch.type == StepGradients::type || dispatch.type == NewWeights::type)
-        for (const auto& tensor : dispatch.tensors) exchanged_[from] += tensor.bytes();
+    return [this, from, bounds = RunBounds::of(*spec_)](PlayerId to,
+                                                        WireMessage wire_message) -> Status {
+      if (wire_message.type == StepGradients::type || wire_message.type == NewWeights::type)
+        for (const auto& tensor : wire_message.tensors) exchanged_[from] += tensor.bytes();
       const auto player = caf::actor_cast<caf::actor>(players_.at(to));
       if (!player) return Error{"it has ended"};
-      return deliver(std::move(dispatch), {from, to, placement_, bounds}, *spec_, player);
+      return deliver(std::move(wire_message), {from, to, placement_, bounds}, *spec_, player);
     };
   }
 
@@ -90,7 +91,7 @@ Told play_over_wires(const Piece& piece, int nodes) {
   LittleRun run(piece);
   Scene scene(run, 7);
   Wires wires(nodes, memory);
-  scene.spec().casting = &wires;
+  scene.spec().player_host = &wires;
   scene.begin();
   const auto played = scene.finish();
   INFO(played.outcome.why);

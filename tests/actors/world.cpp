@@ -20,7 +20,7 @@ class JobActor {
  public:
   static constexpr const char* name = "executor";
 
-  JobActor(rt::Base* /*self*/, Stream* stream, std::size_t* waiting)
+  JobActor(caf_shim::Base* /*self*/, Stream* stream, std::size_t* waiting)
       : stream_(stream), waiting_(waiting) {}
   caf::behavior make_behavior() {
     return {[this](RunJob& run) {
@@ -42,19 +42,19 @@ class JobActor {
 class ActorExecutor final : public Executor {
  public:
   explicit ActorExecutor(caf::actor_system& system)
-      : stream_(memory_), actor_(rt::spawn<JobActor>(system, &stream_, &waiting_)) {}
+      : stream_(memory_), actor_(caf_shim::spawn<JobActor>(system, &stream_, &waiting_)) {}
   ActorExecutor(caf::actor_system& system, std::unique_ptr<Device> device,
                 std::unique_ptr<MemorySource> memory)
       : device_(std::move(device)),
         memory_(std::move(memory)),
         stream_(memory_, *device_),
-        actor_(rt::spawn<JobActor>(system, &stream_, &waiting_)) {}
+        actor_(caf_shim::spawn<JobActor>(system, &stream_, &waiting_)) {}
 
   using Executor::post;
   void post(std::unique_ptr<Job> job) override {
     if (!actor_) return;
     most_waiting_ = std::max(most_waiting_, ++waiting_);
-    rt::post(actor_, RunJob{std::move(job)});
+    caf_shim::post(actor_, RunJob{std::move(job)});
   }
   const caf::actor& actor() const { return actor_; }
   std::size_t most_waiting() const { return most_waiting_; }
@@ -103,7 +103,7 @@ std::optional<std::size_t> World::draw() {
   const auto& jobs = scheduler_.jobs;
   std::vector<std::size_t> awake;
   for (std::size_t i = 0; !frozen_.empty() && i < jobs.size(); ++i)
-    if (const auto* actor = dynamic_cast<rt::Base*>(jobs[i]);
+    if (const auto* actor = dynamic_cast<caf_shim::Base*>(jobs[i]);
         !actor || !frozen_.contains(actor->id()))
       awake.push_back(i);
   const auto count = frozen_.empty() ? jobs.size() : awake.size();
@@ -116,7 +116,8 @@ std::optional<std::size_t> World::draw() {
 /// Every actor runs once when it begins, and is seen here.
 void World::note(caf::resumable* job) {
   // The actor system has some of its own.
-  if (auto* actor = dynamic_cast<rt::Base*>(job)) seen_.try_emplace(actor->id(), rt::weak(*actor));
+  if (auto* actor = dynamic_cast<caf_shim::Base*>(job))
+    seen_.try_emplace(actor->id(), caf_shim::weak(*actor));
 }
 
 std::vector<World::Living> World::living() const {
@@ -124,7 +125,7 @@ std::vector<World::Living> World::living() const {
   for (const auto& [id, weak] : seen_) {
     const auto actor = caf::actor_cast<caf::actor>(weak);
     if (!actor) continue;
-    const auto& base = dynamic_cast<rt::Base&>(*caf::actor_cast<caf::abstract_actor*>(actor));
+    const auto& base = dynamic_cast<caf_shim::Base&>(*caf::actor_cast<caf::abstract_actor*>(actor));
     const std::string name = base.name();
     if (name != JobActor::name && !base.getf(caf::abstract_actor::is_terminated_flag))
       living.push_back({name, actor});
@@ -145,7 +146,7 @@ void World::settle() {
   }
 }
 
-bool World::run_until(const std::function<bool()>& done, rt::Duration patience) {
+bool World::run_until(const std::function<bool()>& done, caf_shim::Duration patience) {
   auto& clock = scheduler_.clock();
   const auto end = clock.current_time + patience;
   while (!done()) {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "actors/caf_shim.h"
 #include "actors/executor.h"
-#include "actors/rt.h"
 
 namespace troupe::actors {
 
@@ -32,7 +32,7 @@ class World {
   void settle();
   /// Until `done`, or until so much time has passed on the test's clock. Time passes only where
   /// nobody has mail.
-  bool run_until(const std::function<bool()>& done, rt::Duration patience);
+  bool run_until(const std::function<bool()>& done, caf_shim::Duration patience);
 
   /// An executor whose jobs are run by an actor, so that they too come in an order drawn by the
   /// seed.
@@ -58,7 +58,7 @@ class World {
   static std::size_t most_waiting(const Executor& executor);
 
   std::uint64_t steps() const { return steps_; }
-  rt::TimePoint now() const { return scheduler_.clock().now(); }
+  caf_shim::TimePoint now() const { return scheduler_.clock().now(); }
   std::mt19937_64& random() { return random_; }
 
  private:

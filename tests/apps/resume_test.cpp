@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <random>
 
+#include "apps/events/event_backlog.h"
 #include "apps/events/recorder.h"
-#include "apps/events/told_events.h"
 #include "apps/program.h"
 #include "apps/report/run_events.h"
 #include "catch.h"

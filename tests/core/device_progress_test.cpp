@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t bytes = 256;
 
-/// On a thread of its own, which has `work` to give to a device and nothing else.
+/// Runs `body` on a new thread whose only work is for a device.
 template <class Body>
 void beside(DeviceProgress& devices, Body body) {
   std::thread([&] {
@@ -29,7 +29,7 @@ void beside(DeviceProgress& devices, Body body) {
 
 const std::byte* place_of(const BlockHandle& block) { return block.get()->memory; }
 
-/// A thread that gives work to a device, and does what it is told.
+/// A thread that gives work to a device, one call of play() at a time.
 class Player {
  public:
   explicit Player(DeviceProgress& devices) : thread_([this, &devices] { run(devices); }) {}
@@ -41,7 +41,7 @@ class Player {
   Player(const Player&) = delete;
   Player& operator=(const Player&) = delete;
 
-  /// Returns when it has done so.
+  /// Runs `act` on the thread and returns when it has ended.
   void play(std::function<void(DeviceWork&)> act) {
     act_ = std::move(act);
     turn_ = Turn::to_act;
@@ -85,7 +85,7 @@ TEST_CASE("who works for the only device takes again at once what came back to i
       (void)work.end_job();
     }
     CHECK(pool.counters().allocations == 1);
-    // It has not said that the device has done anything: so nobody else gets the block.
+    // The device has not reported this work as done, so no other thread may get the block.
     std::thread([&] { (void)pool.take(bytes); }).join();
     CHECK(pool.counters().allocations == 2);
     work.idle();
@@ -100,9 +100,9 @@ TEST_CASE("a block goes to others when each device has done what it had been giv
   beside(*devices, [&](DeviceWork& work) {
     work.begin_job();
     const auto first = work.end_job();
-    work.begin_job();  // It is read here; the thread holds no handle of its own.
+    work.begin_job();  // The block is read here; the thread holds no handle of its own.
     const auto second = work.end_job();
-    // Dropped by a thread that has no device at all.
+    // A thread without a device drops the last handle.
     std::thread([&] { block = {}; }).join();
     work.begin_job();
     const auto third = work.end_job();
@@ -143,7 +143,7 @@ TEST_CASE("what no other device has seen a device has again at once", "[core]") 
     block = {};
   else
     maker.play([&](DeviceWork&) { block = {}; });
-  // Others than its own device cannot know what that one has done.
+  // Only the block's own device can know that its work is done.
   reader.play([&](DeviceWork&) { CHECK(place_of(pool.take(bytes)) != place); });
   maker.play([&](DeviceWork& work) {
     CHECK(place_of(pool.take(bytes)) == place);
@@ -158,7 +158,7 @@ TEST_CASE("what another device has seen waits until that one has done so, and no
   MemoryPool pool(host_memory(), devices);
   Player reader(*devices), maker(*devices);
   BlockHandle block;
-  std::vector<BlockHandle> others;  // Kept, so that they do not go out again.
+  std::vector<BlockHandle> others;  // Held, so that the pool does not hand them out again.
   const std::byte* place = nullptr;
   DeviceProgress::Moment read = 0;
   const auto takes_it = [&] { return place_of(others.emplace_back(pool.take(bytes))) == place; };
@@ -173,7 +173,7 @@ TEST_CASE("what another device has seen waits until that one has done so, and no
     work.begin_job();
     DeviceWork::see(*block.get());
     read = work.end_job();
-    work.begin_job();  // And so on, with other things.
+    work.begin_job();  // Later jobs do not use the block.
     (void)work.end_job();
   });
   maker.play([&](DeviceWork&) {
@@ -212,7 +212,7 @@ TEST_CASE("a device that has caught up in the midst of a job may yet read what t
   reader.play([&](DeviceWork& work) {
     work.begin_job();
     DeviceWork::see(*block.get());
-    work.caught_up();  // Only then the kernel that reads it is given to the device.
+    work.caught_up();  // The kernel that reads the block is launched only after this.
   });
   block = {};
   maker.play([&](DeviceWork&) {
@@ -284,7 +284,7 @@ namespace {
 
 constexpr int players = 3;
 
-/// What lies in a block: by device, how often it is to read the block yet.
+/// The contents of a block: for each device, the number of reads to come.
 struct Reads {
   std::array<std::atomic<int>, players> to_come;
 };
@@ -299,7 +299,7 @@ class Zeroes final : public MemorySource {
   void release(void* memory, std::size_t) override { std::free(memory); }
 };
 
-/// Blocks that threads hand to one another.
+/// A table of blocks that threads exchange.
 struct Table {
   std::mutex mutex;
   std::array<BlockHandle, 8> places;
@@ -312,7 +312,7 @@ struct Table {
 
 Reads& reads_of(const BlockHandle& block) { return *reinterpret_cast<Reads*>(block.get()->memory); }
 
-/// A thread whose device is up to three jobs behind it.
+/// Plays one thread whose device is up to three jobs behind.
 void play(int player, DeviceProgress& devices, std::deque<MemoryPool>& pools, Table& table,
           std::atomic<int>& too_early) {
   std::mt19937 random(static_cast<unsigned>(player));
@@ -342,7 +342,7 @@ void play(int player, DeviceProgress& devices, std::deque<MemoryPool>& pools, Ta
       for (std::size_t other = 0; other < players; ++other)
         if (other != mine && reads_of(block).to_come[other] != 0) ++too_early;
       read(block);
-      if (random() % 2 == 0) continue;  // Back to the pool.
+      if (random() % 2 == 0) continue;  // The block returns to the pool.
       if (const auto theirs = table.exchange(random() % 8, std::move(block))) read(theirs);
     }
     job.moment = work.end_job();
@@ -365,7 +365,7 @@ TEST_CASE("no block goes out that another device is to read yet, whoever drops i
     threads.reserve(players + 1);
     for (int i = 0; i < players; ++i)
       threads.emplace_back([&, i] { play(i, *devices, pools, table, too_early); });
-    // One more, of the cores, which drops what it finds.
+    // A CPU thread that drops the blocks it finds.
     threads.emplace_back([&] {
       for (std::size_t i = 0; i < 20'000; ++i) (void)table.exchange(i % 8, {});
     });
@@ -374,6 +374,6 @@ TEST_CASE("no block goes out that another device is to read yet, whoever drops i
   CHECK(too_early == 0);
   for (const auto& pool : pools) {
     CHECK(pool.counters().bytes_in_use == 0);
-    CHECK(pool.counters().allocations < 12'000);  // That were taken from each.
+    CHECK(pool.counters().allocations < 12'000);  // Far fewer than blocks were taken.
   }
 }

@@ -11,7 +11,7 @@ using namespace troupe;
 
 namespace {
 
-/// The same, byte by byte.
+/// A reference implementation with one flag per byte.
 class PlainRanges {
  public:
   explicit PlainRanges(std::size_t bytes) : free_(bytes, true) {}

@@ -86,7 +86,7 @@ TEST_CASE("blocks of the heap lie side by side and nobody shares any", "[core]")
       release(which % held.size());
       continue;
     }
-    // Most are small; one in ten has more than a huge page.
+    // Most blocks are small; one in ten is larger than a huge page.
     const std::size_t bytes = 1 + size % (what % 10 == 0 ? 5'000'000 : 50'000);
     auto* memory = static_cast<unsigned char*>(heap->allocate(bytes));
     REQUIRE(memory);
@@ -98,13 +98,13 @@ TEST_CASE("blocks of the heap lie side by side and nobody shares any", "[core]")
 }
 
 TEST_CASE("the heap has no block of more than there is", "[core]") {
-  if (is_sanitized) return;  // Sanitizers end a process that asks for it.
+  if (is_sanitized) return;  // Sanitizers abort a process that allocates too much.
   CHECK_FALSE(host_memory()->allocate(std::size_t{1} << 60));
 }
 
 namespace {
 
-/// So many bytes of the heap, and no more.
+/// Heap memory with a limit of `bytes`.
 class Bounded final : public MemorySource {
  public:
   explicit Bounded(std::size_t bytes) : left_(bytes), total_(bytes) {}

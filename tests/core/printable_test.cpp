@@ -15,7 +15,7 @@ TEST_CASE("what a terminal would obey is not shown to it", "[core]") {
   CHECK(printable("\xc2\x9b"
                   "31m") == "?31m");
   CHECK(printable("left\u202eright\u2066x\u2028y") == "left?right?x?y");
-  // No UTF-8: cut off, too long a form, a surrogate, beyond the last plane.
+  // Invalid UTF-8: truncated, overlong, a surrogate, beyond the last plane.
   CHECK(printable("\xe4\xbd") == "??");
   CHECK(printable("\xc0\x9b") == "??");
   CHECK(printable("\xed\xa0\x80") == "???");

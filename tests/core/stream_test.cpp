@@ -14,7 +14,7 @@ using namespace troupe;
 
 namespace {
 
-/// Makes this thread replace denormal results by zero, as libraries built with -ffast-math do.
+/// Makes this thread flush denormal results to zero, as libraries built with -ffast-math do.
 void flush_denormal_results() {
 #if defined(__x86_64__)
   _mm_setcsr(_mm_getcsr() | 0x8000);
@@ -53,7 +53,7 @@ TEST_CASE("for_each calls its body once for each index, with any number of threa
 
 TEST_CASE("jobs follow each other at once, and late helpers disturb none", "[core]") {
   MemoryPool memory;
-  // More helpers than cores: most come late.
+  // With more helpers than cores, most helpers come late.
   Stream stream(memory, 9);
   for (std::int64_t round = 0; round < 20'000; ++round) {
     const std::int64_t count = 2 + round % 5;

@@ -4,7 +4,7 @@
 #include <future>
 #include <utility>
 
-#include "actors/rt.h"
+#include "actors/caf_shim.h"
 #include "same.h"
 #include "sanitized.h"
 
@@ -32,7 +32,7 @@ DevicesRun play(const Piece& piece, const Make& make, const std::function<void()
     }
   };
   std::promise<Outcome> end;
-  rt::Config config(2);
+  caf_shim::Config config(2);
   {
     caf::actor_system system(config);
     const auto supervisor = spawn_supervisor(

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/nodes/envoy.h"
+#include "actors/nodes/proxy.h"
 #include "devices_run.h"
 #include "kernels/copy.h"
 #include "little_run.h"
@@ -202,7 +202,7 @@ TEST_CASE("a run on devices that loses a player goes on from what was saved, wit
   REQUIRE_FALSE(scene.ended());
   for (const auto& one : scene.world().living())
     if (one.name == "stage actor") {
-      rt::kill(one.actor);
+      caf_shim::kill(one.actor);
       break;
     }
   const auto played = scene.finish();
@@ -259,17 +259,17 @@ TEST_CASE("what an envoy takes to another process lies with the host, in the ord
     sent.push_back(std::move(dispatch));
     return Status(Done{});
   };
-  auto envoy = spawn_envoy(world.system(), {PlayerId::Kind::stage, 0},
+  auto proxy = spawn_proxy(world.system(), {PlayerId::Kind::stage, 0},
                            {.carry = carry, .executors = {nullptr, &executor}}, memory);
   const auto numbers = kernels::numbers(100, 1);
   executor.post([&](Stream& stream) {
-    rt::post(envoy, Activation{{}, 1, tensor(stream, numbers, {100})});
-    rt::post(envoy, Taken{7});
+    caf_shim::post(proxy, Activation{{}, 1, tensor(stream, numbers, {100})});
+    caf_shim::post(proxy, Taken{7});
     stream.wait();
   });
   world.settle();
-  rt::stop(envoy);
-  envoy = nullptr;
+  caf_shim::stop(proxy);
+  proxy = nullptr;
   world.settle();
   REQUIRE(sent.size() == 2);
   CHECK(sent[0].type == Activation::type);

@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
 #include "actors/exchange.h"
 #include "actors/lead/progress.h"
-#include "actors/nodes/dispatch.h"
 #include "actors/nodes/placement.h"
+#include "actors/nodes/wire_message.h"
 #include "actors/rounds.h"
-#include "actors/rt.h"
 #include "models/kinds/option.h"
 #include "models/kinds/registry.h"
 #include "transport/wire/msgpack.h"
@@ -52,9 +52,9 @@ class Run {
     progress_.change(spec_);
   }
 
-  void hear(Dispatch dispatch, int process, PlayerId to) {
+  void hear(WireMessage wire_message, int process, PlayerId to) {
     caf::scoped_actor self(system_);
-    const auto told = deliver(std::move(dispatch), {process, to, placement_, bounds_}, spec_,
+    const auto told = deliver(std::move(wire_message), {process, to, placement_, bounds_}, spec_,
                               caf::actor_cast<caf::actor>(self));
     if (!told) {
       if (told.error().text.empty()) std::abort();
@@ -116,14 +116,14 @@ class Run {
   Placement placement_;
   RunBounds bounds_;
   Progress progress_;
-  rt::Config config_;
+  caf_shim::Config config_;
   caf::actor_system system_;
 };
 
 /// The input: type, sender, kind and index of the receiver, number of tensors and their size, two
 /// bytes for the size of the body, the body as msgpack; the rest are the bytes beside it.
 struct Input {
-  Dispatch dispatch;
+  WireMessage wire_message;
   int process = 0;
   PlayerId to;
 };
@@ -133,19 +133,19 @@ std::optional<Input> read(const std::uint8_t* data, std::size_t size, MemoryPool
   constexpr std::size_t head = 8;
   if (size < head) return {};
   Input input;
-  input.dispatch.type = names[data[0] % names.size()];
+  input.wire_message.type = names[data[0] % names.size()];
   input.process = data[1] % Run::processes;
   input.to = {static_cast<PlayerId::Kind>(data[2] % 6), data[3]};
   for (int i = 0; i < data[4] % 8; ++i) {
-    input.dispatch.tensors.push_back(Tensor::make(memory, {1 + data[5] % 40}));
-    std::ranges::fill(input.dispatch.tensors.back().host_bytes(), std::byte{1});
+    input.wire_message.tensors.push_back(Tensor::make(memory, {1 + data[5] % 40}));
+    std::ranges::fill(input.wire_message.tensors.back().host_bytes(), std::byte{1});
   }
   const std::size_t length = std::min<std::size_t>(data[6] + 256U * data[7], size - head);
   const std::string_view all(reinterpret_cast<const char*>(data) + head, size - head);
   auto body = transport::unpack(all.substr(0, length), {}, std::size_t{1} << 20, "body");
   if (!body || !body->map()) return {};
-  input.dispatch.body = std::move(*body);
-  input.dispatch.bytes = all.substr(length);
+  input.wire_message.body = std::move(*body);
+  input.wire_message.bytes = all.substr(length);
   return input;
 }
 
@@ -157,6 +157,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // Never destroyed: an actor system does not survive the destructors of static objects.
   static Run& run = *new Run;
   if (auto input = read(data, size, memory))
-    run.hear(std::move(input->dispatch), input->process, input->to);
+    run.hear(std::move(input->wire_message), input->process, input->to);
   return 0;
 }

@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
 # Cuts the paths of a run over three machines: between the head and a node, and between the two nodes, both ways and each
-# way alone. A machine is a network namespace with a name of its own; a bridge joins the three. A path is cut by the
-# neighbour table: frames go to an address that nobody has, so that packets are lost without an error, as with a broken
-# cable. After each cut the weights must be those of the run in one process.
+# way alone. After each cut the weights must be those of the run in one process.
 #
 #     cuts.sh TROUPE        exits with 77 where namespaces cannot be made
 #
@@ -13,52 +11,9 @@ set -euo pipefail
 # shellcheck source=tests/hosts/inside.sh
 . "$(dirname "${BASH_SOURCE[0]}")/inside.sh"
 
-ip link add bridge type bridge 2>why || { echo "skipped: there is no bridge here: $(cat why)"; exit 77; }
-ip link set bridge up
-
-declare -A address=([head]=10.77.0.1 [alpha]=10.77.0.2 [beta]=10.77.0.3)
-machine() {
-  local ready
-  exec {ready}< <(exec unshare --net --uts sh -c "hostname $1 && ip link set lo up && echo && exec sleep infinity")
-  echo $! >"$1.pid"
-  read -r -u "$ready" || fail "there is no machine $1"
-  ip link add "to-$1" type veth peer name cable netns "$(cat "$1.pid")"
-  ip link set "to-$1" master bridge up
-  on "$1" ip address add "${address[$1]}/24" dev cable
-  on "$1" ip link set cable up
-}
-on() { nsenter --net --uts --target "$(cat "/mnt/$1.pid")" "${@:2}"; }
-for one in head alpha beta; do machine "$one"; done
-
-# Nothing that FROM sends comes to TO any more.
-cut_way() { on "$1" ip neigh replace "${address[$2]}" lladdr 02:00:00:00:00:99 dev cable nud permanent; }
-mend_way() { on "$1" ip neigh del "${address[$2]}" dev cable; }
-
-troupe keys new head >/dev/null
-for host in alpha beta; do troupe keys new "$host" >>hosts.allow; done
-troupe keys new me --roles operator >>hosts.allow
-chmod 600 hosts.allow
-TROUPE_HEAD_KEY=$(sed -n 's/^public //p' head.key)
-export TROUPE_HEAD_KEY TROUPE_HEAD=10.77.0.1:4700
-
-# Ends each of them by its id.
-declare -a started=()
-start() { # MACHINE LOG COMMAND
-  local machine=$1 log=$2
-  shift 2
-  nsenter --net --uts --target "$(cat "/mnt/$machine.pid")" "$@" >"$log" 2>&1 &
-  started+=($!)
-}
-start head head.log troupe head --listen 10.77.0.1:4700 --events 10.77.0.1:4701 --keys head.key --allow hosts.allow
-for node in alpha beta; do start "$node" "$node.log" troupe node --name "$node" --keys "$node.key" --cores 1; done
-wait_for() { # TEXT FILE SECONDS
-  local end=$((SECONDS + $3))
-  until grep -qs -- "$1" "$2"; do
-    [ "$SECONDS" -le "$end" ] || fail "$2 does not say '$1'"
-    sleep 0.05
-  done
-}
-for node in alpha beta; do wait_for "joined" "$node.log" 20; done
+nodes=(alpha beta) head_words=()
+# shellcheck source=tests/hosts/machines.sh
+. "$(dirname "${BASH_SOURCE[0]}")/machines.sh"
 
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 run() { # NAME SECONDS WAYS: "FROM:TO ..."; more settings
@@ -120,6 +75,5 @@ slow() {
 hub_program=$(dirname "$(realpath "${BASH_SOURCE[0]}")")/slow_hub.py
 slow
 
-for process in "${started[@]}"; do kill -TERM "$process"; done
-for process in "${started[@]}"; do wait "$process" || fail "a process ended with $?"; done
+end_all
 echo "all weights are $wanted_digest"

@@ -31,13 +31,82 @@ const std::map<std::string, Folders> allowed = {
      {"core", "kernels", "models", "storage", "schedules", "transport", "config", "actors"}},
 };
 
+/// The subfolders that a subfolder may include, beside itself. A folder that is absent here has no
+/// arrows between its subfolders.
+const std::map<std::string, Folders> allowed_within = {
+    {"core", {}},
+    {"core/memory", {"core"}},
+    {"core/threads", {"core"}},
+    {"kernels", {"kernels/cpu/parts"}},
+    {"kernels/cpu", {"kernels", "kernels/cpu/parts"}},
+    {"kernels/cpu/parts", {"kernels"}},
+    {"kernels/cuda",
+     {"kernels", "kernels/cuda/machine", "kernels/cuda/cublas_lt", "kernels/cuda/cudnn"}},
+    {"kernels/cuda/machine", {}},
+    {"kernels/cuda/cublas_lt", {"kernels", "kernels/cuda/machine"}},
+    {"kernels/cuda/cudnn", {"kernels", "kernels/cuda/machine"}},
+    {"models", {}},
+    {"models/layers", {"models"}},
+    {"models/layers/images", {"models", "models/layers"}},
+    {"models/kinds", {"models", "models/layers", "models/layers/images"}},
+    {"models/train", {"models", "models/layers"}},
+    {"models/stale", {"models", "models/train"}},
+    {"storage/files", {}},
+    {"storage/tokenizer", {"storage/files"}},
+    {"storage/data", {"storage/files", "storage/tokenizer"}},
+    {"storage/checkpoint", {"storage/files", "storage/data"}},
+    {"schedules", {}},
+    {"schedules/check", {"schedules"}},
+    {"schedules/generators", {"schedules", "schedules/check"}},
+    {"schedules/simulate", {"schedules"}},
+    {"schedules/search", {"schedules", "schedules/generators", "schedules/simulate"}},
+    {"schedules/partition", {"schedules", "schedules/simulate"}},
+    {"schedules/plan",
+     {"schedules", "schedules/check", "schedules/generators", "schedules/simulate",
+      "schedules/search", "schedules/partition"}},
+    {"schedules/formats", {"schedules", "schedules/simulate", "schedules/plan"}},
+    {"transport", {}},
+    {"transport/wire", {"transport"}},
+    {"transport/control", {"transport", "transport/wire"}},
+    {"transport/channels", {"transport"}},
+    {"transport/links", {"transport", "transport/channels"}},
+    {"config/toml", {}},
+    {"config", {"config/toml"}},
+    {"config/pages", {"config", "config/toml"}},
+    {"actors", {}},
+    {"actors/decide", {"actors"}},
+    {"actors/play", {"actors"}},
+    {"actors/lead", {"actors", "actors/decide", "actors/play"}},
+    {"actors/nodes", {"actors", "actors/decide", "actors/play"}},
+    {"apps", {}},
+    {"apps/machine", {"apps"}},
+    {"apps/events", {"apps"}},
+    {"apps/report", {}},
+    {"apps/hosts", {"apps/machine"}},
+    {"apps/gpu", {"apps/hosts"}},
+    {"apps/client", {"apps", "apps/machine", "apps/events", "apps/hosts"}},
+    {"apps/run", {"apps/machine", "apps/events", "apps/gpu"}},
+    {"apps/head",
+     {"apps/client", "apps/events", "apps/gpu", "apps/machine", "apps/report", "apps/run"}},
+    {"apps/node",
+     {"apps", "apps/client", "apps/gpu", "apps/head", "apps/hosts", "apps/machine", "apps/run"}},
+    {"apps/commands",
+     {"apps", "apps/client", "apps/events", "apps/gpu", "apps/head", "apps/hosts", "apps/machine",
+      "apps/node", "apps/report", "apps/run"}},
+};
+
+/// The program's main function, which knows all commands.
+const std::string main_function = "apps/troupe.cpp";
+
+constexpr std::size_t most_files = 40;
+
 /// The only places where a library may be named. apps/run/version.cpp says the versions of all.
 const std::map<std::string, Folders> library_belongs_to = {
     {"caf/", {"actors", "apps", "bench"}},
     {"zmq", {"transport", "bench/peers/zmq_peer.cpp"}},
     {"msgpack", {"transport", "apps/run/version.cpp"}},
-    {"nccl", {"transport/nccl_"}},
-    {"cuda", {"kernels/cuda", "core/cuda_device.cpp", "transport/nccl_"}},
+    {"nccl", {"transport/links/nccl_"}},
+    {"cuda", {"kernels/cuda", "transport/links/nccl_"}},
     {"cudnn", {"kernels/cuda/cudnn"}},
     {"cublasLt", {"kernels/cuda/cublas_lt"}},
     {"nvtx3/", {"kernels/cuda"}},
@@ -56,6 +125,7 @@ struct Include {
 };
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.find('/')); }
+std::string subfolder_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 std::vector<Include> all_includes() {
   std::vector<Include> found;
@@ -89,6 +159,35 @@ TEST_CASE("includes point downwards only", "[house]") {
     const auto to = folder_of(what);
     INFO(file << " includes " << what);
     CHECK((from == to || allowed.at(from).contains(to)));
+  }
+}
+
+TEST_CASE("includes between subfolders point downwards only", "[house]") {
+  for (const auto& [file, what, ours] : all_includes()) {
+    if (!ours || folder_of(file) != folder_of(what) || file == main_function) continue;
+    const auto from = subfolder_of(file), to = subfolder_of(what);
+    if (from == to) continue;
+    INFO(file << " includes " << what);
+    const auto may = allowed_within.find(from);
+    CHECK(
+        (folder_of(file) == "bench" || (may != allowed_within.end() && may->second.contains(to))));
+  }
+}
+
+TEST_CASE("no folder of sources has too many files", "[house]") {
+  std::map<std::string, std::size_t> files;
+  const fs::path root = TROUPE_ROOT;
+  for (const auto& [folder, unused] : allowed)
+    for (const fs::path& top : {root / folder, root / "tests" / folder}) {
+      if (!fs::exists(top)) continue;
+      for (const auto& entry : fs::recursive_directory_iterator(top))
+        if (entry.is_regular_file())
+          ++files[fs::relative(entry.path(), root).parent_path().string()];
+    }
+  REQUIRE(files.size() > 40);
+  for (const auto& [folder, count] : files) {
+    INFO(folder << " has " << count << " files; move some into a subfolder");
+    CHECK(count <= most_files);
   }
 }
 

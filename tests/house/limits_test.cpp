@@ -16,7 +16,7 @@ std::string sources_of_runs() {
   const std::set<std::string> not_in_runs = {"sim.cpp", "sim_request.cpp"};
   std::string text;
   for (const std::string folder : {"apps", "actors"})
-    for (const auto& entry : std::filesystem::directory_iterator(TROUPE_ROOT "/" + folder)) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(TROUPE_ROOT "/" + folder)) {
       if (!entry.is_regular_file() || not_in_runs.contains(entry.path().filename().string()))
         continue;
       std::ifstream file(entry.path());

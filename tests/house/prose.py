@@ -19,13 +19,23 @@ NOT_IMPERATIVE = set("a an the of what who where by so no not more less all".spl
 VERBS_ON_S = set("pass process address focus express compress suppress discuss access".split())
 
 
+def git(root, *words):
+    """Runs git whoever owns the repository."""
+    command = ["git", "-c", "safe.directory=*", "-C", root, *words]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
 def tracked(root):
-    out = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True, check=True)
-    return [pathlib.Path(name) for name in out.stdout.decode().split("\0") if name]
+    out = git(root, "ls-files", "-z")
+    if out.returncode != 0:
+        sys.exit(f"{root}: wanted a git repository: {out.stderr.strip()}")
+    return [pathlib.Path(name) for name in out.stdout.split("\0") if name]
 
 
 def comment_of(line):
     """Returns the text of the line's comment and whether the comment is alone on its line."""
+    if line.startswith("}  // namespace"):
+        return None, False
     alone = re.match(r"\s*//[/!<]*\s?(.*)", line)
     if alone:
         return alone.group(1).strip(), True
@@ -95,12 +105,9 @@ def bad_subject(subject):
 
 def subjects(root, since):
     """Returns the subjects since the last tag, or else since a commit; nothing in a shallow clone."""
-    def git(*words):
-        return subprocess.run(["git", "-C", root, *words], capture_output=True, text=True)
-
-    tag = git("describe", "--tags", "--abbrev=0")
+    tag = git(root, "describe", "--tags", "--abbrev=0")
     begin = tag.stdout.strip() if tag.returncode == 0 else since
-    log = git("log", "--no-merges", "--format=%h %s", f"{begin}..HEAD")
+    log = git(root, "log", "--no-merges", "--format=%h %s", f"{begin}..HEAD")
     return begin, log.stdout.splitlines() if log.returncode == 0 else None
 
 

@@ -30,7 +30,7 @@ void backward(Stream& stream, const float* x, const float* dy, float* dx, std::i
   gelu_backward(stream, form, x, dy, dx, count);
 }
 
-// The backward pass of relu goes by the output, which is positive where the input is.
+// The backward pass of relu uses the output, which is positive exactly if the input is.
 const Activation activations[] = {
     {"gelu with tanh", forward<Gelu::tanh>, backward<Gelu::tanh>, gelu_tanh},
     {"gelu with erf", forward<Gelu::erf>, backward<Gelu::erf>, gelu_erf},

@@ -9,7 +9,7 @@ namespace {
 
 std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
 
-/// Keys and values of one tensor, queries of another, as fused projections leave them.
+/// Attention with keys and values in one tensor (as fused projections make them) and queries apart.
 struct Attention {
   explicit Attention(const AttentionShape& s)
       : shape(s),
@@ -20,7 +20,7 @@ struct Attention {
   std::int64_t q_row() const { return shape.heads * shape.width; }
   std::int64_t kv_row() const { return 2 * shape.kv_heads * shape.width + 3; }
 
-  /// out, logsumexp, dq and dkv, one after the other.
+  /// Returns out, logsumexp, dq and dkv in sequence.
   Floats run(Stream& stream) const {
     Floats out(q.size()), logsumexp(size(shape.batch * shape.heads * shape.length));
     Floats dq(q.size(), 7), dkv(kv.size(), 7);
@@ -42,7 +42,7 @@ struct Attention {
   Floats q, kv, dout;
 };
 
-/// By the formula, in double: the outputs, then the logarithms of the sums.
+/// Computes the formula in double: the outputs, then the logarithms of the sums.
 Doubles reference(const AttentionShape& s, const Doubles& q, const Doubles& kv) {
   const std::int64_t q_row = s.heads * s.width, kv_row = 2 * s.kv_heads * s.width + 3;
   Doubles out(q.size()), sums;
@@ -103,7 +103,7 @@ TEST_CASE("attention agrees with its formula, and its gradients with finite diff
     const auto of_kv = [&](const Doubles& x) { return reference(shape, q, x); };
     CHECK(close(part(all, outputs + sums, outputs),
                 numerical_gradient(of_q, attention.q, attention.dout), 64));
-    // What lies between the heads of one position and those of the next is left alone.
+    // The kernel must not touch the gap between the heads of neighbouring positions.
     auto dkv = numerical_gradient(of_kv, attention.kv, attention.dout);
     for (std::size_t i = 0; i < dkv.size(); ++i) {
       const auto row = size(attention.kv_row());
@@ -126,7 +126,7 @@ TEST_CASE("attention over many blocks of queries and keys agrees with its formul
 }
 
 TEST_CASE("the gradients of attention over many blocks add up", "[kernels]") {
-  // A step along the gradient changes the weighted sum of the outputs by its squared length.
+  // The slope of the weighted sum of the outputs along the gradient is the squared gradient norm.
   MemoryPool pool;
   Stream stream(pool);
   const AttentionShape shape{

@@ -11,7 +11,7 @@ const ImageShape shapes[] = {{2, 1, 1}, {1, 3, 5}, {3, 2, 16}, {4, 5, 7}, {2, 3,
 
 std::int64_t count(const ImageShape& shape) { return shape.batch * shape.channels * shape.pixels; }
 
-/// One batch norm with its numbers and what the kernels make of them.
+/// A batch norm with random inputs and the results of its kernels.
 struct BatchNorm {
   BatchNorm(const ImageShape& s, Stream& stream)
       : x(numbers_up_to(3, count(s), 1)),
@@ -37,7 +37,7 @@ struct BatchNorm {
   Floats y, dx, mean, rstd, variance, dweight, dbias;
 };
 
-/// Calls body(i) for the elements of a channel.
+/// Calls body(i) for each element of a channel.
 template <class Body>
 void each(const ImageShape& s, std::int64_t channel, Body body) {
   for (std::int64_t b = 0; b < s.batch; ++b)

@@ -63,7 +63,7 @@ std::int64_t weight_count(const Conv2dShape& s) {
   return s.out_channels * s.in_channels * s.kernel * s.kernel;
 }
 
-/// Calls body(x, w, y) with the places of all products that the definition adds up.
+/// Calls body(x, w, y) with the indices of each product in the definition.
 template <class Body>
 void each_product(const Conv2dShape& s, Body body) {
   for (std::int64_t b = 0; b < s.batch; ++b)

@@ -14,14 +14,14 @@ using Doubles = std::vector<double>;
 
 inline Doubles doubles(const Floats& x) { return {x.begin(), x.end()}; }
 
-/// Numbers between -scale and scale.
+/// Returns random numbers between -scale and scale.
 inline Floats numbers_up_to(float scale, std::int64_t count, std::uint64_t seed) {
   Floats made = numbers(count, seed);
   for (auto& number : made) number *= scale;
   return made;
 }
 
-/// The gradient of sum(dy f(x)) by central differences: what a backward pass must give.
+/// Returns the gradient of sum(dy f(x)) by central differences, which a backward pass must match.
 inline Doubles numerical_gradient(const std::function<Doubles(const Doubles&)>& f, const Floats& at,
                                   const Floats& dy) {
   constexpr double h = 1e-5;
@@ -39,7 +39,7 @@ inline Doubles numerical_gradient(const std::function<Doubles(const Doubles&)>& 
   return gradient;
 }
 
-/// Whether body(stream) gives the same bits with 1, 2 and 3 threads and on every instruction set.
+/// Returns whether body(stream) gives equal bits with 1, 2 and 3 threads on every instruction set.
 inline bool same_bits(const std::function<Floats(Stream&)>& body) {
   MemoryPool pool;
   Stream one(pool, 1), two(pool, 2), three(pool, 3);

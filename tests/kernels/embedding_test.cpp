@@ -19,7 +19,7 @@ TEST_CASE("an embedding adds the gradients of a token in the order of the rows",
   MemoryPool pool;
   Stream stream(pool);
   const std::int32_t tokens[] = {1, 0, 1, 1};
-  // In floats 1 + 2^30 is 2^30, so that each other order leaves something else.
+  // In float, 1 + 2^30 equals 2^30, so every other order of the sum gives another result.
   const Floats dy{1, 5, 0x1p30f, -0x1p30f};
   Floats dtable{100, 0, 7};
   embedding_backward_weight(stream, tokens, dy.data(), dtable.data(), 4, 1);

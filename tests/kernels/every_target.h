@@ -6,14 +6,14 @@
 
 namespace troupe::test {
 
-/// The instruction sets that this processor has and kernels are compiled for, the best first, and
+/// Returns the instruction sets of this processor for which kernels are compiled, best first, with
 /// the scalar code last.
 std::vector<std::string> targets();
 
-/// Calls body once for each of them, while kernels run on that one.
+/// Calls body once for each instruction set, with kernels running on it.
 void on_every_target(const std::function<void(const std::string& target)>& body);
 
-/// What the body gives is the same whatever the instruction set: compares it by ==.
+/// Returns whether body() gives equal results (by ==) on every instruction set.
 template <class Body>
 bool same_on_every_target(Body body) {
   const auto expected = body();

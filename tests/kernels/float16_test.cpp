@@ -14,10 +14,10 @@ static_assert(Float16{0x3555}.to_float() == 0x1.554p-2f);
 
 TEST_CASE("a half is rounded to nearest, ties to even", "[kernels]") {
   CHECK(Float16::from(0x1.001p0f).bits == 0x3c00);     // Nearer to 1.
-  CHECK(Float16::from(0x1.002p0f).bits == 0x3c00);     // Halfway: down to the even one,
-  CHECK(Float16::from(0x1.006p0f).bits == 0x3c02);     // up to it.
+  CHECK(Float16::from(0x1.002p0f).bits == 0x3c00);     // Halfway: down to the even neighbour.
+  CHECK(Float16::from(0x1.006p0f).bits == 0x3c02);     // Halfway: up to the even neighbour.
   CHECK(Float16::from(0x1.002002p0f).bits == 0x3c01);  // Just beyond halfway.
-  CHECK(Float16::from(0x1.ffffp0f).bits == 0x4000);    // A carry into the exponent.
+  CHECK(Float16::from(0x1.ffffp0f).bits == 0x4000);    // Carries into the exponent.
   CHECK(Float16::from(-0x1.006p0f).bits == 0xbc02);
 }
 
@@ -31,11 +31,11 @@ TEST_CASE("a half overflows to infinity, beginning at 65520", "[kernels]") {
 }
 
 TEST_CASE("small halves keep what digits they have", "[kernels]") {
-  CHECK(Float16::from(0x1p-14f).bits == 0x0400);      // The smallest normal one.
-  CHECK(Float16::from(0x1.ff8p-15f).bits == 0x03ff);  // The largest below it.
-  CHECK(Float16::from(0x1.ffcp-15f).bits == 0x0400);  // Halfway between them: to the even one.
-  CHECK(Float16::from(0x1p-24f).bits == 0x0001);      // The smallest of all.
-  CHECK(Float16::from(0x1p-25f).bits == 0x0000);      // Halfway to it: to the even one.
+  CHECK(Float16::from(0x1p-14f).bits == 0x0400);      // The smallest normal half.
+  CHECK(Float16::from(0x1.ff8p-15f).bits == 0x03ff);  // The largest subnormal half.
+  CHECK(Float16::from(0x1.ffcp-15f).bits == 0x0400);  // Halfway between them: rounds to even.
+  CHECK(Float16::from(0x1p-24f).bits == 0x0001);      // The smallest subnormal half.
+  CHECK(Float16::from(0x1p-25f).bits == 0x0000);      // Halfway to zero: rounds to even.
   CHECK(Float16::from(0x1.000002p-25f).bits == 0x0001);
   CHECK(Float16::from(0x1.8p-24f).bits == 0x0002);
   CHECK(Float16::from(-1e-30f).bits == 0x8000);

@@ -20,7 +20,7 @@ struct Case {
   LinearShape shape;
 };
 
-/// Sizes around the edges of tiles, panels, blocks and vectors.
+/// Returns sizes around the edges of tiles, panels, blocks and vectors.
 std::vector<Case> cases() {
   std::vector<Case> all;
   const std::int64_t sizes[][3] = {{1, 1, 1},    {2, 3, 5},     {7, 31, 33},   {13, 64, 16},
@@ -38,7 +38,7 @@ float rounded(float number, Precision precision) {
   return is_bf16(precision) ? BFloat16::from(number).to_float() : number;
 }
 
-/// What the products promise, term by term. a is [rows, depth], b [depth, columns].
+/// Computes one element of a product term by term. a is [rows, depth], b [depth, columns].
 template <class A, class B>
 float chain(float sum, std::int64_t depth, Precision precision, A a, B b) {
   const auto add = [&](std::int64_t k, float& to) {
@@ -55,7 +55,7 @@ float chain(float sum, std::int64_t depth, Precision precision, A a, B b) {
       break;
     case Precision::bf16_blocks:
       for (std::int64_t block = 0; block < depth; block += 32) {
-        float part[2] = {0, 0};  // Of the even terms, and of the odd ones.
+        float part[2] = {0, 0};  // Sums of the even and of the odd terms.
         for (std::int64_t k = block; k < std::min(block + 32, depth); ++k) add(k, part[k % 2]);
         sum += part[0] + part[1];
       }
@@ -68,7 +68,7 @@ float chain(float sum, std::int64_t depth, Precision precision, A a, B b) {
   return sum;
 }
 
-/// What make(tensor) writes into one that is full of other numbers.
+/// Returns what make(tensor) writes into a tensor filled with other numbers.
 template <class Make>
 std::vector<float> made(Stream& stream, const Shape& shape, Make make) {
   Tensor to =
@@ -77,7 +77,7 @@ std::vector<float> made(Stream& stream, const Shape& shape, Make make) {
   return {to.f32(), to.f32() + to.count()};
 }
 
-/// One layer with its numbers and what the three products make of them.
+/// A linear layer with random numbers and the results of its three products.
 struct Layer {
   explicit Layer(const Case& c, int threads = 1)
       : rows(c.rows),

@@ -19,7 +19,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {
 
-// `count` is a multiple of 16.
+// Requires `count` to be a multiple of 16.
 template <class Function>
 void map(const float* x, float* y, std::size_t count, Function function) {
   const hn::CappedTag<float, 16> d;
@@ -65,7 +65,7 @@ using Reference = double (*)(double);
 
 struct Function {
   const char* name;
-  Map (*map)();  // On the instruction set that is chosen now.
+  Map (*map)();  // On the instruction set that is selected now.
   Reference reference;
   double allowed;  // In units in the last place.
 };
@@ -76,7 +76,7 @@ const Function erf{"erf", [] { return Map(HWY_DYNAMIC_DISPATCH(map_erf)); }, std
 const Function log{"log", [] { return Map(HWY_DYNAMIC_DISPATCH(map_log)); }, std::log, 2};
 const Function functions[] = {exp, tanh, erf, log};
 
-/// Every `stride`-th of all floats but NaNs, of both signs and all sizes.
+/// Returns every `stride`-th float of all bit patterns except NaNs.
 std::vector<float> floats(std::uint64_t stride) {
   std::vector<float> all;
   for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += stride)
@@ -96,11 +96,11 @@ float value_at(const Function& function, float x) {
   return values_of(function, std::vector<float>(16, x))[0];
 }
 
-/// How far a result is from the true value, in spacings of floats there.
+/// Returns the distance of a result from the true value, in spacings of floats there.
 double error_in_units(float got, double want) {
   const auto nearest = static_cast<float>(want);
   if (std::isnan(want) || std::isinf(nearest) || std::isnan(got) || std::isinf(got)) {
-    // 2^128 (1 - 2^-25) is where rounding to nearest gives infinity; just below it both will do.
+    // From 2^128 (1 - 2^-25) on, rounding gives infinity; just below, both results are accepted.
     const bool equal = (std::isnan(want) && std::isnan(got)) || got == nearest;
     const bool close = std::isinf(got) && std::abs(want) > 0x1.fffffcp127 && got * want > 0;
     return equal || close ? 0 : infinity;
@@ -157,7 +157,7 @@ TEST_CASE("exp, tanh, erf and log have the same bits on every instruction set", 
     CHECK(test::same_on_every_target([&] {
       auto y = values_of(function, x);
       for (auto& value : y)
-        if (std::isnan(value)) value = 12345;  // What a NaN carries differs between processors.
+        if (std::isnan(value)) value = 12345;  // The payload of a NaN differs between processors.
       return digest_of(std::as_bytes(std::span(y)));
     }));
   }

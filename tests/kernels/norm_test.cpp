@@ -17,7 +17,7 @@ struct Sizes {
 };
 const Sizes sizes[] = {{1, 1}, {2, 3}, {3, 16}, {5, 17}, {4, 61}, {2, 131}, {130, 17}};
 
-/// One norm with its numbers and what the kernels make of them.
+/// A norm with random inputs and the results of its kernels.
 struct Norm {
   Norm(Kind kind, const Sizes& s, Stream& stream)
       : x(numbers_up_to(3, s.rows * s.columns, 1)),
@@ -71,7 +71,7 @@ Doubles reference(Kind kind, const Doubles& x, const Doubles& weight, const Doub
   return y;
 }
 
-/// What a kernel added to the numbers that stood there.
+/// Returns what a kernel added to the previous numbers.
 Floats minus(Floats a, const Floats& b) {
   for (std::size_t i = 0; i < a.size(); ++i) a[i] -= b[i];
   return a;
@@ -89,7 +89,7 @@ TEST_CASE("norms and their gradients are what the formulas say", "[kernels]") {
       const auto of_x = [&](const Doubles& v) { return reference(kind, v, weight, bias); };
       const auto of_weight = [&](const Doubles& v) { return reference(kind, x, v, bias); };
       const auto of_bias = [&](const Doubles& v) { return reference(kind, x, weight, v); };
-      // A single column: the true gradient is 0, and 1 / sqrt(eps) times what rounding leaves.
+      // With one column the true gradient is 0; the result is rounding noise / sqrt(eps).
       if (s.columns > 1) CHECK(close(norm.dx, numerical_gradient(of_x, norm.x, norm.dy), 16));
       CHECK(close(minus(norm.dweight, numbers(s.columns, 5)),
                   numerical_gradient(of_weight, norm.weight, norm.dy), 4));
@@ -137,12 +137,12 @@ TEST_CASE("a NaN spoils its row and no other", "[kernels]") {
 TEST_CASE("gradients of norms add rows in pieces of 128, and then these", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
-  // In floats 1 + 2^30 is 2^30: what is small stays only where it is not added to what is large.
+  // In float, 1 + 2^30 equals 2^30: small terms survive only if no large one is added to them.
   const std::int64_t rows = 3 * 128;
   Floats dy(rows, 0), x(rows, 1), zeros(rows, 0), ones(rows, 1);
   dy[5] = 0x1p30f;
-  dy[128] = 1;          // In a piece of its own,
-  dy[2 * 128 + 1] = 2;  // as this one,
+  dy[128] = 1;          // In a piece of its own.
+  dy[2 * 128 + 1] = 2;  // In another piece of its own.
   dy[6] = -0x1p30f;
   dy[7] = 3;
   Floats dweight{10}, dbias{20}, rms{30};
@@ -152,7 +152,7 @@ TEST_CASE("gradients of norms add rows in pieces of 128, and then these", "[kern
   CHECK(dweight[0] == 16);
   CHECK(dbias[0] == 26);
   CHECK(rms[0] == 36);
-  // The first piece gives 2^30, to which 1 and 2 are then lost.
+  // The first piece sums to 2^30, so 1 and 2 are lost.
   dy[6] = 0;
   dweight[0] = 0;
   rms_norm_backward_weight(stream, x.data(), ones.data(), dy.data(), dweight.data(), rows, 1);

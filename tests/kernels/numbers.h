@@ -10,7 +10,7 @@
 
 namespace troupe::kernels {
 
-/// Numbers between -1 and 1 that another `seed` changes.
+/// Returns random numbers between -1 and 1, determined by `seed`.
 inline std::vector<float> numbers(std::int64_t count, std::uint64_t seed) {
   std::vector<float> made(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < made.size(); ++i)
@@ -25,7 +25,7 @@ inline Tensor tensor(Stream& stream, const std::vector<float>& numbers, const Sh
   return stream.to_here(std::move(made));
 }
 
-/// Whether all numbers are as close as sums of `terms` products of numbers below 1 can be.
+/// Returns whether numbers agree within the error of sums of `terms` products of numbers below 1.
 inline bool close(const std::vector<float>& found, const std::vector<double>& wanted,
                   std::int64_t terms) {
   REQUIRE(found.size() == wanted.size());

@@ -9,7 +9,7 @@ struct Sizes {
   std::int64_t batch, length, heads, width;
 };
 
-/// Rows are two elements longer than their heads.
+/// Rows have two more elements than their heads.
 std::int64_t row(const Sizes& s) { return s.heads * s.width + 2; }
 
 Floats turned(Stream& stream, const Sizes& s, Rotation rotation, Floats x, double theta) {

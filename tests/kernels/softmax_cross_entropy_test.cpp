@@ -49,7 +49,7 @@ Reference reference(const Floats& logits, const Targets& targets, double scale) 
 TEST_CASE("the loss and its gradient are what the formulas say", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
-  // Up to 300,001 classes: some chunks, and more than the most chunks of the least size.
+  // Up to 300,001 classes: several chunks, and more than the chunk limit at the minimum size.
   for (const std::int64_t classes : {1, 2, 15, 17, 257, 4096, 4097, 9001, 300'001}) {
     INFO(classes);
     const auto last = static_cast<std::int32_t>(classes - 1);
@@ -104,7 +104,7 @@ TEST_CASE("logits may be huge, or minus infinity where a class is ruled out", "[
   CHECK(huge.losses[0] == Approx(std::log(2)));
   CHECK(huge.dlogits == Floats{0.5f, 0, -0.5f});
 
-  // The chunk in the middle is ruled out as a whole.
+  // All logits of the middle chunk are -infinity.
   Floats logits(10'000, -infinity);
   logits[1] = logits[9999] = 4;
   const auto ruled_out = computed(stream, logits, {9999}, 1);

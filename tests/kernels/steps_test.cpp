@@ -64,7 +64,7 @@ TEST_CASE("sgd needs no momentum", "[kernels]") {
   CHECK(next == Floats{-1, -2});
 }
 
-/// PyTorch's Adam and AdamW for one weight, in doubles.
+/// The Adam and AdamW of PyTorch for one weight, in double.
 struct Adam {
   double lr, beta1, beta2, eps, weight_decay;
   WeightDecay decay;
@@ -146,15 +146,15 @@ TEST_CASE("a sum of squares is a sum of blocks by a tree", "[kernels]") {
   const Floats three{1, -2, 3};
   CHECK(sum_of_squares(stream, three.data(), 3) == 14);
 
-  // Five blocks: ((0 + 1) + (2 + 3)) + 4. Doubles near 2^60 lie 256 apart: a single 100 is lost
-  // there, two that were added up before are not.
+  // Five blocks: ((0 + 1) + (2 + 3)) + 4. Doubles near 2^60 are 256 apart, so a single 100 is lost,
+  // but not the sum of two.
   Floats x(4 * 65536 + 3, 0);
   x[0] = 0x1p30f;
   for (const std::size_t place : {65536, 2 * 65536 + 5, 3 * 65536 + 7, 4 * 65536 + 2})
     x[place] = 10;
   CHECK(sum_of_squares(stream, x.data(), static_cast<std::int64_t>(x.size())) == 0x1p60 + 256);
 
-  // Far beyond the range of a float's square.
+  // The squares are far beyond the range of a float.
   const Floats large(10, 1e30f);
   CHECK(sum_of_squares(stream, large.data(), 10) == Approx(1e61));
 }

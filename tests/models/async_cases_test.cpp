@@ -1,4 +1,4 @@
-// Worked examples of asynchronous training, in double, against a simulator of a few scalars.
+// Worked examples of asynchronous training in double, compared with a simulator of a few scalars.
 
 #include <fstream>
 #include <functional>
@@ -26,7 +26,7 @@ Value read_cases() {
   return *cases;
 }
 
-/// One stage alone; the test is what comes behind it.
+/// Returns one stage; the test supplies the gradients of its output.
 ScalarRun unit(int depth, int micro_batches) {
   ScalarRun run;
   run.depths = {depth};
@@ -37,7 +37,7 @@ ScalarRun unit(int depth, int micro_batches) {
   return run;
 }
 
-/// Two weights with a curve between them.
+/// Returns a run of two weights with a curve between them.
 ScalarRun curved(int depth, int micro_batches, double lr) {
   auto run = unit(depth, micro_batches);
   run.weights = {{1, 2}};
@@ -225,7 +225,7 @@ std::vector<Case> mended_cases() {
   };
 }
 
-/// A number of one weight, or a list of them.
+/// Reads a number or a list of numbers.
 std::vector<double> numbers(const Value& value) {
   if (value.is_number()) return {value.number()};
   std::vector<double> all;
@@ -280,7 +280,7 @@ void check_case(const Value& wanted, const ScalarRun& settings) {
     for (std::size_t s = 0; s < trace.theta.size(); ++s)
       CHECK(static_cast<double>(trace.theta[s].size() - 1) ==
             (*wanted.find("steps")->list())[s].number());
-    if (settings.staleness.lag > 0) return;  // What is seen lags, whatever the lanes delay.
+    if (settings.staleness.lag > 0) return;  // The lag, not the lanes, decides the versions seen.
     for (std::size_t s = 0; s < trace.delays.size(); ++s)
       check_equal(as_numbers(trace.delays[s]), (*wanted.find("delays")->list())[s]);
     return;
@@ -312,7 +312,7 @@ TEST_CASE("predicted weights give the worked numbers", "[models]") { check_all(p
 TEST_CASE("mended gradients give the worked numbers", "[models]") { check_all(mended_cases()); }
 
 TEST_CASE("every worked example is held by a test", "[models]") {
-  const std::size_t apart = 2;  // Virtual depths and the table of delays, below.
+  const std::size_t apart = 2;  // Virtual depths and the table of delays, which are tested below.
   CHECK(plain_cases().size() + predicted_cases().size() + mended_cases().size() + apart ==
         read_cases().map()->size());
 }

@@ -1,4 +1,4 @@
-// How late gradients are mended.
+// Corrections of late gradients.
 
 #include <algorithm>
 #include <cmath>
@@ -54,12 +54,12 @@ struct LastUpdateCase {
   bool nesterov = false, spike_compensation = false;
 };
 
-/// A weight of such a run, step by step. Between its steps `gap` is what the last one added to it.
+/// A reference for one weight of such a run. Between steps, `gap` is the change by the last step.
 struct Mended {
   double now = 0, gap = 0, moment = 0, square = 0, spread = 0;
   int steps = 0;
 
-  /// How far it usually goes in a step.
+  /// Returns the usual length of a step.
   double usual(Kind kind, double lr) const {
     const double memory = 0.999, mean = spread / (1 - std::pow(memory, steps));
     return kind == Kind::sgd ? lr * (std::sqrt(mean) + 1e-8) : std::sqrt(mean) + 1e-8;
@@ -67,14 +67,14 @@ struct Mended {
   double penalty(Kind kind, double lr) const {
     return steps == 0 ? 1 : 1 + std::abs(gap) / usual(kind, lr);
   }
-  /// `share` is the mean of 1 / P of the micro-batches whose gradients this is.
+  /// Takes a step; `share` is the mean of 1 / P over the micro-batches of the gradient.
   void step(const LastUpdateCase& of, double lr, double gradient, double share) {
     const double before = now;
     ++steps;
     if (of.kind == Kind::sgd) {
       gradient += of.weight_decay * now * share;
       moment = 0.9 * moment + gradient;
-      const bool adds_gradient = of.nesterov || of.spike_compensation;  // One step is made up for.
+      const bool adds_gradient = of.nesterov || of.spike_compensation;  // Compensates for one step.
       now -= lr * (adds_gradient ? gradient + 0.9 * moment : moment);
       spread = 0.999 * spread + 0.001 * moment * moment;
     } else {
@@ -91,9 +91,9 @@ struct Mended {
 
 }  // namespace
 
-// y = b a x, and a micro-batch adds (y - t)^2 / 2k. The first micro-batch of a step comes a step
-// late, and under two versions (lag) every one does: its gradient is taken at the weights before
-// the last step, and divided by 1 + gap / usual, where the gap is what that step added to a weight.
+// y = b a x, and each micro-batch adds (y - t)^2 / 2k. The first micro-batch of a step is one step
+// late; with two versions (lag) each micro-batch is. Its gradient is taken at the weights before
+// the last step and divided by 1 + gap / usual, where gap is the change of a weight by that step.
 TEST_CASE("the last update tells the gap if the momentum does not", "[models]") {
   constexpr int count = 16;
   for (const auto& of : {LastUpdateCase{"penalised decay", Kind::adamw, 0.5},
@@ -156,9 +156,9 @@ TEST_CASE("the last update tells the gap if the momentum does not", "[models]") 
 }
 
 TEST_CASE("a late window is mended micro-batch by micro-batch", "[models]") {
-  // The second window: three micro-batches came a step late, the last one in time. With momentum
-  // 0.9, v = 1 after the first step, so that P = 1 + 0.1 / (0.1 (1 + 1e-8)); the step decays by the
-  // mean of 1 / P. Clipping looks at the gradient without penalty.
+  // In the second window, three micro-batches are one step late and the last one is in time. With
+  // momentum 0.9, v = 1 after the first step, so P = 1 + 0.1 / (0.1 (1 + 1e-8)). The step scales
+  // its weight decay by the mean of 1 / P. Clipping uses the gradient without penalty.
   auto settings = of_kind(3, 8);
   settings.step_every = 4;
   settings.optimizer.weight_decay = 0.5;
@@ -195,7 +195,7 @@ TEST_CASE("a penalty of one number for a scalar is the penalty of its element", 
 }
 
 TEST_CASE("a stage's penalty divides what the stage before gets", "[models]") {
-  // One late gradient in the middle of three: the fresh part of the first stage's second step.
+  // Returns the fresh part of the first stage's second step. Only the middle gradient is late.
   const auto fresh = [](S::GapFactor factor) {
     ScalarRun settings = pipe(2, 1);
     settings.weights = {{0.9}, {1.2}, {0.8}};
@@ -204,12 +204,12 @@ TEST_CASE("a stage's penalty divides what the stage before gets", "[models]") {
     const auto theta = run(settings).theta[0];
     return theta[1][0] - theta[2][0] - 0.9 * (theta[0][0] - theta[1][0]);
   };
-  // The first sample of the statistics is the last step, so that a gap of one step has P = 2.
+  // The first sample of the statistics is the last step, so a gap of one step has P = 2.
   CHECK(fresh(S::GapFactor::none) / fresh(S::GapFactor::scalar) == Approx(2).epsilon(1e-6));
 }
 
-// A weight with a use in each of two stages, both seen as the owner's forward pass saw it: then all
-// is a function of that one weight, which a loop can follow.
+// A weight used in two stages, both at the version of the owner's forward pass. The run is then a
+// function of one weight, which a loop can reproduce.
 TEST_CASE("what a borrower gives is penalised as late as the owner was", "[models]") {
   constexpr int count = 12;
   ScalarRun settings = pipe(8, 1);
@@ -223,9 +223,9 @@ TEST_CASE("what a borrower gives is penalised as late as the owner was", "[model
   settings.optimizer.weight_decay = 0.1;
   settings.staleness =
       policy(S::Predict::none, S::LinearizeAt::forward, S::GapPenalty::elementwise);
-  // The norm that is reported has no penalty, whether it clips or not.
+  // The reported norm has no penalty, with or without clipping.
   for (const auto& [k, clip_norm] : std::vector<std::pair<int, double>>{
-           {1, 0.4}, {2, 0.4}, {4, 0.4}, {1, 0}, {2, 0}, {4, 0}}) {  // A third would be of floats.
+           {1, 0.4}, {2, 0.4}, {4, 0.4}, {1, 0}, {2, 0}, {4, 0}}) {  // 1 / 3 is inexact in float.
     settings.step_every = k;
     settings.optimizer.clip_norm = clip_norm;
     std::vector<double> theta{0.9}, raw_norms, penalised_norms;
@@ -274,9 +274,9 @@ TEST_CASE("what a borrower gives is penalised as late as the owner was", "[model
   }
 }
 
-// Two versions of w (a use in each of two stages) and of u, the second stage's own. A step of n
-// sees version n - 1. Both stages divide by 1 + gap / usual: the second by its own, the first by
-// the larger of both.
+// Two versions of w (used in two stages) and of u (the second stage's own). Step n sees version n -
+// 1. Both stages divide by 1 + gap / usual: the second by its own factor, the first by the larger
+// of both.
 TEST_CASE("a gap factor divides after the norm is taken, of borrowed weights as well", "[models]") {
   constexpr int count = 12, k = 2;
   ScalarRun settings = pipe(8, 1);

@@ -4,22 +4,22 @@
 
 #include "scalar_pipeline.h"
 
-/// Pipelines of scalars whose gradients come late, and the ways to live with that.
+/// Pipelines of scalars with late gradients, and the policies for them.
 namespace troupe::models {
 
-/// One stage at this depth, and nothing but its optimizer's step.
+/// Returns one stage of this depth that does nothing but its optimizer's step.
 ScalarRun of_kind(int depth, int micro_batches,
                   OptimizerConfig::Kind kind = OptimizerConfig::Kind::sgd);
 
-/// A curve, three stages, momentum: nothing cancels.
+/// Returns three stages with a curve and momentum, so that no terms cancel.
 ScalarRun pipe(int micro_batches, int step_every);
 
 StalenessOptions policy(StalenessOptions::Predict predict, StalenessOptions::LinearizeAt at,
                         StalenessOptions::GapPenalty gap);
-/// Every prediction at every place with every penalty, and what goes with neither.
+/// Returns all combinations of prediction, place and penalty, plus policies with none of them.
 std::vector<StalenessOptions> policies();
 
-/// To the bit.
+/// Compares traces bit for bit.
 bool same(const ScalarTrace& a, const ScalarTrace& b);
 
 }  // namespace troupe::models

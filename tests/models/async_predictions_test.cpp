@@ -1,4 +1,4 @@
-// Where predicted weights lie.
+// The places of predicted weights.
 
 #include <cmath>
 
@@ -128,12 +128,12 @@ TEST_CASE("the momentum's form matters where the learning rate changes, and only
   };
   using Form = OptimizerConfig::MomentumForm;
   for (const auto& staleness : policies()) {
-    if (staleness.lag > 0) continue;  // It wants longer windows.
+    if (staleness.lag > 0) continue;  // A lag needs longer windows.
     auto settings = of_kind(2, 8);
     settings.optimizer.weight_decay = 0.01;
     settings.staleness = staleness;
     const auto plain = form(settings, Form::pytorch), other = form(settings, Form::sutskever);
-    // Only what keeps a usual step from being 0 is another number, 1e-8 times the rate or not.
+    // The forms scale the 1e-8 in the usual step differently, so results differ up to `margin`.
     const double margin = mends_gradients(staleness) ? 1e-7 : 1e-14;
     if (staleness.anneal_steps == 0)
       for (std::size_t n = 0; n < plain.size(); ++n)
@@ -141,7 +141,7 @@ TEST_CASE("the momentum's form matters where the learning rate changes, and only
     settings.optimizer.rate = {.kind = LearningRate::Kind::linear, .lr = 0.1, .total_steps = 10};
     CHECK(form(settings, Form::pytorch) != form(settings, Form::sutskever));
   }
-  // The second of two steps on gradients of 1 with rates 0.1 and 0.05: v = 0.09 + 0.05.
+  // Two steps on gradients of 1 with rates 0.1 and 0.05: in the second, v = 0.09 + 0.05.
   auto settings = of_kind(1, 2);
   settings.optimizer.rate = {.kind = LearningRate::Kind::linear, .lr = 0.1, .total_steps = 2};
   const auto theta = form(settings, Form::sutskever);

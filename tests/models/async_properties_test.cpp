@@ -1,4 +1,4 @@
-// What must hold of asynchronous training, whatever the numbers.
+// Properties of asynchronous training that hold for all numbers.
 
 #include <algorithm>
 #include <set>
@@ -102,7 +102,7 @@ TEST_CASE("without delay every policy is plain training to the bit", "[models]")
     settings.optimizer.clip_norm = 0.3;
     const auto wanted = run(settings);
     for (const auto& staleness : policies()) {
-      if (staleness.lag > 0) continue;  // It lags by itself.
+      if (staleness.lag > 0) continue;  // A lag delays by itself.
       settings.staleness = staleness;
       CHECK(same(run(settings), wanted));
     }

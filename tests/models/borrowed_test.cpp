@@ -1,4 +1,4 @@
-// A parameter that an earlier stage owns: its user sees what the owner saw.
+// A parameter owned by an earlier stage: the user sees the version that the owner saw.
 
 #include <algorithm>
 #include <cstring>
@@ -22,7 +22,7 @@ OptimizerConfig adamw() {
   return config;
 }
 
-/// Two stages of which the second has the head, tied to the first one's embedding.
+/// Two stages; the second has the head, tied to the embedding of the first.
 struct Tied {
   Model model = std::move(small_models()[1]);
   MemoryPool memory;
@@ -140,6 +140,6 @@ TEST_CASE("a loan is what the owner's forward pass saw, and its tag says when it
   for (std::size_t a = 0; a < loans.size(); ++a)
     for (std::size_t b = a + 1; b < loans.size(); ++b) CHECK(loans[a].tag != loans[b].tag);
   CHECK(tied.owner.lend(tied.shared[0]).tag != loans[3].tag);
-  // Predicted: no version has these numbers.
+  // The loan is predicted, so no version has these numbers.
   CHECK_FALSE(equal(loans[2].value, tied.owner.lend(tied.shared[0]).value));
 }

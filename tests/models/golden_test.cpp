@@ -1,4 +1,4 @@
-// The layers, stages and optimizers against PyTorch's traces in float64.
+// Compares layers, stages and optimizers with PyTorch's traces in float64.
 
 #include <algorithm>
 
@@ -53,7 +53,7 @@ TEST_CASE("in fp16 training stays near PyTorch's trace", "[models]") {
     CHECK(relative(result.norm, row.find("grad_norm")->number()) < 1e-2);
   }
   CHECK(furthest < 1e-3);
-  CHECK(furthest > 1e-6);  // It does compute in fp16.
+  CHECK(furthest > 1e-6);  // The run really uses fp16.
   CHECK(distance(pipeline.weights(), trace.final) < 1e-2);
   CHECK(pipeline.loss_scale().power > 10);
 }

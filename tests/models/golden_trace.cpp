@@ -12,7 +12,7 @@
 namespace troupe::models {
 namespace {
 
-// Another host has it elsewhere.
+// TROUPE_GOLDEN names the folder on another host.
 const std::string golden = [] {
   const char* folder = std::getenv("TROUPE_GOLDEN");
   return folder ? std::string(folder) + "/" : TROUPE_TEST_DATA "/../golden/";
@@ -47,7 +47,7 @@ const Tensor& find(const std::vector<NamedTensor>& tensors, const std::string& n
   return tensors[0].tensor;
 }
 
-/// The trace's short names are our keys.
+/// Maps the trace's short names to configuration keys.
 std::string key_of(const std::string& name) {
   if (name == "d") return "width";
   if (name == "ctx") return "context";
@@ -95,9 +95,9 @@ OptimizerConfig optimizer_of(const Value& trace) {
   return config;
 }
 
-/// Whether the loss depends on this element at all: a softmax does not see what all keys have in
-/// common, so the middle third of a fused bias gets the rounding errors of its zero gradient, and
-/// Adam makes steps of them.
+/// Returns whether the loss depends on this element. A softmax ignores a term common to all keys,
+/// so the middle third of a fused bias has a zero gradient with rounding errors, which Adam turns
+/// into steps.
 bool counts(const std::string& name, std::int64_t i, std::int64_t count) {
   const bool fused = name.ends_with(".attn.c_attn.bias") || name.ends_with(".attn.qkv.bias");
   return !fused || i < count / 3 || i >= 2 * count / 3;

@@ -8,17 +8,17 @@
 
 namespace troupe::models {
 
-/// A training of PyTorch's in float64, as tests/golden/README.md tells it.
+/// A PyTorch training run in float64; see tests/golden/README.md.
 struct GoldenTrace {
   Model model;
   OptimizerConfig optimizer;
   int micro_batches = 1;
-  std::int64_t samples = 1;  // In a step.
+  std::int64_t samples = 1;  // Per step.
   Value steps;               // A list: loss, grad_norm, lr.
 
-  // In memory of the reader's.
+  // Allocated from the reader's memory pool.
   std::vector<NamedTensor> initial, final;
-  Tensor input, target;  // Of all steps.
+  Tensor input, target;  // All steps.
 
   static GoldenTrace read(const std::string& kind, const std::string& optimizer,
                           MemoryPool& memory);
@@ -26,7 +26,7 @@ struct GoldenTrace {
 
 double relative(double found, double wanted);
 
-/// How far tensors are from wanted ones, as a share of the norm of all of these.
+/// Returns the distance of tensors from wanted ones, relative to the norm of all wanted ones.
 double distance(const std::vector<NamedTensor>& found, const std::vector<NamedTensor>& wanted);
 
 }  // namespace troupe::models

@@ -10,7 +10,7 @@ using namespace troupe::models;
 
 namespace {
 
-/// Numbers whose sum depends on the order in every step of it.
+/// Returns numbers whose sum depends on the order at every step.
 float leaf(int i) { return 1.0f / static_cast<float>(3 * i + 1) + (i % 3 == 0 ? 1e4f : 0); }
 
 float left_fold(int first, int last) {
@@ -19,7 +19,7 @@ float left_fold(int first, int last) {
   return sum;
 }
 
-/// The tree as it is defined: split at the largest power of two below the size.
+/// Computes the tree by its definition: split at the largest power of two below the size.
 float tree(const std::vector<float>& sums, std::size_t first, std::size_t last) {
   if (last - first == 1) return sums[first];
   std::size_t half = 1;
@@ -27,7 +27,7 @@ float tree(const std::vector<float>& sums, std::size_t first, std::size_t last) 
   return tree(sums, first, first + half) + tree(sums, first + half, last);
 }
 
-/// One parameter of one number, to which the next micro-batch adds that of its leaf.
+/// Adds the leaf of the next micro-batch to a parameter of one element.
 void add_leaf(Stream& stream, GradientFold& fold, int i) {
   Tensor& sum = fold.open(1)[0];
   if (sum.empty()) sum = filled(stream, {1}, DType::f32, 0);
@@ -114,7 +114,7 @@ TEST_CASE("at most log2(groups) + 1 sums live at once", "[models]") {
 TEST_CASE("micro-batches of one kind make and let go of the same sums", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
-  // 1: it makes a sum. 2: it ends a group. 4 for each two sums that become one.
+  // Kinds: 1 makes a sum, 2 ends a group, 4 for each merge of two sums.
   for (const auto& [groups, wanted] : {std::pair<int, std::vector<std::uint64_t>>{1, {1, 0, 0, 2}},
                                        {2, {1, 2, 1, 2 + 4}},
                                        {4, {1 + 2, 1 + 2 + 4, 1 + 2, 1 + 2 + 8}}}) {

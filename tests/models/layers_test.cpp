@@ -1,4 +1,4 @@
-// Each layer's gradients against finite differences.
+// Compares the gradients of each layer with finite differences.
 
 #include <cmath>
 #include <functional>
@@ -31,7 +31,7 @@ using namespace troupe::models;
 
 namespace {
 
-/// Numbers of both signs, none close to 0: so that no finite difference crosses a kink there.
+/// Returns numbers of both signs, none close to 0, so that no finite difference crosses a kink.
 Tensor numbers(Stream& stream, const Shape& shape, std::uint64_t seed) {
   Tensor made = stream.make(shape);
   for (std::int64_t i = 0; i < made.count(); ++i) {
@@ -51,7 +51,7 @@ Parameter matrix(const std::string& name, std::int64_t inputs, std::int64_t outp
           .layout = layout};
 }
 
-/// A layer with weights of its own, and what it makes of one input.
+/// A layer with its own weights, and its results for one input.
 class Trial {
  public:
   Trial(const Layer& layer, Stream& stream) : layer_(layer), stream_(stream) {
@@ -74,7 +74,7 @@ class Trial {
     return run(x, pass(mode), outcome);
   }
 
-  /// With the gradient that `dy` gives each element of the output.
+  /// Runs forward and backward; `dy` is the gradient of the output.
   Outcome both_ways(const Tensor& x, const Tensor& dy, InputGradient input_gradient) const {
     Outcome outcome;
     const Pass training = pass(Mode::training);
@@ -93,7 +93,7 @@ class Trial {
     return outcome;
   }
 
-  Tensor targets;  // For a loss.
+  Tensor targets;  // Used if the layer is a loss.
 
  private:
   WeightsPtr weights() const {
@@ -111,7 +111,7 @@ class Trial {
     outcome.saved.resize(static_cast<std::size_t>(layer_.saved()));
     outcome.statistics.resize(layer_.buffers().size());
     const auto weights = this->weights();
-    // A layer may use its input up, and here it is needed again.
+    // A layer may overwrite its input, which is needed again.
     Tensor copy = stream_.make(x.shape(), x.dtype());
     std::copy_n(static_cast<const std::byte*>(x.raw()), x.bytes(),
                 static_cast<std::byte*>(copy.raw()));
@@ -131,7 +131,7 @@ double dot(const Tensor& a, const Tensor& b) {
   return sum;
 }
 
-/// Compares a gradient with how `objective` changes when elements of `variable` do.
+/// Compares a gradient with the change of `objective` when elements of `variable` change.
 void compare(const std::string& what, Tensor& variable, const Tensor& gradient,
              const std::function<double()>& objective) {
   constexpr float step = 4e-3f;
@@ -160,7 +160,7 @@ void check_weights(const Layer& layer, Trial& trial, const Tensor& x, const Tens
     compare(parameters[i].name, trial.value(i), gradients[i], objective);
 }
 
-/// All that a layer promises for this input.
+/// Checks everything that a layer guarantees for this input.
 void check(const Layer& layer, Stream& stream, const Shape& shape) {
   Trial trial(layer, stream);
   Tensor x = numbers(stream, shape, 1);

@@ -1,4 +1,4 @@
-// fp16 and its loss scale: what it may change, and what it may not.
+// fp16 with loss scaling: what may change, and what must not.
 
 #include "models/loss_scale.h"
 
@@ -47,7 +47,7 @@ Trained trained(const Pipeline::Recipe& recipe, const Way& way, int steps) {
   return {to_string(pipeline.digest()), pipeline.loss_scale()};
 }
 
-/// One number, and the gradients that it is given as they come from a scaled loss.
+/// One parameter of one number that takes gradients of a scaled loss.
 class Number {
  public:
   Number(const OptimizerConfig& config, const LossScaling& scaling)
@@ -91,7 +91,7 @@ TEST_CASE("a loss scale doubles after steady steps and halves with an overflow",
   scale = scaling.after_step(scale);
   CHECK(scale == LossScale{4, 0, 0});
   scale = scaling.after_overflow(scaling.after_step(scale));
-  CHECK(scale == LossScale{3, 0, 1});  // It waits for two steady steps again.
+  CHECK(scale == LossScale{3, 0, 1});  // Two steady steps are needed again.
   scale = scaling.after_overflow(scale);
   CHECK(scale == LossScale{2, 0, 2});
 }
@@ -161,7 +161,7 @@ TEST_CASE("no bit depends on the loss scale where nothing overflows or vanishes"
         CHECK(at_high.loss_scale == LossScale{high, 3, 0});
       };
       same(Precision::fp32, 0, 8);
-      // In fp16 much vanishes that is not scaled, and with attention something always does.
+      // In fp16, many unscaled gradients underflow; with attention some always do.
       if (model.kind == "mlp" || model.kind == "resnet") same(Precision::fp16_chain, 12, 16);
     }
 }

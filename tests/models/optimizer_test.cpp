@@ -23,7 +23,7 @@ std::vector<float> numbers_of(const Tensor& tensor) {
   return {tensor.f32(), tensor.f32() + tensor.count()};
 }
 
-/// One parameter of one number, in the hands of an optimizer.
+/// One parameter of one number with its optimizer.
 class Scalar {
  public:
   explicit Scalar(const OptimizerConfig& config)
@@ -33,7 +33,7 @@ class Scalar {
     weights_ = *weights;
   }
   float value() const { return weights_->slots[0].value.f32()[0]; }
-  /// With the norm that this gradient has.
+  /// Steps with this gradient and its own norm.
   float step(float gradient) {
     StageGradients gradients{{tensor(stream_, {1}, {gradient})}, {}};
     const double norm = global_norm(optimizer_.squared_norms(stream_, gradients));
@@ -117,7 +117,7 @@ TEST_CASE("nadamw at a delay of two steps goes where the reference goes", "[mode
                                       0.9604508793970377};
   std::vector<float> seen{w.value()};
   for (std::size_t i = 0; i + 1 < wanted.size(); ++i) {
-    // The loss is (w - 0.25)^2 / 2, at the weight of two steps ago.
+    // The loss is (w - 0.25)^2 / 2, at the weight of two steps before.
     seen.push_back(w.step(seen[i < 2 ? 0 : i - 2] - 0.25f));
     CHECK(seen.back() == Approx(wanted[i + 1]).epsilon(1e-6));
   }
@@ -139,7 +139,7 @@ TEST_CASE("muon gives a matrix's step singular values near one, by five iteratio
   Optimizer optimizer(config, {wide}, {}, kernels::Precision::fp32);
   const auto weights =
       *optimizer.from(stream, {{"w", tensor(stream, {2, 3}, {1, 0, 0, 0, 1, 0})}}, 0);
-  // Singular values 3 and 4, along the axes.
+  // The singular values are 3 and 4, along the axes.
   StageGradients gradients{{tensor(stream, {2, 3}, {3, 0, 0, 0, 0, -4})}, {}};
   const auto next = optimizer.step(stream, weights, std::move(gradients), 5);
   const auto iterated = [](double s) {
@@ -324,13 +324,12 @@ TEST_CASE("first weights in pieces are those made in one go", "[models]") {
   const auto whole = optimizer.initial(stream, 1);
   for (const std::int64_t numbers : {1, 6, 500, 100'000}) {
     FirstVersion first = optimizer.begin(stream, 1);
-    CHECK(first.all ==
-          2 * 1'006 + 3 * 96 * 31);  // A matrix is drawn once, and packed for each use.
+    CHECK(first.all == 2 * 1'006 + 3 * 96 * 31);  // A matrix is drawn once and packed for each use.
     int pieces = 0;
     for (std::int64_t done = 0; !first.is_done(); ++pieces) {
       optimizer.go_on(wider, first, numbers);
       REQUIRE(first.done >= std::min(first.all, done + numbers));
-      REQUIRE(first.done <= done + numbers + 2 * 96 * 31);  // A whole matrix is packed.
+      REQUIRE(first.done <= done + numbers + 2 * 96 * 31);  // A whole matrix is packed at a time.
       done = first.done;
     }
     CAPTURE(numbers);

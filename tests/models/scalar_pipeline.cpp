@@ -36,7 +36,7 @@ class ScalarLayer final : public Layer {
     }
     return all;
   }
-  // z and h, then z and the gradient of h.
+  // Saves z and h in the forward pass, then z and the gradient of h.
   int saved() const override { return 2 * static_cast<int>(names_.size()); }
 
   Tensor forward(const In& in, Tensor z, SavedSpan saved, SavedSpan) const override {

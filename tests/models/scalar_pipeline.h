@@ -12,17 +12,17 @@
 
 namespace troupe::models {
 
-/// Stages of scalar weights in double: h = w z, z' = h + c/2 h^2 for one weight after the other,
-/// and the loss (y - t)^2 / 2, which counts 1 / step_every.
+/// Stages of scalar weights in double: h = w z, z' = h + c/2 h^2 for each weight in turn. The loss
+/// is (y - t)^2 / 2, weighted by 1 / step_every.
 struct ScalarRun {
-  enum class Order { one_f_one_b, flush };  // flush: a step's passes, then its gradients.
-  enum class End { loss, outside };         // outside: the gradients come from the test.
+  enum class Order { one_f_one_b, flush };  // flush: all passes of a step, then all gradients.
+  enum class End { loss, outside };         // outside: the test supplies the gradients.
 
   std::vector<std::vector<double>> weights = {{1}};
   double c = 0;
-  std::vector<int> depths = {0};  // Of each stage: how far it runs ahead.
+  std::vector<int> depths = {0};  // For each stage, how far it runs ahead.
   std::vector<double> x = std::vector<double>(16, 1.0), t = std::vector<double>(16, 0.0);
-  bool tied = false;  // The first weight of the last stage is that of the first stage.
+  bool tied = false;  // The last stage's first weight is the first stage's first weight.
   int micro_batches = 8;
   int step_every = 1;
   OptimizerConfig optimizer;
@@ -30,17 +30,17 @@ struct ScalarRun {
   Keep keep = Keep::input;
   Order order = Order::one_f_one_b;
   End end = End::loss;
-  bool is_measured = true;  // For penalties.
+  bool is_measured = true;  // Whether penalties are measured.
 };
 
-/// By stage, and then by version or micro-batch.
+/// The results by stage, then by version or micro-batch.
 struct ScalarTrace {
   std::vector<std::vector<std::vector<double>>> theta;
   std::vector<std::vector<std::vector<double>>> forward;  // The weights that forward passes saw.
   std::vector<std::vector<int>> delays;
   std::vector<std::vector<double>> penalty_mean, penalty_most;
-  std::vector<double> loss;                               // By micro-batch.
-  std::vector<std::vector<double>> norm, penalised_norm;  // By stage, and then by step.
+  std::vector<double> loss;                               // Indexed by micro-batch.
+  std::vector<std::vector<double>> norm, penalised_norm;  // Indexed by stage, then by step.
 };
 
 /// Real stages and optimizers, driven in the order of their lanes.
@@ -49,9 +49,9 @@ class ScalarPipeline {
   explicit ScalarPipeline(const ScalarRun& run);
   ~ScalarPipeline();
 
-  /// All micro-batches, from the first to the drain.
+  /// Plays all micro-batches, from the first to the drain.
   void round();
-  /// Stages take turns in this order, which changes no number.
+  /// Sets the order in which stages take turns; it must not change any number.
   void take_turns(std::vector<std::size_t> order) { turns_ = std::move(order); }
 
   const ScalarTrace& trace() const { return trace_; }
@@ -61,18 +61,18 @@ class ScalarPipeline {
   const Optimizer& optimizer(std::size_t s) const { return stages_[s].optimizer; }
   double theta(std::size_t s, std::size_t weight = 0) const;
 
-  /// Metrics add up until they are taken, and no penalties are traced.
+  /// Lets metrics accumulate until take_metrics(); penalties are not traced then.
   void keep_metrics() { keeps_metrics_ = true; }
   StalenessMetrics take_metrics(std::size_t s) { return stages_[s].training.take_metrics(); }
 
-  /// Bytes.
+  /// Returns the most bytes held after a step.
   std::size_t most_held_after_a_step() const { return most_held_; }
-  /// Weights of versions that are behind the newest, and still wanted.
+  /// Returns the number of weights in older versions that are still needed.
   std::size_t held_back(std::size_t s) const {
     return static_cast<std::size_t>(run_.staleness.lag) * run_.weights[s].size();
   }
 
-  /// What a checkpoint holds of a stage, and taking it up again.
+  /// Save a stage as a checkpoint does, and restore it.
   std::vector<NamedTensor> saved(std::size_t s) const;
   void restore(std::size_t s, const std::vector<NamedTensor>& tensors, std::int64_t steps);
 
@@ -88,7 +88,7 @@ class ScalarPipeline {
     std::vector<Step> lane;
     std::size_t next = 0;
     std::vector<Tensor> inputs, gradients;
-    std::vector<double> gap_factors;  // By micro-batch, as the stage behind told them.
+    std::vector<double> gap_factors;  // Indexed by micro-batch; reported by the next stage.
     std::vector<Loan> loans;
   };
   bool borrows(std::size_t s) const { return run_.tied && s > 0 && s + 1 == run_.weights.size(); }
@@ -109,7 +109,7 @@ class ScalarPipeline {
   Model model_;
   std::vector<Place> stages_;
   std::vector<std::size_t> turns_;
-  std::deque<StageGradients> given_back_;  // Of the borrowed weight, step after step.
+  std::deque<StageGradients> given_back_;  // Gradients of the borrowed weight, step by step.
   ScalarTrace trace_;
   std::size_t most_held_ = 0;
   bool keeps_metrics_ = false;

@@ -1,4 +1,4 @@
-// What is cut into sections is what it was: weights, moments and norms, to the bit.
+// Checks that cutting into sections keeps weights, moments and norms bit for bit.
 
 #include "models/train/section.h"
 
@@ -29,7 +29,7 @@ OptimizerConfig config_of(Kind kind) {
   return config;
 }
 
-/// Some small ones, one that is many blocks, one that ends amid a block, and a tied one.
+/// Returns small parameters, one of many blocks, one that ends within a block, and a tied one.
 std::vector<Parameter> parameters() {
   const auto matrix = Parameter::Use::matrix;
   return {
@@ -50,7 +50,7 @@ bool equal(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
-/// What so many holders give for a step: a group each.
+/// Returns the gradients of `holders` replicas for a step, one group each.
 std::vector<GradientShare> given(Stream& stream, int holders, int step) {
   std::vector<GradientShare> shares;
   for (int holder = 0; holder < holders; ++holder) {
@@ -76,7 +76,7 @@ std::vector<GradientShare> given(Stream& stream, int holders, int step) {
   return shares;
 }
 
-/// Optimizers of all sections of one stage, which take each step together.
+/// The optimizers of all sections of one stage, which step together.
 class Sections {
  public:
   Sections(Stream& stream, Kind kind, int count)
@@ -163,7 +163,7 @@ TEST_CASE("sections have every element once, cut between blocks", "[models]") {
                        .shape = {4, columns},
                        .use = is_matrix ? Parameter::Use::matrix : Parameter::Use::elements});
     }
-    // One name is one parameter.
+    // Equal names mean one parameter.
     for (auto& parameter : stage) {
       const auto first = std::ranges::find(stage, parameter.name, &Parameter::name);
       parameter = *first;
@@ -182,7 +182,7 @@ TEST_CASE("sections have every element once, cut between blocks", "[models]") {
         const auto& parameter = stage[slot];
         CHECK(parameter.name != "p3");
         CHECK(size > 0);
-        CHECK(first == reached[slot]);  // The sections come one after another.
+        CHECK(first == reached[slot]);  // The sections are consecutive.
         reached[slot] += size;
         if (kind == Kind::muon && parameter.use == Parameter::Use::matrix)
           CHECK(size == parameter.shape.count());
@@ -196,7 +196,7 @@ TEST_CASE("sections have every element once, cut between blocks", "[models]") {
       if (owned.insert(stage[slot].name).second) all += stage[slot].shape.count();
     }
     if (kind == Kind::muon) continue;
-    // None is further from its share than a block: each end is off by half of one at most.
+    // No section differs from an even share by more than a block: each end is off by at most half.
     for (const auto& section : sections) {
       std::set<std::string> names;
       std::int64_t size = 0;
@@ -236,7 +236,7 @@ TEST_CASE("gradients that are packed and added up are the sum of all shares, sec
   for (const int count : {1, 2, 3, 7}) {
     CAPTURE(count);
     const auto sections = cut_into_sections(config_of(Kind::adamw), {}, parameters(), {}, count);
-    // Of two holders: one has two groups, which are no node of the tree.
+    // Two holders: the first has two groups, which form no node of the tree.
     GradientShare first = shares[0], second = shares[2];
     first.sums.push_back(shares[1].sums[0]);
     auto packed = pack(stream, first, parameters(), sections);

@@ -1,4 +1,4 @@
-// What a plan may change: nothing that can be seen in the numbers.
+// Properties that a plan must not change: all numbers stay the same.
 
 #include <cmath>
 
@@ -29,7 +29,7 @@ Digest after_training(const Pipeline::Recipe& recipe, const Way& way) {
   return pipeline.digest();
 }
 
-/// All ways to cut so many units into stages.
+/// Returns all ways to cut the units into stages.
 std::vector<std::vector<int>> all_cuts(int units) {
   std::vector<std::vector<int>> all;
   for (int chosen = 0; chosen < 1 << (units - 1); ++chosen) {

@@ -211,7 +211,7 @@ std::vector<NamedTensor> Pipeline::weights() const {
 }
 
 Digest Pipeline::digest() {
-  std::map<std::string, Tensor> all;  // A stage's buffers stand behind its parameters: sort.
+  std::map<std::string, Tensor> all;  // Sorted, because a stage's buffers follow its parameters.
   for (const auto& [name, tensor] : weights()) all.emplace(name, stream_.to_host(tensor));
   for (const auto& optimizer : optimizers_)
     for (const auto& [name, tensor] : optimizer.state()) all.emplace(name, stream_.to_host(tensor));

@@ -13,40 +13,40 @@
 
 namespace troupe::models {
 
-/// A model of that kind; keys that are not given take their fallback.
+/// Builds a model of that kind; missing keys take their defaults.
 Model build(std::string_view kind, const Value& options);
 
-/// Small ones, one of each kind.
+/// Returns one small model of each kind.
 std::vector<Model> small_models();
 
-/// What a model looks at: all samples of a step.
+/// The samples of a step.
 struct Batch {
   Tensor input;
   Tensor target;
 };
 
-/// Made-up samples that fit the model.
+/// Returns random samples that fit the model.
 Batch made_batch(Stream& stream, const Model& model, std::int64_t samples, std::uint64_t seed);
 
-/// How a model is trained; none of it may change a bit.
+/// The execution options of a training run; none may change a bit.
 struct Way {
   enum class Backward { whole, in_halves };
 
-  std::vector<int> cuts;  // First units of the stages from the second on.
+  std::vector<int> cuts;  // First units of all stages but the first.
   Backward backward = Backward::whole;
   Keep keep = Keep::everything;
   std::int64_t short_rows = StageOptions().short_rows;
   int threads = 1;
-  Device* device = nullptr;  // Null: the cores compute.
+  Device* device = nullptr;  // Null: the CPU computes.
   std::unique_ptr<MemorySource> (*memory)() = host_memory;
 };
 
 struct StepResult {
   double loss = 0;  // Mean over the step's targets.
-  double norm = 0;  // Not finite: the step was skipped.
+  double norm = 0;  // Not finite if the step was skipped.
 };
 
-/// Stages one after another in this thread: all forward passes of a step, then all backward ones.
+/// Runs all stages in this thread: all forward passes of a step, then all backward passes.
 class Pipeline {
  public:
   struct Recipe {
@@ -66,12 +66,12 @@ class Pipeline {
   void start(std::uint64_t seed);
   void start_from(const std::vector<NamedTensor>& tensors);
   StepResult step(const Batch& batch);
-  /// Of the next step.
+  /// Returns the loss scale of the next step.
   const LossScale& loss_scale() const { return weights_[0]->loss_scale; }
 
-  /// Parameters and buffers in the order of the model; tied ones once.
+  /// Returns parameters and buffers in model order; tied ones once.
   std::vector<NamedTensor> weights() const;
-  /// Of weights and moments.
+  /// Returns the digest of weights and moments.
   Digest digest();
 
  private:

@@ -1,4 +1,4 @@
-// What a plan is told about a unit is what a stage holds.
+// Checks that the costs reported for a unit match the memory of a stage.
 
 #include "models/train/unit_costs.h"
 
@@ -13,7 +13,7 @@ using namespace troupe::models;
 namespace {
 
 constexpr std::int64_t micro = 4;
-constexpr std::int64_t scratch = 1 << 20;  // What kernels take and give back within a loop.
+constexpr std::int64_t scratch = 1 << 20;  // Temporary memory within kernels.
 
 Tensor copy(Stream& stream, const Tensor& tensor) {
   Tensor made = stream.make(tensor.shape(), tensor.dtype());
@@ -38,7 +38,7 @@ std::int64_t sum(const std::vector<UnitCosts>& units, Get get) {
   return total;
 }
 
-/// A model, the costs of its units, and memory in which the same is really done.
+/// A model, the costs of its units, and memory in which the same work really runs.
 struct Bench {
   Bench(const Model& which, kernels::Precision in, const OptimizerConfig& by,
         const StalenessOptions& late = {})
@@ -78,7 +78,7 @@ struct Bench {
 template <class Check>
 void for_all_models(Check check) {
   using Kind = OptimizerConfig::Kind;
-  StalenessOptions penalised;  // With a spread and a last move beside the moments of the rule.
+  StalenessOptions penalised;  // Has a spread and a last move in addition to the rule's moments.
   penalised.gap_penalty = StalenessOptions::GapPenalty::elementwise;
   penalised.gap_source = StalenessOptions::GapSource::last_update;
   for (const auto precision : {kernels::Precision::fp32, kernels::Precision::bf16_blocks})
@@ -171,7 +171,7 @@ TEST_CASE("a tied parameter counts with the unit that has it first", "[models]")
   const Model tied = gpt(true), apart = gpt(false);
   const Bench bench(tied, kernels::Precision::fp32, {});
   const Bench other(apart, kernels::Precision::fp32, {});
-  const std::int64_t bytes = 32 * 16 * 4;  // wte.weight, which is the head's matrix too.
+  const std::int64_t bytes = 32 * 16 * 4;  // wte.weight, which is also the head's matrix.
   CHECK(bench.units[0].tied_name == "wte.weight");
   CHECK(bench.units[1].tied_name == "wte.weight");
   CHECK(other.units[1].tied_name.empty());
@@ -214,7 +214,7 @@ TEST_CASE("a model beyond all memory is planned without any, and one beyond all 
     const Model model = build("mlp", options);
     return unit_costs(model, {.micro = 8, .input = {width}, .target = {}});
   };
-#ifndef __SANITIZE_THREAD__  // Which leaves no room for 4 TiB of addresses.
+#ifndef __SANITIZE_THREAD__  // ThreadSanitizer leaves no room for 4 TiB of addresses.
   const auto large = costs(1 << 20);
   REQUIRE(large);
   CHECK(large->front().parameters == (std::int64_t{1} << 40) + (1 << 20));
@@ -265,7 +265,7 @@ TEST_CASE(
     return (*costs)[1];
   };
   const auto wide = block(kernels::Precision::fp32), narrow = block(kernels::Precision::bf16_gpu);
-  // In bytes for each number of the width: 36 that were 64, of which 4 are of the unit before.
+  // Per number of the width: 36 bytes instead of 64, of which 4 belong to the previous unit.
   CHECK(narrow.stash < 0.6 * static_cast<double>(wide.stash));
   constexpr std::int64_t room = micro * heads * in_whole_tiles * in_whole_tiles * 2;
   CHECK(narrow.workspace >= room);

@@ -9,7 +9,7 @@ using namespace troupe::schedules;
 
 namespace {
 
-/// Which of the five ways to share streams get stuck, as a letter for each: "xx...".
+/// Returns which of the five stream layouts deadlock, one letter each: "xx...".
 std::string stuck(const Schedule& schedule) {
   std::string letters;
   for (const Streams streams :
@@ -30,7 +30,7 @@ TEST_CASE("streams and landing slots of eight devices are those of the reference
     std::string_view stuck;
     int landing_slots;
   };
-  // From an independent program: P = 8, M = 32, one outgoing slot.
+  // Reference from an independent program: P = 8, M = 32, one outgoing slot.
   const Row rows[] = {
       {"gpipe", ".....", 1},     {"1f1b", "xx...", 1},      {"1f1b-eager", "xx...", 1},
       {"zb-h1", "xx...", 1},     {"zb-h2", "xx...", 1},     {"interleaved-v2", "xx...", 1},

@@ -10,7 +10,7 @@ using namespace troupe::schedules;
 
 namespace {
 
-/// Two stages on two devices, with these lanes.
+/// Builds a schedule of two stages on two devices with these lanes.
 Schedule two_stages(int micro_batches, std::string_view first, std::string_view second) {
   Schedule schedule{.name = "test",
                     .stages = 2,
@@ -26,7 +26,7 @@ Schedule two_stages(int micro_batches, std::string_view first, std::string_view 
   return schedule;
 }
 
-/// All that is wrong, as it is printed.
+/// Returns all violations as text.
 std::string wrong(const Schedule& schedule, const CheckRequest& request = {}) {
   std::string text;
   for (const Violation& violation : check(schedule, request)) text += render(schedule, violation);
@@ -193,7 +193,7 @@ TEST_CASE("memory beyond the cap is shown with what holds it", "[schedules]") {
         "V6 memory: device 1 comes to 24 bytes at 1F2, 1 more than its 23; it keeps 1F0 1F1 1F2\n"
         "  d1: 1F0 1F1 1I0 1F2 1W0 1B1 1B2\n"
         "                  ^~~\n");
-  // Checkpoints keep 1 byte each; one stash at a time is rebuilt from them.
+  // Each checkpoint keeps 1 byte, and one stash at a time is recomputed.
   request.memory->caps = {13, 24};
   CHECK(wrong(with_recompute(schedule, {true, false}), request).empty());
   request.memory->caps = {12, 24};

@@ -35,7 +35,7 @@ std::vector<Schedule> bases() {
   return all;
 }
 
-/// One edit that a seed draws.
+/// Applies one random edit.
 Schedule edited(Schedule schedule, Edit edit, const std::array<std::uint32_t, 4>& draw) {
   Lane& lane = schedule.lanes[draw[0] % schedule.lanes.size()];
   const std::size_t k = draw[1] % lane.size();
@@ -74,7 +74,7 @@ bool groups_are_whole(const Schedule& schedule) {
   return true;
 }
 
-/// Whether A's and O's are on a device that has their stage.
+/// Returns whether all A's and O's are on a device that holds their stage.
 bool updates_are_at_home(const Schedule& schedule) {
   for (int d = 0; d < schedule.devices(); ++d)
     for (const Action action : schedule.lanes[d]) {
@@ -87,7 +87,7 @@ bool updates_are_at_home(const Schedule& schedule) {
   return true;
 }
 
-/// The passes of each device, whatever their order and groups.
+/// Returns the passes of each device, without order and groups.
 std::vector<std::multiset<std::string>> passes_of(const Schedule& schedule) {
   std::vector<std::multiset<std::string>> all;
   for (const Lane& lane : schedule.lanes) {
@@ -109,7 +109,7 @@ bool sums_by_micro_batch(const Schedule& schedule) {
   return true;
 }
 
-/// The weight gradients, A's and O's of one stage of a device: "B0 B1 A1 O1 B2 A2 O2 ".
+/// The weight gradients, A's and O's of one stage on a device: "B0 B1 A1 O1 B2 A2 O2 ".
 struct StageText {
   std::vector<std::string> words;
   bool ends_with_update = false;
@@ -130,8 +130,7 @@ std::map<std::pair<int, int>, StageText> stage_texts(const Schedule& schedule) {
   return texts;
 }
 
-/// What the words should be: all B's with one A and O behind, or one with its number behind each
-/// run.
+/// Returns the correct words: all B's, then one A and O; or numbered ones after each run of B's.
 std::vector<std::string> wanted(const std::vector<std::string>& words, bool numbered, bool gives) {
   std::vector<std::string> made;
   std::string last;
@@ -152,7 +151,7 @@ std::vector<std::string> wanted(const std::vector<std::string>& words, bool numb
   return made;
 }
 
-/// Whether A's and O's stand as in one of the forms that there are, and alike in all stages.
+/// Returns whether A's and O's have a valid form that is equal in all stages.
 bool updates_are_whole(const Schedule& schedule) {
   bool gives = false;
   bool updates = false;
@@ -189,7 +188,7 @@ TEST_CASE("of a thousand random edits each is rejected by its rule, or plays as 
     INFO(to_text(schedule));
     if (!violations.empty()) INFO(render(schedule, violations.front()));
 
-    // The same question, asked of a player of tokens and of plain counting.
+    // Decide the same question with a token player and by counting.
     const bool same_passes = groups_are_whole(schedule) && passes_of(schedule) == passes_of(base);
     const bool plays = same_passes && plays_to_the_end(schedule, std::nullopt, k);
     const bool valid = plays && sums_by_micro_batch(schedule) && updates_are_whole(schedule);

@@ -16,7 +16,7 @@ namespace {
 std::vector<double> peaks(const Schedule& schedule) {
   RetimeSettings settings;
   settings.stages.resize(schedule.stages);
-  // In units of what a whole device keeps. With routes in both directions a stage is that much.
+  // In units of a whole device's stash. With routes in both directions, a stage is a whole device.
   for (auto& stage : settings.stages)
     stage.stash = schedule.routes.size() == 2 ? 1.0 : double(schedule.devices()) / schedule.stages;
   return peak_stash(schedule, settings);
@@ -63,7 +63,7 @@ TEST_CASE("every named schedule is valid wherever it is defined", "[schedules]")
     INFO(to_text(schedule));
     if (!violations.empty()) FAIL(render(schedule, violations.front()));
   });
-  // 132 shapes of 8 with one chunk, 3 with two, 2 with 2 to 4, 1 with 2 or 4; 120 of the dual ones.
+  // 132 shapes for 8 schedules with one chunk, 3 with two, 2 with 2 to 4, 1 with 2 or 4; 120 dual.
   CHECK(count == 132 * (8 + 3 + 2 * 3 + 2) + 120);
 }
 

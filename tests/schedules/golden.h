@@ -5,12 +5,12 @@
 
 namespace troupe::schedules {
 
-/// One printed schedule of data/golden.txt, and what plays it for F = I = W = 1 per device: an
-/// independent program made both.
+/// One schedule of data/golden.txt and its figures for F = I = W = 1 per device, both made by an
+/// independent program.
 struct Golden {
   std::string text;
   double makespan = 0;
-  std::vector<double> peaks;  // By device, in units of what a whole device keeps of a micro-batch.
+  std::vector<double> peaks;  // In units of a whole device's stash of a micro-batch.
 };
 
 std::vector<Golden> golden_schedules();

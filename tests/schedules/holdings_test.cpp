@@ -7,7 +7,7 @@ using namespace troupe::schedules;
 
 namespace {
 
-/// Three blocks, of which the second is the largest, on two devices; the first stage has two.
+/// Three blocks on two devices; the second is the largest, and the first stage has two blocks.
 PlanRequest three_blocks() {
   PlanRequest request;
   for (int u = 0; u < 3; ++u) {
@@ -56,7 +56,7 @@ TEST_CASE("a plan tells what every device holds of each unit", "[schedules]") {
   CHECK(memory.run == "r");
   CHECK(memory.plan == "1f1b, 2 stages, 1 replica, 2 devices, 4 micro-batches a step");
   CHECK(memory.devices == 2);
-  // Two versions; two micro-batches in flight; three slots for the one boundary.
+  // Two versions, two micro-batches in flight, and three slots for one boundary.
   CHECK(held(memory, 0, "block 0", Held::weights) == 2 * 10);
   CHECK(held(memory, 0, "block 1", Held::weights) == 2 * 100);
   CHECK(held(memory, 0, "block 1", Held::gradients) == 100);
@@ -75,7 +75,7 @@ TEST_CASE("a stage that computes again holds the input of its first unit", "[sch
   PlanRequest request = three_blocks();
   request.recompute.everywhere = true;
   const RunMemory memory = memory_of(request);
-  // One micro-batch whole, of the other the input.
+  // One micro-batch is held whole; of the other, only the input.
   CHECK(held(memory, 0, "block 0", Held::activations) == 5 + 1);
   CHECK(held(memory, 0, "block 1", Held::activations) == 50);
 }
@@ -92,7 +92,7 @@ TEST_CASE("a workspace is held for the unit that takes it", "[schedules]") {
 TEST_CASE("what an optimizer takes beyond what passes held is of no unit", "[schedules]") {
   PlanRequest request = three_blocks();
   request.units[2].update_room = 1000;
-  // Beside the activations of a micro-batch, and the version in the making.
+  // The update reuses the activations of a micro-batch and the version being written.
   CHECK(held(memory_of(request), 1, "", Held::buffers) == 1000 - 5 - 10);
 }
 

@@ -50,13 +50,13 @@ TEST_CASE("lists under a cap are as good as a reference's", "[schedules]") {
 
 TEST_CASE("a list that comes to a dead end is none", "[schedules]") {
   const auto pipeline = looped_pipeline(2, 2, 4);
-  // Room for one stage's activations: stage 2 never gets in on device 0.
+  // The cap fits one stage's activations, so stage 2 never starts on device 0.
   CHECK_FALSE(list_schedule(pipeline, unit_costs(pipeline), {.window = 2, .caps = caps(2, 0.5)}));
 }
 
 TEST_CASE("a lost device's micro-batches go through its peers", "[schedules]") {
-  // Four pipelines of four devices with 16 micro-batches each. Device 5, stage 1 of the second, is
-  // lost: its micro-batches pass stage 1 on the three that are left, in turn.
+  // Four pipelines of four devices with 16 micro-batches each. Device 5 (stage 1 of the second) is
+  // lost, so the other three devices of stage 1 take its micro-batches in turn.
   Schedule pipeline;
   pipeline.name = "rerouted";
   pipeline.stages = 4;
@@ -78,7 +78,7 @@ TEST_CASE("a lost device's micro-batches go through its peers", "[schedules]") {
   const auto simulation = play(*made, costs);
   CHECK(check(*made).empty());
   CHECK(made->lanes[5].empty());
-  // Three devices do the work of four: 64 at least. The reference takes 67 to 68.
+  // Three devices do the work of four, which takes at least 64. The reference takes 67 to 68.
   CHECK(simulation.makespan >= 64);
   CHECK(simulation.makespan <= 68);
 }

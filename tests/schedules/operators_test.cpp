@@ -11,7 +11,7 @@ using namespace troupe::schedules;
 
 namespace {
 
-/// A schedule of one device that holds all stages.
+/// Builds a schedule of one device that holds all stages.
 Schedule alone(int stages, int micro_batches, std::string_view lane) {
   return {.name = "alone",
           .stages = stages,

@@ -12,7 +12,7 @@
 namespace troupe::schedules {
 namespace {
 
-/// What passes between actions: (what, stage it is for, micro-batch).
+/// A token between actions: what it is, its stage and its micro-batch.
 enum class What { activation, gradient, stash, whole_stash, half_done };
 using Token = std::tuple<What, int, std::uint32_t>;
 
@@ -51,7 +51,7 @@ class Player {
   }
 
  private:
-  /// A group must find all that it needs before any of it begins.
+  /// Runs the next group of a device if all inputs of the group exist.
   bool step(int device) {
     const Lane& lane = schedule_.lanes[device];
     if (at_[device] == lane.size()) return false;
@@ -66,7 +66,7 @@ class Player {
     return true;
   }
 
-  /// The tensor that an action takes from another device, if it takes one.
+  /// Returns the queue of the tensor that an action receives from another device, if any.
   std::optional<ChannelKey> incoming(int device, Action action) const {
     const bool activation = action.kind == Kind::forward && action.stage > 0;
     const bool gradient = gives_input_gradient(action.kind) && action.stage + 1 < schedule_.stages;

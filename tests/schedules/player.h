@@ -8,10 +8,9 @@
 
 namespace troupe::schedules {
 
-/// Plays the lanes with tokens for tensors, devices in an order that the seed draws, and says
-/// whether all of them come to their end. Without buffers, tensors come at once and may be taken in
-/// any order; with them, each queue is first in, first out and as long as they say. Knows nothing
-/// of the checker's graphs.
+/// Plays the lanes with tokens for tensors, in a random order of devices, and returns whether all
+/// lanes end. Without buffers, tensors arrive at once and are consumed in any order. With buffers,
+/// each queue is first in, first out and bounded. Independent of the checker's graphs.
 bool plays_to_the_end(const Schedule& schedule, const std::optional<Buffers>& buffers,
                       std::uint64_t seed);
 

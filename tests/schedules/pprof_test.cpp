@@ -16,7 +16,7 @@ namespace {
 
 using Frames = std::vector<std::string>;
 
-/// Two devices; the second stage's two actions overlap by a second, as an update beside a pass.
+/// Two devices; on the second, an update overlaps a pass by a second.
 Timeline two_devices() {
   Timeline timeline;
   timeline.name = "r";
@@ -140,7 +140,7 @@ TEST_CASE("a run's time is told by device, stage and action, and so is what is i
   CHECK(read.sum(1, {"device 0"}) == read.duration);
   CHECK(read.sum(1, {"device 1", "update"}) == 2'000'000'000);
   CHECK(read.sum(2, {"device 1", "update"}) == 1);
-  // Before 11 s and after 14 s: what overlaps is busy once.
+  // Idle before 11 s and after 14 s; overlapping spans count once.
   CHECK(read.sum(1, {"device 1", "idle"}) == 3'000'000'000);
   CHECK(read.sum(2, {"idle"}) == 0);
 }

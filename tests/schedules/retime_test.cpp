@@ -66,10 +66,10 @@ TEST_CASE("patience leaves a W for later when a pass is about to come", "[schedu
   const Schedule base = split_backward(*generate("1f1b", {2, 2, 1}));
   RetimeSettings settings = settings_for(base, 2);
   settings.hop = 0.25;
-  // I of micro-batch 1 comes to device 0 a quarter after the end of I of micro-batch 0 ...
+  // I of micro-batch 1 can start on device 0 a quarter after I of micro-batch 0 ends ...
   CHECK(to_string(retime(base, settings)->lanes[0]) == "0F0 0F1 0I0 0W0 0I1 0W1");
   settings.stages[1].forward = 0.2;
   settings.patience = 1;
-  // ... and W would take four times as long.
+  // ... and W would take four times that.
   CHECK(to_string(retime(base, settings)->lanes[0]) == "0F0 0F1 0I0 0I1 0W0 0W1");
 }

@@ -32,7 +32,7 @@ SearchResult found(const SearchRequest& request) {
   return *result;
 }
 
-/// The shortest makespan of the named schedules within the caps, asked one by one.
+/// Returns the shortest makespan of the named schedules within the caps, each evaluated alone.
 double best_named(const SearchRequest& request) {
   double best = std::numeric_limits<double>::infinity();
   for (const auto& costs : request.partitions)
@@ -52,7 +52,7 @@ double best_named(const SearchRequest& request) {
 }  // namespace
 
 TEST_CASE("a search finds less idle time than any named schedule at equal memory", "[schedules]") {
-  // Named: zb-v with 5.9 % at the memory of 1f1b, v-half with 15.8 % at three quarters of it.
+  // Best named: zb-v with 5.9 % at the memory of 1f1b, v-half with 15.8 % at three quarters of it.
   const auto whole = found(request(4, 8, 4));
   CHECK(100 * whole.simulation.bubble < 4.1);
   CHECK(whole.best_named.name == "zb-v");
@@ -116,7 +116,7 @@ TEST_CASE("a search without a barrier makes the period small", "[schedules]") {
 TEST_CASE("a search counts what reductions and updates cost", "[schedules]") {
   auto asked = request(4, 8, 4, {.reduce = 6});
   const auto result = found(asked);
-  // One stage on a device hides nothing of its reduction, several hide all but the last stage's.
+  // One stage per device hides nothing of its reduction; several hide all but the last stage's.
   CHECK(result.ranking[0].chunks > 1);
   CHECK(result.ranking[0].makespan < result.best_named.makespan + 1e-9);
   CHECK(result.ranking[0].makespan > result.simulation.makespan);
@@ -127,7 +127,7 @@ TEST_CASE("a search joins the halves of a backward pass where that is shorter", 
   asked.partitions.resize(1);
   const auto result = found(asked);
   CHECK(check(result.schedule).empty());
-  // All apart take 25 (zb-h1), all joined 25.2 (1f1b).
+  // All halves apart take 25 (zb-h1), all joined take 25.2 (1f1b).
   CHECK(result.best_named.makespan == Approx(25));
   CHECK(result.simulation.makespan < 24.5);
 }

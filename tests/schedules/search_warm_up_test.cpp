@@ -15,15 +15,15 @@ TEST_CASE("equal stages without hops warm up as 1f1b does", "[schedules]") {
 }
 
 TEST_CASE("hops are hidden by running ahead", "[schedules]") {
-  // A round trip over one hop takes 2 * 3 + 2 * 1, which is 8 / 3 periods: each stage is ahead of
-  // the next by two.
+  // A round trip over one hop takes 2 * 3 + 2 * 1, which is 8 / 3 periods, so each stage runs two
+  // ahead of the next.
   CHECK(best_warm_up(uniform_costs(4, 1, {}, {.latency = 1}), {}, 32) ==
         std::vector<int>{7, 5, 3, 1});
 }
 
 TEST_CASE("a cap bounds how far a stage runs ahead", "[schedules]") {
   const auto costs = uniform_costs(4, 1, {}, {.latency = 1});
-  // With a period of 4 the round trips of 8, 13 and 18 take 2, 4 and 5 of them.
+  // With a period of 4, the round trips of 8, 13 and 18 take 2, 4 and 5 periods.
   const auto ahead = best_warm_up(costs, {5, 5, 5, 5}, 32);
   CHECK(ahead == std::vector<int>{5, 4, 2, 1});
   const auto fitted = with_credits("1f1b-window", 32, ahead);

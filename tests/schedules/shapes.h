@@ -4,8 +4,8 @@
 
 namespace troupe::schedules {
 
-/// Calls `visit` with every named schedule for up to `most` devices, 1 to 3P + 3 micro-batches and
-/// 1 to 4 chunks, where it is defined.
+/// Calls `visit` with every valid named schedule for up to `most` devices, 1 to 3P + 3
+/// micro-batches and 1 to 4 chunks.
 template <class Visit>
 void for_each_small_schedule(int most, Visit visit) {
   for (const NamedSchedule& named : named_schedules())

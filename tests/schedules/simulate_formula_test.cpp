@@ -9,7 +9,7 @@ using namespace troupe::schedules;
 
 namespace {
 
-/// A pipeline and what its devices take for their share of one micro-batch.
+/// A pipeline, and the times of a device's share of one micro-batch.
 struct Case {
   int devices;
   int micro_batches;
@@ -28,7 +28,7 @@ Simulation play(const std::string& name, const Case& c) {
                                        .backward_weight = c.weight}));
 }
 
-/// All of 1 to 8 devices, 1 to 3P + 3 micro-batches.
+/// Calls `body` for 1 to 8 devices with 1 to 3P + 3 micro-batches each.
 template <class Body>
 void for_each_case(double forward, double input, double weight, Body body) {
   for (int devices = 1; devices <= 8; ++devices)

@@ -16,8 +16,8 @@ using namespace troupe::schedules;
 
 namespace {
 
-/// Calls body(schedule) for every named synchronous schedule with 1 to 8 devices and 1 to 3P + 3
-/// micro-batches, where it exists; every `stride`-th of them.
+/// Calls `body` with every `stride`-th of the valid named synchronous schedules with 1 to 8 devices
+/// and 1 to 3P + 3 micro-batches.
 void for_each_shape(int stride, const std::function<void(const Schedule&)>& body) {
   int count = 0;
   for (int devices = 1; devices <= 8; ++devices)
@@ -38,7 +38,7 @@ double random_cost(std::uint32_t& seed) {
   return 0.25 + uniform(philox({seed++, 0, 0, 0}, {7, 7})[0]);
 }
 
-/// Every stage, device and pair of devices with costs of its own.
+/// Returns costs that differ for every stage, device and pair of devices.
 Costs uneven_costs(const Schedule& schedule, std::uint32_t seed) {
   Costs costs;
   for (int stage = 0; stage < schedule.stages; ++stage) {
@@ -64,8 +64,8 @@ Costs uneven_costs(const Schedule& schedule, std::uint32_t seed) {
   return costs;
 }
 
-/// The longest way through the graph of the rules, written down anew: every action after the one in
-/// front of it, its inputs and its reduction. Groups are one node.
+/// An independent implementation of the rules: the longest path through the graph in which each
+/// action depends on the previous one, its inputs and its reduction. Groups are one node.
 class LongestPath {
  public:
   LongestPath(const Schedule& schedule, const Costs& costs) : schedule_(schedule), costs_(costs) {
@@ -103,7 +103,7 @@ class LongestPath {
 
   bool is_give(std::size_t node) const { return nodes_[node].actions[0].kind == Kind::give; }
 
-  /// The end of the nearest node in front of it on the same device for which `wanted` holds.
+  /// Returns the end of the nearest earlier node on the same device that is (or is not) an A.
   double end_before(std::size_t node, bool give) {
     const int device = nodes_[node].device;
     while (node-- > 0 && nodes_[node].device == device)
@@ -210,7 +210,7 @@ TEST_CASE("the critical path has no slack and no gap", "[schedules]") {
                                           [static_cast<std::size_t>(place.position)];
       CHECK(timed.slack == 0);
       CHECK(timed.start >= last_end);
-      CHECK(timed.start - last_end <= 1);  // No more than the longest hop.
+      CHECK(timed.start - last_end <= 1);  // At most the longest hop.
       last_end = timed.end;
     }
     CHECK(last_end == simulation.makespan);

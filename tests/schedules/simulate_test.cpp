@@ -11,7 +11,7 @@ using namespace troupe::schedules;
 
 namespace {
 
-/// Two devices, two micro-batches; F takes 1 and B takes 2 unless the costs say otherwise.
+/// Two devices, two micro-batches. By default F takes 1 and B takes 2.
 Schedule two_devices() {
   return read(
       "sched 1\nname two\ndevices 2 stages 2 microbatches 2\nroute 0: 0 1\n"
@@ -54,7 +54,7 @@ TEST_CASE("each action starts when its device and its input are ready", "[schedu
   CHECK(simulation.bubble == Approx(1 - 12.0 / 20));
   CHECK(simulation.critical_path ==
         std::vector<Place>{{0, 0}, {1, 0}, {1, 1}, {1, 2}, {1, 3}, {0, 3}});
-  CHECK(lane[1].slack == Approx(2));  // 1F1 starts at 4.5, and 0F1 is there at 2.5.
+  CHECK(lane[1].slack == Approx(2));  // 1F1 starts at 4.5; its input arrives at 2.5.
   CHECK(lane[2].slack == Approx(1));  // 0B1 starts at 8.
   CHECK(simulation.deepest_queue == 1);
 }
@@ -115,9 +115,9 @@ TEST_CASE("an update waits for the reduction, and other work does not", "[schedu
   costs.stages[1].reduce = 5;
   costs.stages[0].update = costs.stages[1].update = 0.5;
   const auto simulation = play(schedule, costs);
-  CHECK(simulation.lanes[0][3].start == 4);   // 1A, and
-  CHECK(simulation.lanes[0][4].start == 4);   // 0B0 at once.
-  CHECK(simulation.lanes[0][5].start == 9);   // 0A waits for the engine.
+  CHECK(simulation.lanes[0][3].start == 4);   // 1A starts.
+  CHECK(simulation.lanes[0][4].start == 4);   // 0B0 starts at the same time.
+  CHECK(simulation.lanes[0][5].start == 9);   // 0A waits for the reduction engine.
   CHECK(simulation.lanes[0][6].start == 9);   // 1O
   CHECK(simulation.lanes[0][7].start == 11);  // 0O
   CHECK(simulation.makespan == 11.5);
@@ -146,7 +146,7 @@ TEST_CASE("a message waits for a landing slot", "[schedules]") {
   costs.link.latency = 2;
   CHECK(play(schedule, costs).lanes[1][1].start == 4);
   costs.landing_slots = 1;
-  // 1F0 runs from 3 to 4: then 0F1's output may leave.
+  // 1F0 runs from 3 to 4; only then may 0F1's output leave.
   const auto simulation = play(schedule, costs);
   CHECK(simulation.lanes[1][1].start == 6);
   CHECK(simulation.lanes[1][1].wait == Wait::credit);
@@ -161,7 +161,7 @@ TEST_CASE("what is held is counted from F to the last pass that needs it", "[sch
   costs.stages[0].activations = 8;
   costs.stages[0].weight_activations = 2;
   auto simulation = play(schedule, costs);
-  CHECK(simulation.devices[0].peak == 18);  // 0W0 has 2 to free yet.
+  CHECK(simulation.devices[0].peak == 18);  // 0W0 has not freed its 2 yet.
   CHECK(simulation.devices[0].peak_position == 3);
 
   costs.stages[0].weight_activations = 8;

@@ -20,7 +20,7 @@ int count(const std::string& text, const std::string& part) {
   return found;
 }
 
-/// Whether tags open and close as XML wants it, and nothing stands open in between.
+/// Returns whether XML tags nest properly and all are closed.
 bool well_formed(const std::string& text) {
   std::vector<std::string> open;
   for (std::size_t at = text.find('<'); at != text.npos; at = text.find('<', at + 1)) {
@@ -51,7 +51,7 @@ TEST_CASE("a picture has a row for each device and a box for each pass", "[sched
   CHECK(count(svg, "class=\"pass F0\"") == 15);
   CHECK(count(svg, "class=\"pass I0\"") == 15);
   CHECK(count(svg, "class=\"pass W0\"") == 15);
-  CHECK(count(svg, "class=\"mark\"") == 3 + 1);  // And one in the legend.
+  CHECK(count(svg, "class=\"mark\"") == 3 + 1);  // One more in the legend.
   CHECK(count(svg, "prefers-color-scheme:dark") == 1);
   CHECK(svg.find("makespan 17, bubble 11.8 % of one step") != svg.npos);
 }

@@ -8,22 +8,22 @@
 
 namespace troupe::schedules {
 
-/// A file of tests/schedules/data: its lines as words, without comments.
+/// Reads a file of tests/schedules/data: the words of each line, without comments.
 std::vector<std::vector<std::string>> read_table(const std::string& name);
 
-/// How many stages of a named schedule a device holds: "interleaved-v4" has 4, "zb-v" has 2.
+/// Returns the stages per device of a named schedule: 4 for "interleaved-v4", 2 for "zb-v".
 int chunks_of(const std::string& name);
 
-/// The named schedule on so many devices. It must fit them.
+/// Returns a named schedule; the shape must be valid.
 Schedule make(const std::string& name, int devices, int micro_batches);
 
-/// A schedule from its canonical text. It must be one.
+/// Parses a canonical text, which must be valid.
 Schedule read(const std::string& text);
 
-/// Plays it; it must come to its end.
+/// Simulates a schedule, which must not deadlock.
 Simulation play(const Schedule& schedule, const Costs& costs);
 
-/// F = I = W = 1 for a whole device, however many stages it has.
+/// Returns costs of F = I = W = 1 for a whole device, split among its stages.
 Costs unit_costs(const Schedule& schedule, double hop = 0);
 
 }  // namespace troupe::schedules

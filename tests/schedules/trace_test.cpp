@@ -15,7 +15,7 @@ using namespace troupe::schedules;
 
 namespace {
 
-/// Reads a trace as strictly as any viewer might, and counts what is in it.
+/// Parses a trace strictly and counts its contents.
 class TraceReader {
  public:
   explicit TraceReader(const std::string& text) {
@@ -30,7 +30,7 @@ class TraceReader {
     check_overlaps();
   }
 
-  std::map<std::string, int> events;            // By kind.
+  std::map<std::string, int> events;            // Counts, keyed by kind.
   std::map<std::int64_t, std::string> devices;  // Names of processes.
   std::map<std::int64_t, std::string> tracks;   // Names of threads.
   std::vector<std::pair<double, double>> levels_of_first;
@@ -125,8 +125,8 @@ class TraceReader {
     }
   }
 
-  std::map<std::int64_t, std::vector<Slice>> slices_;                      // By thread.
-  std::map<std::int64_t, std::pair<std::int64_t, double>> starts_, ends_;  // By flow.
+  std::map<std::int64_t, std::vector<Slice>> slices_;                      // Keyed by thread.
+  std::map<std::int64_t, std::pair<std::int64_t, double>> starts_, ends_;  // Keyed by flow.
 };
 
 std::string trace(const Schedule& schedule, const Costs& costs) {
@@ -143,7 +143,7 @@ TEST_CASE("a trace has what viewers ask for", "[schedules]") {
   CHECK(reader.devices == std::map<std::int64_t, std::string>{
                               {1, "device 0"}, {2, "device 1"}, {3, "device 2"}, {4, "device 3"}});
   CHECK(reader.track_names() == std::set<std::string>{"compute", "send", "receive", "reduce"});
-  // 4 * 8 F and B, 4 A and O; 3 * 8 messages each way, which are sent and received.
+  // Passes (4 * 8 F and B), updates (4 A and O), and 3 * 8 messages each way, sent and received.
   CHECK(reader.events.at("X") == 64 + 8 + 2 * 48);
   CHECK(reader.events.at("s") == 48);
   CHECK(reader.events.at("f") == 48);
@@ -165,7 +165,7 @@ TEST_CASE("the counter of a trace follows what a device holds", "[schedules]") {
 
 TEST_CASE("what overlaps gets tracks of its own", "[schedules]") {
   const auto schedule = make("dualpipev", 4, 8);
-  // Hops as long as this are under way together.
+  // With such long hops, several messages are in transit at once.
   const TraceReader reader(trace(schedule, unit_costs(schedule, 3)));
   CHECK(reader.track_names().count("compute 2") == 1);
   CHECK(reader.track_names().count("send 2") == 1);
@@ -210,6 +210,6 @@ TEST_CASE("a message leaves when it has a slot, not before", "[schedules]") {
       timeline.spans.begin(), timeline.spans.end(),
       [](const Span& span) { return span.track == Track::send && span.action == forward(0, 1); });
   REQUIRE(sent != timeline.spans.end());
-  CHECK(sent->start == 4);  // 0F1 has ended at 2, and 1F0 at 4.
+  CHECK(sent->start == 4);  // 0F1 ends at 2, but 1F0 ends at 4.
   CHECK(sent->end == 6);
 }

@@ -11,7 +11,7 @@ namespace {
 
 struct Steady {
   std::vector<int> copies;
-  std::vector<int> staleness;  // Of the last micro-batch.
+  std::vector<int> staleness;  // The last micro-batch's staleness.
 
   friend bool operator==(const Steady&, const Steady&) = default;
 };

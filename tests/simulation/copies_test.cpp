@@ -7,12 +7,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Three nodes with a unit each, and two copies of it: a node's and that of the one after it.
+/// Three nodes with one unit each, in two copies: the node's own, and one on the next node.
 class ThreeNodes {
  public:
   ThreeNodes() { copies.keep_of_each(2); }
 
-  /// True where the step is one to be kept.
+  /// Does a step on all nodes; returns whether its copies are kept.
   bool do_step(std::uint64_t epoch, std::int64_t step, Duration copying = {}) {
     bool kept = true;
     for (const Copies::Life life : plan) {
@@ -87,7 +87,7 @@ TEST_CASE_METHOD(ThreeNodes, "an epoch lets go what is of other steps than its f
   copies.begin(2, 1);
   CHECK(newest() == 1);
   CHECK(!copies.find(0, 3));
-  // Whoever is late with the epoch before changes nothing.
+  // Late calls for the previous attempt change nothing.
   CHECK(!do_step(1, 4));
   copies.begin(1, 0);
   CHECK(newest() == 1);
@@ -98,7 +98,7 @@ TEST_CASE_METHOD(ThreeNodes, "an epoch lets go what is of other steps than its f
 TEST_CASE_METHOD(ThreeNodes, "what takes long to copy is kept seldom", "[simulation]") {
   copies.begin(1, 0);
   REQUIRE(do_step(1, 1, 1ms));
-  // A hundredth of the time of all, those who give it counted too: 200 ms.
+  // Copying may take a hundredth of all nodes' time. With the senders' share that is 200 ms.
   pass(100ms);
   CHECK(!do_step(1, 2, 1ms));
   pass(99ms);

@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Hosts that are alike: twice as many are twice as fast.
+/// Returns options with equal hosts: twice as many are twice as fast.
 ReplayOptions options_of(int hosts, Duration step, Duration length) {
   ReplayOptions options;
   for (int host = 0; host < hosts; ++host) options.hosts.push_back("h" + std::to_string(host));
@@ -19,7 +19,7 @@ ReplayOptions options_of(int hosts, Duration step, Duration length) {
     plan.hosts = there;
     plan.rate = static_cast<double>(there.size()) / slowest;
     plan.text = std::to_string(there.size()) + " hosts";
-    // 144 MB of state through a link of 10 Gbit/s, and to the disk; a part of it; three in memory.
+    // A state of 144 MB. `store`: all of it over 10 Gbit/s to disk; `fetch`: a part; `copy`: three.
     plan.store = 280ms;
     plan.fetch = 115ms / static_cast<int>(there.size());
     plan.copy = 117ms / static_cast<int>(there.size());
@@ -33,7 +33,7 @@ ReplayOptions options_of(int hosts, Duration step, Duration length) {
   return options;
 }
 
-/// What copies in memory are worth: of the time in which hosts come and go so.
+/// Checks the goodput with copies in memory while hosts come and go.
 void check_goodput(ReplayOptions options, double least, int losses) {
   const auto report = replay(options);
   std::cout << options.trace.size() << " changes, " << options.copies << " copies: goodput "
@@ -79,7 +79,7 @@ TEST_CASE("a loss costs its detection, its recovery and the steps since the chec
   CHECK(one.load > 10ms);
   CHECK(one.steps_again <= 10);
   CHECK(report.steps_again == one.steps_again);
-  // Seven of eight hosts from then on: the plan is slower, and that is no loss of goodput.
+  // The plan for seven of eight hosts is slower, which does not lower goodput.
   CHECK(report.plans.size() == 2);
   CHECK(report.plans.back().nodes == 7);
   CHECK(report.goodput() > 0.97);
@@ -134,7 +134,7 @@ TEST_CASE("equal seeds give equal replays", "[simulation]") {
 }
 
 TEST_CASE("with copies in memory 98.5 % of eleven hours on spot hosts are useful", "[simulation]") {
-  // About 24 hosts are there, and take 5 s for a step.
+  // About 24 hosts are present, which need 5 s for a step.
   auto options = options_of(32, 3'750ms, 11h);
   options.trace = spot_trace({}, 11h, 1);
   options.save_every = 120;

@@ -11,14 +11,14 @@ namespace recon = troupe::actors::reconciler;
 
 namespace {
 
-/// What no seed plays: the simulated network cuts nodes off, but tells of no pair, and its losses
-/// are too few to be given up for, and it names no keepers of states. reconciler_nodes_test and
-/// reconciler_epochs_test play these rows.
+/// Rows that no seed reaches. The simulated network cuts nodes off but reports no pairs, its losses
+/// are too few for the run to give up, and it names no keepers of states. reconciler_nodes_test and
+/// reconciler_epochs_test cover these rows.
 const std::set<recon::Row> are_for_other_tests{recon::Row::recover_hopeless, recon::Row::pair_lost,
                                                recon::Row::suspend_tries,
                                                recon::Row::recover_gathers};
 
-/// How many seeds are played: TROUPE_SEEDS says otherwise, and TROUPE_FIRST_SEED where to begin.
+/// Reads the number of seeds (TROUPE_SEEDS) or the first seed (TROUPE_FIRST_SEED).
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text ? std::strtoull(text, nullptr, 10) : otherwise;

@@ -17,7 +17,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != text.npos;
 }
 
-/// Nodes that are there at each minute.
+/// Returns the average number of live nodes.
 double mean_live(const FailureTrace& trace, Duration length) {
   double sum = 0, live = 0;
   Duration at{};

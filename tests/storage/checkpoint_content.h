@@ -5,7 +5,7 @@
 #include "catch.h"
 #include "storage/checkpoint/checkpoint.h"
 
-/// A tensor [count] of first, first + 1, ...
+/// Returns a tensor [count] of first, first + 1, ...
 inline troupe::NamedTensor numbers(troupe::MemoryPool& pool, const std::string& name,
                                    std::int64_t count, float first) {
   auto tensor = troupe::Tensor::make(pool, troupe::Shape{count});
@@ -13,7 +13,7 @@ inline troupe::NamedTensor numbers(troupe::MemoryPool& pool, const std::string& 
   return {name, tensor};
 }
 
-/// What a model of two weights would save after `step` steps: every number tells the step.
+/// Returns a checkpoint of a model with two weights; every number depends on the step.
 inline troupe::storage::CheckpointContent content_of(troupe::MemoryPool& pool, std::int64_t step) {
   const auto value = static_cast<float>(step);
   troupe::storage::CheckpointContent content;
@@ -29,7 +29,7 @@ inline troupe::storage::CheckpointContent content_of(troupe::MemoryPool& pool, s
   return content;
 }
 
-/// Whether all of a checkpoint is what content_of() gave for its step.
+/// Returns whether a checkpoint equals content_of() for its step.
 inline bool is_whole(const troupe::storage::Checkpoint& checkpoint) {
   troupe::MemoryPool pool;
   const auto expected = content_of(pool, checkpoint.manifest().step);

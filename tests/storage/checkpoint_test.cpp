@@ -179,7 +179,7 @@ TEST_CASE("a checkpoint under another step's name is refused", "[storage]") {
 TEST_CASE("a crash at any call of a save leaves the older or the new checkpoint", "[storage]") {
   using Entries = Survival::Entries;
   using Contents = Survival::Contents;
-  // The second save is of a new step, and of one that is there already.
+  // The second save is of a new step, or of a step that is already saved.
   for (const std::int64_t second : {2, 1})
     for (const auto entries : {Entries::lost, Entries::kept})
       for (const auto contents : {Contents::lost, Contents::torn, Contents::kept}) {
@@ -198,7 +198,7 @@ TEST_CASE("a crash at any call of a save leaves the older or the new checkpoint"
           REQUIRE(is_whole((*newest)->checkpoint));
           const auto step = (*newest)->checkpoint.manifest().step;
           REQUIRE((step == second || (!finished && step == 1)));
-          // What is left lying around does not stand in the way.
+          // Leftover files do not block the next save.
           save(files, second);
           REQUIRE(newest_step(files) == second);
           REQUIRE(prune_checkpoints(files, "run", 1)->bad.empty());
@@ -238,7 +238,7 @@ TEST_CASE("a call that fails fails the save, or is none that matters, and loses 
     files.set_faults({.crash_at = {}, .failing_call = files.calls() + call, .capacity = {}});
     const bool saved = save_checkpoint(files, "run", content_of(pool, 2)).ok();
     INFO("failing call " << call);
-    // The last sync may fail of what is all there.
+    // The last sync may fail although all data is written.
     const auto seen = newest_step(files);
     REQUIRE((seen == 2 || (!saved && seen == 1)));
     files.restart({});
@@ -263,7 +263,7 @@ TEST_CASE("a full disk is found before anything is written", "[storage]") {
 }
 
 TEST_CASE("a disk that others fill during a save leaves the older checkpoint", "[storage]") {
-  /// Promises more room than there is.
+  /// A file system that reports more free space than it has.
   struct Boasting : Files {
     MemoryFiles& files;
     explicit Boasting(MemoryFiles& real) : files(real) {}

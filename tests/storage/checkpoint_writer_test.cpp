@@ -49,7 +49,7 @@ TEST_CASE("one save goes on, one waits, a third is refused and nothing is lost",
           "run: the save of step 1 is still going on after 1 ms");
     release.set_value();
   }
-  // Its end finishes what was accepted.
+  // The writer's destructor finishes all accepted saves.
   CHECK(done == std::vector<std::int64_t>{1, 2});
   CHECK(list_checkpoints(files, "run")->size() == 2);
 }

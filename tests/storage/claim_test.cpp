@@ -25,7 +25,7 @@ std::vector<std::int64_t> steps_below(Files& files, const std::string& root) {
   return steps;
 }
 
-/// What two processes that know nothing of each other do in one folder.
+/// Checks that of two independent processes only one can write in a folder.
 void check_one_writer(Files& files, const std::string& root) {
   auto first = RootClaim::take(files, root, "one");
   REQUIRE(first);
@@ -57,7 +57,7 @@ TEST_CASE("whoever lost its folder to a later claim gives no manifest its name",
   MemoryFiles files;
   const auto first = RootClaim::take(files, "run", "one");
   REQUIRE((first && save(files, "run", 1, *first)));
-  // As on a file system that has no locks: each machine knows its own alone.
+  // Simulates a file system without locks: each machine knows only its own.
   REQUIRE(files.remove("run/lock"));
   files.forget_locks();
   const auto second = RootClaim::take(files, "run", "one");
@@ -85,7 +85,7 @@ TEST_CASE("a run prunes its own checkpoints alone, and resumes from them", "[sto
   CHECK((*open_newest_checkpoint(files, "run", "one"))->checkpoint.manifest().step == 4);
   CHECK((*open_newest_checkpoint(files, "run", "two"))->checkpoint.manifest().step == 14);
   CHECK_FALSE(open_newest_checkpoint(files, "run", "three")->has_value());
-  // By hand: the newest of each.
+  // Without a claim, each run keeps its newest checkpoint.
   CHECK(prune_checkpoints(files, "run", 1)->removed.size() == 2);
   CHECK(steps_below(files, "run") == std::vector<std::int64_t>{14, 4});
 }
@@ -131,7 +131,7 @@ TEST_CASE("a page that cannot be read makes the older checkpoint the newest good
   REQUIRE((*newest)->skipped.size() == 1);
   CHECK((*newest)->skipped[0].why ==
         "run/step-000000000002/weights.safetensors: cannot read: Input/output error");
-  // A page that goes bad after it was verified is an error as well.
+  // A page that goes bad after verification is an error, too.
   auto opened = Checkpoint::open(files, "run/step-000000000001");
   REQUIRE(opened);
   files.spoil_page("run/step-000000000001/weights.safetensors", 0);

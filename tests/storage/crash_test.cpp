@@ -9,7 +9,7 @@
 using namespace troupe;
 using namespace troupe::storage;
 
-// The life of a run as its storage sees it, with a fault at each call that it makes.
+// Plays the storage calls of a whole run with a fault at each call.
 
 namespace {
 
@@ -21,9 +21,9 @@ constexpr std::int64_t last_step = 6;
 constexpr std::int64_t save_every = 2;
 constexpr int keep = 2;
 
-/// What a run was told to be on the disk.
+/// The saves that the storage reported as complete.
 struct Told {
-  std::int64_t saved = 0;  // The newest step.
+  std::int64_t saved = 0;  // The newest saved step.
   int saves = 0;
 };
 
@@ -33,7 +33,7 @@ LedgerStep entry(std::int64_t step) {
 }
 
 Status save(Files& files, Ledger& ledger, std::int64_t step) {
-  // What a checkpoint is of is accounted for first.
+  // The ledger must contain the steps before their checkpoint.
   if (auto synced = ledger.sync(); !synced) return synced;
   MemoryPool pool;
   auto saved = save_checkpoint(files, "run/checkpoints", content_of(pool, step));
@@ -41,8 +41,8 @@ Status save(Files& files, Ledger& ledger, std::int64_t step) {
   return Done{};
 }
 
-/// Goes on from the newest checkpoint to the last step. An error: it could not begin, or the end
-/// could not be saved.
+/// Continues from the newest checkpoint to the last step. Returns an error if the run could not
+/// start or the last step could not be saved.
 Status live(Files& files, Told& told) {
   const auto newest = open_newest_checkpoint(files, "run/checkpoints");
   if (!newest) return newest.error();
@@ -54,7 +54,7 @@ Status live(Files& files, Told& told) {
   while (step < last_step) {
     (void)ledger->enter(entry(++step));
     if (step % save_every != 0) continue;
-    // Training goes on where a step cannot be saved.
+    // Training continues if a step cannot be saved.
     saved = save(files, *ledger, step);
     if (!saved) continue;
     told.saved = step;
@@ -64,8 +64,7 @@ Status live(Files& files, Told& told) {
   return saved;
 }
 
-/// Nothing that was promised is lost, nothing is wrong, and nothing stands in the way of what is
-/// left of the run.
+/// Checks that no reported save is lost, no file is wrong, and the run can be finished.
 void check_and_finish(MemoryFiles& files, Told told) {
   const auto newest = open_newest_checkpoint(files, "run/checkpoints");
   REQUIRE(newest);
@@ -164,7 +163,7 @@ TEST_CASE("any call may fail: the run goes on, and a crash then loses nothing", 
       INFO("failing call " << call << ", seed " << survival.seed);
       check_and_finish(files, told);
     }
-  // But for the few at its beginning and of its last save, none ends it.
+  // Only a fault at the very beginning or in the last save ends a run.
   CHECK(went_on > 9 * calls / 2);
 }
 
@@ -176,7 +175,7 @@ TEST_CASE("a disk that is full from any byte on stops saving, and no more", "[st
     Told told;
     finished = live(files, told).ok();
     INFO("room for " << capacity << " bytes");
-    // There is room again, before a crash or after it.
+    // Free space returns, before or after a crash.
     if (capacity % 2 == 0) files.set_faults({});
     if (capacity % 2 != 0) files.restart({});
     check_and_finish(files, told);

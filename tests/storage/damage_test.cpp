@@ -10,7 +10,7 @@
 using namespace troupe;
 using namespace troupe::storage;
 
-// Files of a run on a real disk, spoiled in every way that a disk may.
+// Damages the files of a run on a real disk in all ways.
 
 namespace {
 
@@ -45,7 +45,7 @@ class Run {
   std::string ledger_path() const { return directory_ / "ledger"; }
   std::string checkpoint(std::int64_t step) const { return root() + "/" + step_directory(step); }
 
-  /// All files of the run, with the step of the checkpoint that they are of; 0: the ledger.
+  /// Returns all files of the run, each with the step of its checkpoint; 0: the ledger.
   std::vector<std::pair<std::string, std::int64_t>> all() {
     std::vector<std::pair<std::string, std::int64_t>> found{{ledger_path(), 0}};
     for (std::int64_t step = 1; step <= steps; ++step)
@@ -54,7 +54,7 @@ class Run {
     return found;
   }
 
-  /// Whoever reads is told of the file by its name, and has what is good.
+  /// Checks that readers report the damaged file by name and still load what is good.
   void check_damaged(const std::string& path, std::int64_t step) {
     if (step == 0) {
       REQUIRE(audit(read_text(path)).flaw != "");
@@ -119,7 +119,7 @@ TEST_CASE("a bit that turns over in any file of a run is found, and the file nam
 TEST_CASE("a file of a checkpoint that was cut at any length is named", "[storage]") {
   Run run;
   for (const auto& [path, step] : run.all()) {
-    if (step == 0) continue;  // A ledger may have been cut by a crash: see ledger_test.cpp.
+    if (step == 0) continue;  // A ledger may be cut by a crash: see ledger_test.cpp.
     const auto good = read_text(path);
     for (const std::size_t length :
          {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{512}, good.size() / 2,
@@ -129,7 +129,7 @@ TEST_CASE("a file of a checkpoint that was cut at any length is named", "[storag
       INFO(path << ": " << length << " bytes of " << good.size());
       run.check_damaged(path, step);
     }
-    // As long as it was, and nothing in it.
+    // A file of the same size with only zeros.
     write_text(path, std::string(good.size(), '\0'));
     run.check_damaged(path, step);
     write_text(path, good + "x");
@@ -145,7 +145,7 @@ TEST_CASE("a ledger that was cut at the end of a line proves no more than it hol
   for (std::size_t at = good.find('\n'); at + 1 < good.size(); at = good.find('\n', at + 1)) {
     write_text(run.ledger_path(), good.substr(0, at + 1));
     CHECK(audit(read_text(run.ledger_path())).steps == lines++);
-    // A run that goes on behind what is left is found out.
+    // The audit detects a run that continues after lost steps.
     auto ledger = Ledger::open(run.files(), run.ledger_path(), life_terms);
     REQUIRE((ledger && ledger->begin(steps)));
     CHECK(audit(read_text(run.ledger_path())).flaw.find("in no committed step") !=

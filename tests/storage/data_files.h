@@ -16,7 +16,7 @@ inline void put(troupe::storage::Files& files, const std::string& path, std::str
   REQUIRE(troupe::storage::write_new_file(files, path, {as_bytes(text)}));
 }
 
-/// A sample whose input is of type Input, and whose target is integers.
+/// A sample with inputs of type Input and integer targets.
 template <class Input>
 struct Sample {
   std::vector<Input> input;

@@ -54,7 +54,7 @@ TEST_CASE("identity of a file of any size takes 4 MiB of reading", "[storage]") 
   write(files, "large", 40 * mebibyte, 'a');
   const auto looks = files.looks();
   REQUIRE(identity_of(files, "large"));
-  CHECK(files.looks() - looks == 257);  // It is opened, and 256 blocks are read.
+  CHECK(files.looks() - looks == 257);  // Opens the file and reads 256 blocks.
 }
 
 TEST_CASE("an unchanged dataset is not opened again, and a changed one is", "[storage]") {
@@ -105,6 +105,6 @@ TEST_CASE("with a given vocabulary a shard is opened without a look at its token
   REQUIRE_FALSE(read);
   CHECK(read.error().text.find(": token 900 is 60000, but the model's vocabulary has 50") !=
         std::string::npos);
-  // The largest one tells how many there are if nothing else does.
+  // Without other information, the largest token gives the number of classes.
   CHECK(open_data(path, {16, 0}, *files)->dataset->classes() == 60'001);
 }

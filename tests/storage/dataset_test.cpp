@@ -135,7 +135,7 @@ TEST_CASE("a large file that changes while it is in use is an error that names i
                                         : kind == "shard"  ? "a.bin"
                                         : kind == "images" ? "a-images-idx3-ubyte"
                                                            : "a.safetensors");
-  // Small files are copied, and so none of these may be small.
+  // Small files are copied into memory, so each of these must be large.
   constexpr std::int64_t count = 40'000;
   if (kind == "text") put(*files, path, std::string(4 * count, 'a'));
   if (kind == "shard")
@@ -165,7 +165,7 @@ TEST_CASE("a large file that changes while it is in use is an error that names i
     std::filesystem::resize_file(path, 5000);
   } else {
     std::fstream(path, std::ios::in | std::ios::out).write("spoiled", 7);
-    // What is written within one tick of the system's clock has the same time.
+    // Writes within one tick of the system's clock would have equal times.
     const auto then = std::filesystem::last_write_time(path);
     std::filesystem::last_write_time(path, then + std::chrono::seconds(1));
   }

@@ -23,7 +23,7 @@ void write_file(Files& files, const std::string& path, std::string_view text) {
   REQUIRE((*file)->close());
 }
 
-/// What every file system has to do, the real one and the one in memory.
+/// Checks the behavior of any file system, on disk or in memory.
 void behaves_as_files(Files& files, const std::string& root) {
   REQUIRE(files.make_directory(root + "/a/b"));
   REQUIRE(files.make_directory(root + "/a/b"));
@@ -98,7 +98,7 @@ TEST_CASE("an error names the path and the reason", "[storage]") {
 
 TEST_CASE("what was not synced is lost in a crash", "[storage]") {
   MemoryFiles files;
-  write_file(files, "synced", "contents");  // But not the name.
+  write_file(files, "synced", "contents");  // The name is not synced.
   files.restart({});
   CHECK_FALSE(*files.exists("synced"));
 

@@ -26,7 +26,7 @@ bool changes_files(std::uint64_t call) {
   constexpr std::array calls = {
       SYS_openat, SYS_write,    SYS_pwrite64, SYS_fsync,    SYS_fdatasync,
       SYS_close,  SYS_unlinkat, SYS_mkdirat,  SYS_renameat, SYS_renameat2,
-#ifdef SYS_unlink  // Newer machines know those alone that are relative to a directory.
+#ifdef SYS_unlink  // Newer machines only have the calls relative to a directory.
       SYS_open,   SYS_unlink,   SYS_rmdir,    SYS_mkdir,    SYS_rename,
 #endif
   };
@@ -37,7 +37,7 @@ bool changes_files(std::uint64_t call) {
 
 enum class End { none, killed, came_to_its_end };
 
-/// In a process of its own, which is killed as it enters that system call, of those that change
+/// Runs `what` in a child process and kills it when it enters its `call`th system call that changes
 /// files.
 End killed_at(int call, const std::function<bool()>& what) {
   const pid_t child = fork();
@@ -106,7 +106,7 @@ TEST_CASE("a process that is killed at any system call of a save leaves a good c
     INFO("killed at call " << calls);
     const auto step = newest_whole(*files, root);
     REQUIRE((step == 2 || (end == End::killed && step == 1)));
-    // What it left lying around stands in nobody's way, and goes.
+    // Leftover files block nothing and are removed.
     REQUIRE(save_checkpoint(*files, root, content_of(pool, 2)));
     REQUIRE(prune_checkpoints(*files, root, 1));
     REQUIRE(newest_whole(*files, root) == 2);
@@ -161,7 +161,7 @@ TEST_CASE("files that may not grow beyond any length leave the older checkpoint"
     const pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-      // A write then fails, having written some: as it does on a full disk.
+      // A write beyond the limit then fails after a part, as on a full disk.
       signal(SIGXFSZ, SIG_IGN);
       const rlimit limit{longest, longest};
       setrlimit(RLIMIT_FSIZE, &limit);

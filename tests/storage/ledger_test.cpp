@@ -26,7 +26,7 @@ std::unique_ptr<Dataset> ten_points(const std::string& more, Files& files) {
   return std::move(*data);
 }
 
-/// As it is entered by who has read this data.
+/// Returns the ledger entry of a process that has read this data.
 LedgerStep step_of_data(std::int64_t number, const Dataset& data) {
   MemoryPool memory;
   const MicroBatches batches(data, ledger_terms.samples(), ledger_terms.global, ledger_terms.micro);
@@ -38,7 +38,7 @@ LedgerStep step_of_data(std::int64_t number, const Dataset& data) {
   return made;
 }
 
-/// A ledger that goes on where an earlier one ended.
+/// Continues the ledger after step `after` up to step `last`.
 void write(Files& files, std::int64_t after, std::int64_t last) {
   auto ledger = Ledger::open(files, path, ledger_terms);
   REQUIRE(ledger);
@@ -79,7 +79,7 @@ TEST_CASE("an audit that reads the data again tells whether the steps read these
     REQUIRE(ledger->begin(0));
     for (std::int64_t number = 1; number <= 5; ++number)
       REQUIRE(ledger->enter(step_of_data(number, *data)));
-    // Two steps are taken back and done again.
+    // Two steps are rolled back and repeated.
     REQUIRE(ledger->begin(3));
     REQUIRE(ledger->enter(step_of_data(4, *data)));
     REQUIRE(ledger->sync());
@@ -115,13 +115,13 @@ TEST_CASE("a ledger of whole passes proves that each sample was used once", "[st
 TEST_CASE("what was done beyond the checkpoint is taken back, and not entered twice", "[storage]") {
   MemoryFiles files;
   write(files, 0, 7);
-  write(files, 5, 6);  // And died again,
+  write(files, 5, 6);  // Dies again.
   write(files, 5, 9);
   const auto found = audit(text_of(files));
   CHECK(found.flaw.empty());
   CHECK(found.steps == 9);
   CHECK(found.attempts == 3);
-  CHECK(found.skipped == 3);  // What was taken back counts no more.
+  CHECK(found.skipped == 3);  // Rolled-back steps do not count.
   CHECK(found.taken_back == 3);
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("an attempt that goes on after steps that nobody entered is found", "[
   write(files, 0, 2);
   write(files, 3, 5);
   const auto found = audit(text_of(files));
-  // Step 3 is of positions 8 .. 11.
+  // Step 3 covers positions 8 .. 11.
   const auto place = ledger_terms.samples().at(8);
   CHECK(found.flaw ==
         "line 4: the attempt goes on after step 3, but of step 3 nothing is told: sample " +
@@ -140,7 +140,7 @@ TEST_CASE("an attempt that goes on after steps that nobody entered is found", "[
 TEST_CASE("a checkpoint that was passed over may be gone on from later", "[storage]") {
   MemoryFiles files;
   write(files, 0, 6);
-  // That of step 6 could not be read just then.
+  // The checkpoint of step 6 could not be read at that moment.
   write(files, 2, 4);
   write(files, 6, 8);
   auto found = audit(text_of(files));
@@ -148,7 +148,7 @@ TEST_CASE("a checkpoint that was passed over may be gone on from later", "[stora
   CHECK(found.steps == 8);
   CHECK(found.attempts == 3);
   CHECK(found.taken_back == 2);
-  // But nobody came to step 9.
+  // No attempt reached step 9.
   write(files, 9, 10);
   CHECK(contains(audit(text_of(files)).flaw, "but of step 9 nothing is told"));
 }
@@ -365,9 +365,9 @@ TEST_CASE("a ledger knows in its next life how many steps it has", "[storage]") 
 
 namespace {
 
-constexpr std::size_t little_segment = 400;  // Some three steps.
+constexpr std::size_t little_segment = 400;  // About three steps.
 
-/// Enters and syncs steps until the ledger has 20 or the disk fails. Returns how many are synced.
+/// Enters and syncs steps until the ledger has 20 or the disk fails. Returns the synced steps.
 std::int64_t write_in_segments(Files& files) {
   auto ledger = Ledger::open(files, path, ledger_terms, little_segment);
   if (!ledger) return 0;
@@ -394,12 +394,12 @@ TEST_CASE("a ledger is opened by its newest segment, and proves all of them", "[
   CHECK(found.flaw == "");
   CHECK(found.steps == 20);
   CHECK((*newest_save(files, path))->step == 20);
-  // A segment that was spoiled is found by the audit, and not read at a start.
+  // The audit detects a damaged segment; a start does not read it.
   files.flip_bit(segments->older.front(), 30);
   CHECK(Ledger::open(files, path, ledger_terms, little_segment)->steps() == 20);
   CHECK((*newest_save(files, path))->step == 20);
   CHECK(contains(audit(*read_segments(files, path)).flaw, "line 1 does not follow"));
-  // So is one that is gone.
+  // The audit also detects a missing segment.
   files.flip_bit(segments->older.front(), 30);
   REQUIRE(files.remove(segments->older[1]));
   CHECK_FALSE(audit(*read_segments(files, path)).flaw == "");

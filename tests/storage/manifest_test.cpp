@@ -23,7 +23,7 @@ Manifest small() {
   return manifest;
 }
 
-/// The text with one piece exchanged and the digest made right again: mischief, not an accident.
+/// Replaces a piece of the text and corrects the digest: forgery, not accidental damage.
 std::string forged(std::string text, const std::string& from, const std::string& to) {
   const auto at = text.find(from);
   REQUIRE(at != std::string::npos);

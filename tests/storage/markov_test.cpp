@@ -15,8 +15,8 @@ constexpr std::uint64_t whole = std::uint64_t{1} << 32;
 }
 
 TEST_CASE("the entropy rate of a chain is that of a calculation by hand", "[storage]") {
-  // State 0 goes to 0 or 1 with 1/2 each, state 1 to 0 for certain. It is in 0 for 2/3 of the time,
-  // where the next symbol has ln 2 nats, and in 1 for 1/3, where it has none.
+  // State 0 goes to 0 or 1 with 1/2 each, state 1 always to 0. The chain is in 0 for 2/3 of the
+  // time, where the next symbol has ln 2 nats, and in 1 for 1/3, where it has none.
   const MarkovChain chain({{{0, whole / 2}, {1, whole}}, {{0, whole}}});
   CHECK(chain.stationary()[0] == Approx(2.0 / 3).epsilon(1e-12));
   CHECK(chain.stationary()[1] == Approx(1.0 / 3).epsilon(1e-12));

@@ -54,7 +54,7 @@ TEST_CASE("every tenth of the data is spread evenly over a pass", "[storage]") {
   int hits[10][10] = {};
   for (int pass = 0; pass < passes; ++pass)
     for (int i = 0; i < count; ++i) ++hits[i / 100][permute(1, pass, i, count) / 100];
-  // Chi squared with 81 degrees of freedom is below 130 but for one seed in 2,000.
+  // Chi squared with 81 degrees of freedom is below 130 except for one seed in 2,000.
   double chi_squared = 0;
   for (const auto& row : hits)
     for (const int hit : row) chi_squared += (hit - 1'000.0) * (hit - 1'000.0) / 1'000.0;

@@ -9,7 +9,7 @@
 using namespace troupe;
 using namespace troupe::storage;
 
-// A disk that errs when it is asked what is there.
+// A disk with errors when it is asked which files exist.
 
 namespace {
 
@@ -56,7 +56,7 @@ TEST_CASE("a look that fails anywhere in a save or a prune removes no good check
     REQUIRE(std::ranges::count(good, 3) == 1);
     REQUIRE(good.size() >= keep);
     if (done) REQUIRE(good.front() == 4);
-    // The next save finds nothing in its way.
+    // Leftover files do not block the next save.
     REQUIRE(save_and_prune(files, 5));
     REQUIRE(good_steps(files).front() == 5);
   }
@@ -131,7 +131,7 @@ TEST_CASE("a ledger tells which step was saved last, and where", "[storage]") {
   REQUIRE((newest && *newest));
   CHECK((*newest)->step == 2);
   CHECK((*newest)->below == "here");
-  // What a crash of the machine leaves has it, too.
+  // The state after a crash of the machine gives the same answers.
   files.restart({});
   CHECK((*newest_save(files, "ledger"))->step == 2);
   CHECK(Ledger::open(files, "ledger", terms)->steps() == 3);
@@ -140,7 +140,7 @@ TEST_CASE("a ledger tells which step was saved last, and where", "[storage]") {
   const auto found = audit(files.read("ledger")->text());
   CHECK(found.flaw == "");
   CHECK(found.steps == 5);
-  // Who begins anew on purpose has nothing to find.
+  // A deliberate new start finds no save.
   (void)live(0, 1);
   CHECK_FALSE(newest_save(files, "ledger")->has_value());
 }

@@ -10,7 +10,7 @@ using namespace troupe::storage;
 
 namespace {
 
-/// A file with this header and so many bytes of data: 0, 1, 2, ...
+/// Returns a file with this header and `data` bytes 0, 1, 2, ...
 std::string file_with(const std::string& header, std::size_t data) {
   std::string file(8, '\0');
   for (std::size_t i = 0; i < 8; ++i) file[i] = static_cast<char>(header.size() >> (8 * i));

@@ -2,7 +2,7 @@
 
 #include "storage/files/temporary_folder.h"
 
-/// For a test, which cannot do without.
+/// A temporary folder that a test requires to exist.
 struct TemporaryDirectory : troupe::storage::TemporaryFolder {
   TemporaryDirectory() : TemporaryFolder(*make()) {}
 };

@@ -16,7 +16,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-/// The 256 bytes as tokens, in the order of their values, and then `more`.
+/// Returns the 256 bytes as tokens in order of their values, followed by `more`.
 Value byte_vocabulary(const std::vector<std::string>& more) {
   Value vocab{Value::Map{}};
   for (int byte = 0; byte < 256; ++byte)
@@ -62,7 +62,7 @@ std::string error_of(const Value& json) {
   return tokenizer ? "none" : tokenizer.error().text;
 }
 
-/// Merges as the definition says: the best pair of all, again and again.
+/// Merges by the definition: repeatedly the best of all pairs.
 Ids merged_by_definition(const TokenizerTables& tables, std::string_view word) {
   std::vector<std::string> parts;
   for (const char c : word) parts.emplace_back(1, c);
@@ -195,12 +195,12 @@ TEST_CASE("any bytes decode to themselves", "[storage]") {
 
 TEST_CASE("training merges what is most frequent, and the lowest tokens among equals",
           "[storage]") {
-  // "ab" comes four times, then "ab"+"c" twice; "xy" comes once and stays apart.
+  // "ab" occurs four times, then "ab"+"c" twice; "xy" occurs once and stays apart.
   const auto tokenizer = train_tokenizer("abc abd abc abe xy", 1'000);
   REQUIRE(tokenizer);
   std::vector<std::string> made(tokenizer->tables().tokens.begin() + 256,
                                 tokenizer->tables().tokens.end());
-  // " " comes before "ab" three times once "ab" is one token.
+  // Once "ab" is one token, " " precedes it three times.
   CHECK(made == std::vector<std::string>{"ab", " ab", "<|endoftext|>"});
   CHECK(tokenizer->tables().tokens[0] == "!");
 }

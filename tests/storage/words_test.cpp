@@ -26,7 +26,7 @@ TEST_CASE("texts are split as GPT-2 splits them", "[storage]") {
 }
 
 TEST_CASE("texts are split as the regular expression splits them", "[storage]") {
-  // Made with Python's regex module from the expression in words.h.
+  // Expected values from Python's regex module with the expression in words.h.
   const auto bytes = disk_files()->read(TROUPE_TEST_DATA "/data/words.jsonl");
   REQUIRE(bytes);
   std::string_view lines = bytes->text();

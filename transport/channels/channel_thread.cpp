@@ -27,7 +27,7 @@ epoll_event event_of(std::uint64_t place, std::uint32_t events) {
 
 }  // namespace
 
-// The thread takes its mutex again and again; others go before it.
+// The channel thread keeps retaking its mutex; `waiting_` makes it let other threads go first.
 ChannelThread::Turn::Turn(ChannelThread& thread) : lock_(thread.mutex_, std::defer_lock) {
   ++thread.waiting_;
   lock_.lock();
@@ -58,7 +58,7 @@ void ChannelThread::add(ChannelSource& source, int file, std::uint32_t events, P
     auto event = event_of(static_cast<std::uint64_t>(place), events);
     epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, file, &event);
   }
-  bell_.ring();  // It may sleep without having asked this one.
+  bell_.ring();  // The thread may already sleep without having asked this source.
 }
 
 void ChannelThread::remove(Place place) {
@@ -81,7 +81,7 @@ void ChannelThread::run() {
   auto patience = ChannelSource::Clock::now() + look_out_;
   for (unsigned turn = 1; !stopping_; ++turn) {
     bool busy = look();
-    // While all that comes comes in memory, the system is asked now and then only.
+    // While all data arrives in shared memory, poll the system only now and then.
     if (!busy || turn % turns_for_each_wait == 0)
       busy |= serve(events, epoll_wait(epoll_.number(), events.data(), most_events, 0));
     const auto now = ChannelSource::Clock::now();
@@ -101,7 +101,7 @@ void ChannelThread::run() {
   }
 }
 
-/// Whether anything had come. Looks many times, since looking costs little.
+/// Returns whether any source had data. Tries many times, since that is cheap.
 bool ChannelThread::look() {
   for (int i = 0; i < looks_in_turn && waiting_.load(std::memory_order_relaxed) == 0; ++i) {
     bool busy = false;
@@ -130,10 +130,10 @@ bool ChannelThread::serve(std::span<const epoll_event> events, int ready) {
     const auto& event = events[static_cast<std::size_t>(i)];
     if (event.data.u64 == bell_place) {
       bell_.clear();
-      busy = true;  // Why it was rung is looked for before the thread sleeps.
+      busy = true;  // The reason is looked for before the thread sleeps.
       continue;
     }
-    // What was removed since the system spoke of it is not found any more.
+    // A source that was removed after epoll reported it is not found any more.
     if (auto* entry = find(Place{event.data.u64})) {
       entry->source->on_ready(event.events);
       busy = true;

@@ -15,25 +15,25 @@
 
 namespace troupe::transport {
 
-/// What a connection is always asked for.
+/// The epoll events that every connection is registered for.
 constexpr std::uint32_t usual_events = EPOLLIN | EPOLLRDHUP;
 
-/// Something that a ChannelThread looks after. It calls one of its sources at a time.
+/// An object that a ChannelThread serves. The thread calls one of its sources at a time.
 class ChannelSource {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// The file can be read or written, or has an error: the events of epoll.
+  /// Called with epoll events when the file is readable or writable, or has an error.
   virtual void on_ready(std::uint32_t events) = 0;
 
-  /// For a source that hears of news in memory. Takes what has come; false where nothing had.
+  /// Takes data that arrived in shared memory. Returns false if there was none.
   virtual bool look() { return false; }
-  /// The thread is about to sleep: news must come by way of the file until awake(). False where
-  /// there are some now.
+  /// Called before the thread sleeps: until awake(), new data must be signaled through the file.
+  /// Returns false if there is new data already.
   virtual bool may_sleep() { return true; }
   virtual void awake() {}
 
-  /// When on_deadline() is to be called, where nothing came before.
+  /// The time at which on_deadline() is called.
   virtual Clock::time_point deadline() const { return Clock::time_point::max(); }
   virtual void on_deadline() {}
 
@@ -41,9 +41,9 @@ class ChannelSource {
   ~ChannelSource() = default;
 };
 
-/// The thread that moves what channels carry and calls their listeners. One serves all channels of
-/// a process. After each message it looks out for the next one for a while, since to be woken takes
-/// longer than most messages; then it sleeps. Outlives its channels and doors.
+/// The thread that moves the data of channels and calls their listeners. One thread serves all
+/// channels of a process. After each message it polls for a while, because waking a thread takes
+/// longer than most messages; then it sleeps. It must outlive its channels and doors.
 class ChannelThread {
  public:
   explicit ChannelThread(std::chrono::microseconds look_out = std::chrono::microseconds(100));
@@ -51,13 +51,13 @@ class ChannelThread {
   ChannelThread(const ChannelThread&) = delete;
   ChannelThread& operator=(const ChannelThread&) = delete;
 
-  /// For channels. Any thread may call these, and a source from within its calls.
+  /// Channels use the members below, from any thread. A source may also use them within its calls.
   enum class Place : std::uint64_t {};
-  /// `place` is set before the source is called.
+  /// Sets `place` before it calls the source.
   void add(ChannelSource& source, int file, std::uint32_t events, Place& place);
-  /// Once it returns, the source is not called any more; nor is its file looked at.
+  /// When it returns, the thread neither calls the source nor polls its file any more.
   void remove(Place place);
-  /// While it is held no source is called by the thread.
+  /// A lock: while it is held, the thread calls no source.
   class Turn {
    public:
     explicit Turn(ChannelThread& thread);
@@ -65,13 +65,13 @@ class ChannelThread {
    private:
     std::unique_lock<std::recursive_mutex> lock_;
   };
-  /// Waits for nothing, and wakes the thread where one of the events is there already.
+  /// Never blocks. Wakes the thread if one of the events has occurred already.
   void set_events(Place place, int file, std::uint32_t events);
 
  private:
   struct Entry {
     Place place{};
-    ChannelSource* source = nullptr;  // Null once it was removed.
+    ChannelSource* source = nullptr;  // Null after remove().
     int file = -1;
   };
 
@@ -89,7 +89,7 @@ class ChannelThread {
   Descriptor epoll_;
   EventFd bell_;
   std::recursive_mutex mutex_;   // Held while sources are called.
-  std::atomic<int> waiting_{0};  // Threads that want the mutex.
+  std::atomic<int> waiting_{0};  // The number of threads that wait for the mutex.
   std::vector<Entry> entries_;
   std::uint64_t places_ = 0;
   std::atomic<bool> stopping_{false};

@@ -12,8 +12,7 @@
 
 namespace troupe::transport {
 
-/// What waits in a line whose length has a bound. Places are made once and used again: whatever
-/// memory an element has grown stays with its place.
+/// A bounded queue that reuses its slots: memory that an element has allocated stays with its slot.
 template <class T>
 class Line {
  public:
@@ -24,7 +23,7 @@ class Line {
   T& operator[](std::size_t i) { return elements_[(first_ + i) % places_]; }
   T& front() { return (*this)[0]; }
 
-  /// The next place, with what was left in it.
+  /// Returns the next slot, with the content of its last use.
   T& push() {
     assert(size_ < places_);
     return (*this)[size_++];
@@ -42,7 +41,7 @@ class Line {
   std::size_t size_ = 0;
 };
 
-/// Counts what is under way against the bound. Whoever uses it has a lock.
+/// Tracks what is in flight against the bound. The caller holds a lock.
 class Credit {
  public:
   explicit Credit(Bound bound) : bound_(bound), under_way_(bound.parcels) {}
@@ -50,7 +49,7 @@ class Credit {
   bool covers(std::size_t bytes) const {
     return parcels_ < bound_.parcels && bytes <= bound_.bytes && bytes_ <= bound_.bytes - bytes;
   }
-  /// A parcel with so many bytes is about to be sent; the error of one that covers() refuses.
+  /// Reserves a parcel of `bytes`, or returns an error if covers() is false.
   Status take(std::size_t bytes) {
     if (!covers(bytes))
       return Error{"more would be under way than the channel's bound: " + std::to_string(parcels_) +
@@ -61,12 +60,13 @@ class Credit {
     bytes_ += bytes;
     return Done{};
   }
-  /// It has got its place in the order.
+  /// Appends a reserved parcel to the order of sending.
   void sent(std::size_t bytes) {
     under_way_.push() = bytes;
     ++sent_;
   }
-  /// So many have arrived in all; false where that cannot be.
+  /// Frees the credit of all parcels up to number `parcels`. Returns false if that number is
+  /// impossible.
   bool arrived(std::uint64_t parcels) {
     if (parcels < arrived_ || parcels > sent_) return false;
     for (; arrived_ < parcels; ++arrived_) {
@@ -89,7 +89,7 @@ class Credit {
   std::uint64_t arrived_ = 0;
 };
 
-/// What no caller may send, whatever the bound: these are mistakes of the program.
+/// Asserts limits that hold for every bound: exceeding them is a bug of the caller.
 inline void assert_sane(std::span<const std::byte> head, std::span<const Tensor> tensors) {
   assert(head.size() <= most_head_bytes && "a parcel's head is small");
   assert(tensors.size() <= most_tensors && "a parcel has few tensors");

@@ -15,7 +15,7 @@
 
 namespace troupe::transport {
 
-/// Which attempt of which run. A channel belongs to one: an end of another one is turned away.
+/// An attempt of a run. A channel belongs to one attempt; ends of another attempt are rejected.
 struct Epoch {
   std::array<std::uint64_t, 2> run{};
   std::uint64_t number = 0;
@@ -23,61 +23,61 @@ struct Epoch {
   friend bool operator==(const Epoch&, const Epoch&) = default;
 };
 
-/// What names one channel at a door, and is known to nobody else: a random number.
+/// The random number that identifies one channel at a door. Only the two ends know it.
 enum class Token : std::uint64_t {};
 
-/// Who was let in at a door, and who was not, and why.
+/// The numbers of senders that a door admitted and rejected, by reason.
 struct DoorCounters {
   std::uint64_t welcome = 0;
   std::uint64_t other_run = 0;
   std::uint64_t other_epoch = 0;
   std::uint64_t unknown_token = 0;
-  std::uint64_t other_terms = 0;  // Another bound, another carrier, another version.
-  std::uint64_t garbage = 0;      // Not a hello at all.
-  std::uint64_t silent = 0;       // No whole hello within the patience.
-  std::uint64_t crowded_out = 0;  // Too many stood there at once.
-  std::uint64_t not_sealed = 0;   // Came from another machine and wanted to send in the clear.
-  std::uint64_t not_proved = 0;   // Did not prove that it is who it should be.
+  std::uint64_t other_terms = 0;  // The sender has another bound, carrier or version.
+  std::uint64_t garbage = 0;      // The sender sent no hello.
+  std::uint64_t silent = 0;       // The sender sent no complete hello in time.
+  std::uint64_t crowded_out = 0;  // Too many senders waited at once.
+  std::uint64_t not_sealed = 0;   // The sender is on another machine and does not encrypt.
+  std::uint64_t not_proved = 0;   // The sender did not prove that it owns the expected key.
 };
 
-/// How a receiver takes what comes.
+/// The parameters of a receiver.
 struct Receiving {
   Bound bound;
-  MemoryPool* memory = nullptr;  // Outlives all that comes.
+  MemoryPool* memory = nullptr;  // Must outlive all received tensors.
   Listener listener;
-  /// With keys a TCP receiver takes encrypted tensors only, unless the connection comes from this
-  /// machine. Shared memory needs none.
+  /// If set, a TCP receiver accepts only encrypted tensors, except from this machine. Shared memory
+  /// needs no keys.
   std::shared_ptr<const ChannelKeys> keys = nullptr;
 };
 
 struct DoorOrder {
   Epoch epoch;
-  std::chrono::milliseconds patience{5000};  // With those who knock and say nothing.
+  std::chrono::milliseconds patience{5000};  // How long a sender may take for its hello.
 };
 
-/// How a sender asks to be let in.
+/// The parameters of a sender.
 struct Sending {
   Epoch epoch;
   Token token{};
   Bound bound;
-  MemoryPool* memory = nullptr;  // Outlives all that is lent from it.
-  OnEnd on_end;                  // On the channel's thread, once; not after close().
+  MemoryPool* memory = nullptr;  // Must outlive all tensors that are lent from it.
+  OnEnd on_end;                  // Called once, on the channel's thread; not after close().
   std::chrono::milliseconds patience{5000};
-  /// With keys a TCP sender encrypts. Shared memory needs none.
+  /// If set, a TCP sender encrypts. Shared memory needs no keys.
   std::shared_ptr<const ChannelKeys> keys = nullptr;
 };
 
-/// Where the senders of other processes knock: one for all the channels that end in a process.
-/// Whatever comes from a stranger is bounded, refused and counted.
+/// A listening address. One door serves all channels that end in a process. It limits, rejects and
+/// counts what strangers send.
 class Door {
  public:
   virtual ~Door() = default;
 
-  /// What a sender connects to.
+  /// Returns the address that a sender connects to.
   virtual std::string address() const = 0;
 
-  /// The one who has this token is let in, once, and what it sends goes to the listener. The
-  /// receiver may live longer than the door.
+  /// Admits the sender with this token, once, and passes what it sends to the listener. The
+  /// receiver may outlive the door.
   virtual std::unique_ptr<Receiver> expect(Token token, Receiving receiving) = 0;
 
   virtual DoorCounters counters() const = 0;

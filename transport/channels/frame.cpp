@@ -27,7 +27,7 @@ Result<TensorPlan> plan_of(const TensorRecord& record) {
   if (record.rank > Shape::max_rank) return too_much("dimensions", record.rank, Shape::max_rank);
   TensorPlan plan;
   plan.type = static_cast<DType>(record.type);
-  // A product with a zero in it must not overflow before or after.
+  // The product must not overflow even if it contains a zero.
   std::uint64_t bytes = troupe::bytes_of(plan.type), without_zeros = bytes;
   for (std::uint32_t i = 0; i < Shape::max_rank; ++i) {
     const std::int64_t size = record.sizes[i];
@@ -102,7 +102,7 @@ Result<std::size_t> check_header(const FrameHeader& header, const Expected& expe
   if (header.head_bytes > most_head_bytes)
     return too_much("bytes of head", header.head_bytes, most_head_bytes);
   if (header.tensors > most_tensors) return too_much("tensors", header.tensors, most_tensors);
-  // Beyond the bound there may be what aligns the tensors.
+  // Padding between tensors may exceed the bound.
   const std::size_t most = expected.bound.bytes + header.tensors * payload_alignment;
   if (header.payload_bytes > most) return too_much("bytes of tensors", header.payload_bytes, most);
   return header.head_bytes + header.tensors * sizeof(TensorRecord);

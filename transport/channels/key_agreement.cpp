@@ -26,19 +26,19 @@ std::span<const unsigned char> as_input(std::string_view text) {
   return as_input(std::as_bytes(std::span(text)));
 }
 
-/// The 32 bytes that the 40 characters of a key stand for.
+/// Decodes the 40 characters of a key into 32 bytes.
 bool decode_key(const std::string& text, unsigned char* bytes) {
   return is_key(text) && zmq_z85_decode(bytes, text.c_str()) != nullptr;
 }
 
-/// Hashes the transcript so far, and then something that both ends know.
+/// Hashes `what`, which both ends know, into the transcript.
 void mix_transcript(KeyChain& chain, std::span<const unsigned char> what) {
   crypto_generichash(chain.transcript.data(), SecretKey::size(), what.data(), what.size(),
                      chain.transcript.data(), SecretKey::size());
 }
 
-/// Goes on with a product of X25519. False if the other end's public key is one of the few whose
-/// product is the same for every secret.
+/// Mixes an X25519 product into the key. Returns false if the peer's public key is one of the few
+/// that give the same product for every secret.
 bool mix_product(KeyChain& chain, const SecretKey& secret, const unsigned char* public_key) {
   SecretKey product;
   if (crypto_scalarmult(product.data(), secret.data(), public_key) != 0) return false;
@@ -49,7 +49,7 @@ bool mix_product(KeyChain& chain, const SecretKey& secret, const unsigned char* 
   return true;
 }
 
-/// A keyed hash of all that was said so far: who can make it has the chain's key.
+/// Returns a keyed hash of the transcript, which only somebody with the chain's key can make.
 KeyProof prove(const KeyChain& chain) {
   KeyProof proof;
   crypto_generichash(reinterpret_cast<unsigned char*>(proof.data()), proof.size(),
@@ -81,7 +81,7 @@ SessionTerms terms_of(const KeyChain& chain, Cipher cipher) {
   return terms;
 }
 
-/// The lasting keys of both ends, as bytes.
+/// The static keys of both ends, as bytes.
 struct LastingKeys {
   SecretKey own;
   std::array<unsigned char, 32> own_public{};
@@ -113,7 +113,7 @@ KeyChain begin_chain(const Hello& hello, std::span<const unsigned char> sender,
   return chain;
 }
 
-/// All of an offer or an answer but its proof.
+/// Returns the bytes of an offer or an answer without its proof.
 template <class Message>
 std::span<const unsigned char> unproved(const Message& message) {
   return as_input(std::as_bytes(std::span(&message, 1))).first(offsetof(Message, proof));

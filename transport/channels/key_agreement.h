@@ -10,19 +10,19 @@
 #include "transport/channels/record_seal.h"
 #include "transport/keys.h"
 
-/// How the two ends of a TCP channel agree on keys that nobody else knows.
+/// How the two ends of a TCP channel agree on secret keys.
 ///
-/// The head tells each process the public key of each other one (`Prepare`). The sender makes a key
-/// pair for this connection alone and sends its public half with the hello; the receiver answers
-/// with one of its own. The keys of the channel are hashes of four products of X25519: of both
-/// lasting keys, of each lasting key with the other end's new one, and of both new ones. So each
-/// end proves that it has its lasting secret, and who learns a lasting secret later cannot read
-/// what was recorded. All that both have said goes into the hashes: an end that was told something
-/// else than the other one has said gets other keys. The order of the products is that of the
-/// pattern KK of the Noise protocol framework (https://noiseprotocol.org/noise.html, section 7.5).
+/// The head sends each process the public keys of all other processes (`Prepare`). The sender makes
+/// a key pair for this connection only (ephemeral) and sends its public half with the hello; the
+/// receiver answers with an ephemeral key of its own. The channel's keys are hashes of four X25519
+/// products: static with static key, each static with the other end's ephemeral key, and ephemeral
+/// with ephemeral. So each end proves that it has its static secret, and a static secret that leaks
+/// later does not decrypt recorded traffic. The hashes cover all messages: if somebody changes one,
+/// the ends get different keys. The order of the products follows the pattern KK of the Noise
+/// protocol framework (https://noiseprotocol.org/noise.html, section 7.5).
 namespace troupe::transport {
 
-/// Who the ends of a channel are: CURVE keys, as key files have them.
+/// The CURVE keys of a channel's ends, as key files contain them.
 struct ChannelKeys {
   KeyPair own;
   std::string peer;  // The other end's public key.
@@ -31,16 +31,16 @@ struct ChannelKeys {
 using PublicKey = std::array<std::byte, 32>;
 using KeyProof = std::array<std::byte, 16>;
 
-/// Sender to receiver, behind a hello whose protection is `sealed`.
+/// Sent by the sender after a hello whose protection is `sealed`.
 struct KeyOffer {
-  PublicKey ephemeral{};      // Of this connection alone.
-  std::uint32_t ciphers = 0;  // The sum of those that the sender has.
+  PublicKey ephemeral{};      // For this connection only.
+  std::uint32_t ciphers = 0;  // The sum of the ciphers that the sender supports.
   std::uint32_t zero = 0;
-  KeyProof proof{};  // That the sender has its secret key and knows the receiver's public one.
+  KeyProof proof{};  // Proves the sender's secret key and that it knows the receiver's public key.
 };
 static_assert(sizeof(KeyOffer) == 56);
 
-/// Receiver to sender, behind an answer that lets it in.
+/// Sent by the receiver after an answer that admits the sender.
 struct KeyAnswer {
   PublicKey ephemeral{};
   Cipher cipher = Cipher::chacha20_poly1305;
@@ -49,26 +49,26 @@ struct KeyAnswer {
 };
 static_assert(sizeof(KeyAnswer) == 56);
 
-/// What an agreement gives both ends.
+/// The result of an agreement, for both ends.
 struct SessionTerms {
-  SealTerms forth;  // From the sender to the receiver,
-  SealTerms back;   // and from the receiver to the sender.
+  SealTerms forth;  // From sender to receiver.
+  SealTerms back;   // From receiver to sender.
 };
 
-/// The chain of hashes from which both ends take their keys.
+/// The chain of hashes from which both ends derive their keys.
 struct KeyChain {
   SecretKey key;
   SecretKey transcript;
 };
 
-/// The sender's part of an agreement.
+/// The sender's side of an agreement.
 class KeyAsker {
  public:
-  /// An error if a key is none.
+  /// Fails if a key is malformed.
   static Result<KeyAsker> begin(const ChannelKeys& keys, const Hello& hello);
 
   const KeyOffer& offer() const { return offer_; }
-  /// An error if the answer does not come from the owner of the peer's key.
+  /// Fails if the answer does not come from the owner of the peer's key.
   Result<SessionTerms> finish(const KeyAnswer& answer) const;
 
  private:
@@ -79,12 +79,12 @@ class KeyAsker {
   KeyChain chain_;
 };
 
-/// The receiver's part.
+/// The receiver's side of an agreement.
 struct Agreement {
   KeyAnswer answer;
   SessionTerms terms;
 };
-/// An error if the offer does not come from the owner of the peer's key.
+/// Fails if the offer does not come from the owner of the peer's key.
 Result<Agreement> agree(const ChannelKeys& keys, const Hello& hello, const KeyOffer& offer);
 
 }  // namespace troupe::transport

@@ -4,15 +4,15 @@
 
 namespace troupe::transport {
 
-/// The ZeroMQ that this program uses.
+/// The version of ZeroMQ that this program uses.
 struct ZeroMqLibrary {
   std::string compiled;  // The version of its headers.
-  std::string found;     // And of the library that was linked when the program started.
+  std::string found;     // The version of the library loaded at program start.
   bool has_curve = false;
 };
 ZeroMqLibrary zeromq_library();
 
-/// The OpenSSL that this program has found, and the cipher that it prefers for tensors.
+/// The version of OpenSSL loaded at program start, and the preferred cipher for tensors.
 struct OpenSslLibrary {
   std::string found;
   std::string cipher;

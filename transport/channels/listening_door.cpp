@@ -15,7 +15,7 @@
 namespace troupe::transport {
 namespace {
 
-constexpr std::size_t most_knocks = 64;  // At once: of those who have not said hello yet.
+constexpr std::size_t most_knocks = 64;  // Connections without a complete hello.
 
 void answer(int connection, Verdict verdict, std::span<const std::byte> greeting = {}) {
   Answer answer;
@@ -23,7 +23,7 @@ void answer(int connection, Verdict verdict, std::span<const std::byte> greeting
   const auto bytes = std::as_bytes(std::span(&answer, 1));
   std::vector<std::byte> all(bytes.begin(), bytes.end());
   all.insert(all.end(), greeting.begin(), greeting.end());
-  // A new connection has room for so few bytes.
+  // A new connection has room for this few bytes.
   send_now(connection, all);
 }
 
@@ -75,7 +75,7 @@ Verdict GuestList::admit(Caller& caller) {
   return verdict;
 }
 
-/// Somebody who has not said hello yet.
+/// A connection that has not sent a complete hello yet.
 class ListeningDoor::Knock final : public ChannelSource {
  public:
   Knock(ListeningDoor& door, Descriptor connection)
@@ -95,7 +95,7 @@ class ListeningDoor::Knock final : public ChannelSource {
  private:
   friend class ListeningDoor;
 
-  /// How many bytes of what it says are wanted, as far as can be told by now.
+  /// Returns how long the hello is, as far as its bytes so far tell.
   std::size_t wanted() const {
     Hello hello;
     if (got_ < sizeof hello) return sizeof hello;
@@ -154,7 +154,7 @@ void ListeningDoor::on_ready(std::uint32_t) {
     if (!connection) return;
     if (knocks_.size() == most_knocks) {
       count(&DoorCounters::crowded_out);
-      knocks_.pop_front();  // Who has stood there longest without a word.
+      knocks_.pop_front();  // Drop the connection that has waited longest.
     }
     knocks_.push_back(std::make_unique<Knock>(*this, std::move(connection)));
   }
@@ -175,7 +175,7 @@ void ListeningDoor::hear(Knock& knock) {
   if (knock.got_ < knock.wanted()) return;
   std::memcpy(&hello, knock.said_.data(), sizeof hello);
   std::memcpy(&offer, knock.said_.data() + sizeof hello, sizeof offer);
-  // Whoever takes the connection on looks after it in its own way.
+  // The receiver registers the connection itself.
   thread_.remove(knock.place_);
   auto verdict = judge(hello);
   if (verdict == Verdict::welcome) verdict = guests_->admit(knock.caller_);

@@ -16,34 +16,35 @@
 
 namespace troupe::transport {
 
-/// A sender at a door.
+/// A sender that asks to be admitted at a door.
 struct Caller {
   Hello hello;
-  KeyOffer offer;  // If its hello says that it encrypts.
+  KeyOffer offer;  // Valid if the hello asks for encryption.
   Descriptor connection;
   Descriptor file;
 };
 
-/// A receiver whose sender may come. Called on the channel's thread.
+/// A receiver whose sender may connect. Its members are called on the channel's thread.
 class Guest {
  public:
-  /// Judges what its sender must say beside the token. If it is welcome, what the guest has to
-  /// answer beside that is put into `greeting`, and arrive() comes next.
+  /// Checks everything but the token. If it returns `welcome`, it puts what follows the answer into
+  /// `greeting`, and arrive() is called next.
   virtual Verdict judge(const Caller& caller, std::vector<std::byte>& greeting) = 0;
-  /// Takes over a sender that knows that it is welcome.
+  /// Takes over a sender that has received its welcome.
   virtual void arrive(Caller caller) = 0;
 
  protected:
   ~Guest() = default;
 };
 
-/// Who is expected at a door; shared by the door and its receivers, of which any may go first.
+/// The receivers that wait for senders. The door and its receivers share it, since any may go
+/// first.
 class GuestList {
  public:
   void expect(Token token, Guest& guest);
-  /// Once it returns, the guest is not called any more.
+  /// When it returns, the guest is not called any more.
   void forget(Guest& guest);
-  /// Whose token it is; nobody else will have it afterwards, where the verdict is a welcome.
+  /// Finds the guest that has the caller's token and lets it judge. A welcome uses the token up.
   Verdict admit(Caller& caller);
 
  private:
@@ -51,7 +52,7 @@ class GuestList {
   std::map<std::uint64_t, Guest*> guests_;
 };
 
-/// Makes the receiver of a carrier, and has it expected.
+/// Makes a carrier's receiver and registers it with the guest list.
 using MakeReceiver = std::unique_ptr<Receiver> (*)(ChannelThread& thread,
                                                    std::shared_ptr<GuestList> guests, Token token,
                                                    const Epoch& epoch, Receiving receiving);
@@ -61,7 +62,7 @@ std::unique_ptr<Receiver> make_receiver(ChannelThread& thread, std::shared_ptr<G
   return std::make_unique<T>(thread, std::move(guests), token, epoch, std::move(receiving));
 }
 
-/// A door at a listening socket.
+/// A door with a listening socket.
 class ListeningDoor final : public Door, private ChannelSource {
  public:
   ListeningDoor(ChannelThread& thread, Descriptor socket, std::string address, Carrier carrier,
@@ -90,7 +91,7 @@ class ListeningDoor final : public Door, private ChannelSource {
   MakeReceiver make_receiver_;
   std::shared_ptr<GuestList> guests_ = std::make_shared<GuestList>();
   std::list<std::unique_ptr<Knock>> knocks_;
-  mutable std::mutex mutex_;  // Of the counters.
+  mutable std::mutex mutex_;  // Guards the counters.
   DoorCounters counters_;
   ChannelThread::Place place_{};
 };

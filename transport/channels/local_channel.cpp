@@ -11,7 +11,7 @@
 namespace troupe::transport {
 namespace {
 
-/// What both ends share: what was sent while the listener was busy.
+/// The state that both ends share, with parcels that were sent while the listener was busy.
 class Passage {
  public:
   Passage(Bound bound, Listener listener, OnEnd on_end)
@@ -37,7 +37,7 @@ class Passage {
     return Done{};
   }
 
-  /// True where all that was sent has been delivered within the patience.
+  /// Returns whether everything was delivered within `patience`.
   bool settle(std::chrono::milliseconds patience) {
     std::unique_lock lock(mutex_);
     return idle_.wait_for(lock, patience, [&] { return line_.empty() && !delivering_; });

@@ -13,8 +13,9 @@ struct LocalChannel {
   std::unique_ptr<Receiver> receiver;
 };
 
-/// Handles change hands, no number is copied. The listener is called by the thread that sends,
-/// before send() returns; where it is busy with another thread's parcel, by that thread.
+/// Passes handles and copies no tensor. The sending thread calls the listener before send()
+/// returns. If the listener is busy with another thread's parcel, that thread delivers this parcel
+/// as well.
 LocalChannel make_local_channel(MemoryPool& memory, Bound bound, Listener listener, OnEnd on_end);
 
 }  // namespace troupe::transport

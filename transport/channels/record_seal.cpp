@@ -34,14 +34,14 @@ bool processor_has_aes() {
 #endif
 }
 
-/// Null if the system's configuration of OpenSSL does not have it. Never freed.
+/// Returns null if the system's OpenSSL configuration lacks the cipher. The result is never freed.
 const EVP_CIPHER* find_cipher(Cipher cipher) {
   static const EVP_CIPHER* const aes = EVP_CIPHER_fetch(nullptr, "AES-256-GCM", nullptr);
   static const EVP_CIPHER* const chacha = EVP_CIPHER_fetch(nullptr, "ChaCha20-Poly1305", nullptr);
   return cipher == Cipher::aes256_gcm ? aes : chacha;
 }
 
-/// OpenSSL counts bytes with an int; the records of a channel are far smaller.
+/// OpenSSL counts bytes in int; a channel's records are far smaller than its limit.
 int as_int(std::size_t size) {
   assert(size <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
   return static_cast<int>(size);
@@ -58,7 +58,7 @@ std::uint32_t ciphers_here() {
 
 SecretKey::~SecretKey() { sodium_memzero(bytes_.data(), bytes_.size()); }
 
-// It wipes the key, too.
+// OpenSSL wipes the key as well.
 void RecordSeal::FreeContext::operator()(evp_cipher_ctx_st* context) const {
   EVP_CIPHER_CTX_free(context);
 }
@@ -108,7 +108,7 @@ SealTag RecordSeal::seal(std::span<const std::byte> plain, std::byte* sealed) {
                          as_int(plain.size())) == 1) &&
       EVP_EncryptFinal_ex(context, &nothing, &done) == 1 &&
       EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, as_int(tag.size()), tag.data()) == 1;
-  // There is nothing in these calls that memory or input could make fail.
+  // Neither memory nor input can make these calls fail.
   assert(is_sealed);
   return tag;
 }

@@ -6,7 +6,7 @@
 
 namespace troupe::transport {
 
-/// For the body of a loop that waits for another thread to write something.
+/// Tells the processor that a loop polls memory that another thread will write.
 inline void relax() {
 #if defined(__x86_64__)
   _mm_pause();

@@ -9,16 +9,16 @@
 
 namespace troupe::transport {
 
-/// The checksum of a payload's tensors, made piece by piece while they are in the processor's cache
-/// anyway: just before they are sent, just after they have come. Where pieces begin and end does
-/// not depend on how they travel.
+/// The checksum of a payload's tensors, computed in pieces while they are in the processor's cache:
+/// just before they are sent, or just after they have arrived. The pieces do not depend on how the
+/// payload is split on the way.
 class RunningChecksum {
  public:
-  /// Goes on with `tensor` until all pieces that begin before `end` are in it.
+  /// Adds all pieces of `tensor` that begin before `end`.
   void reach(std::span<const std::byte> tensor, std::size_t end) {
     while (done_ < std::min(end, tensor.size())) add(tensor);
   }
-  /// Goes on with `tensor` through all pieces that are whole before `end`.
+  /// Adds all pieces of `tensor` that end at or before `end`.
   void follow(std::span<const std::byte> tensor, std::size_t end) {
     while (done_ < tensor.size() && std::min(done_ + piece, tensor.size()) <= end) add(tensor);
   }
@@ -35,7 +35,7 @@ class RunningChecksum {
     done_ += part.size();
   }
 
-  std::size_t done_ = 0;  // Of the present tensor.
+  std::size_t done_ = 0;  // In the current tensor.
   std::uint64_t sum_ = 0;
 };
 

@@ -10,21 +10,20 @@
 
 namespace troupe::transport {
 
-/// Between processes of one host and one user: a segment of memory that has no name, so nothing is
-/// left behind however a process ends, and beside it a Unix socket that tells of the peer's death
-/// and wakes who sleeps.
+/// Channels between processes of one host and one user: an unnamed memory segment, which leaves
+/// nothing behind however a process ends, and a Unix socket that wakes a sleeping peer and reports
+/// its death.
 ///
-/// The segment has room for three bounds of bytes and takes real memory only as it is used. lend()
-/// gives a slot of the first two thirds, and the receiver's tensors are the slots themselves, until
-/// the last handle is dropped. Where receiver or sender hold so many that none is left, tensors
-/// pass through the last third, where they are copied in and out and stay for nobody: who holds for
-/// ever makes a channel slower and never stops it. A tensor that was not lent is copied once, by
-/// the thread that sends it.
+/// The segment reserves three times the bound and takes real memory only as it is used. lend()
+/// returns a slot in the first two thirds. The receiver's tensors alias the slots until their last
+/// handle is dropped. If all slots are held, tensors pass through the last third, where they are
+/// copied in and out: holding tensors makes a channel slower but never stops it. The sending thread
+/// copies a tensor that was not lent once.
 ///
-/// The address is made up, in the namespace that has no files.
+/// The door makes up an abstract socket address, which has no file.
 Result<std::unique_ptr<Door>> open_shm_door(ChannelThread& thread, const DoorOrder& order);
 
-/// Waits until the door has let it in: not for the thread of an actor.
+/// Blocks until the door answers: do not call it on an actor's thread.
 Result<std::unique_ptr<Sender>> connect_shm(ChannelThread& thread, const std::string& address,
                                             Sending sending);
 

@@ -135,7 +135,7 @@ void ShmReceiver::awake() {
   segment_->control().receiver_sleeps.store(0, std::memory_order_relaxed);
 }
 
-/// Everything is copied out of the ring before it is checked: the peer could still write to it.
+/// Copies a record out of the ring before it checks it, since the peer could still change it there.
 Status ShmReceiver::take_record() {
   auto& control = segment_->control();
   const auto there = control.written.load(std::memory_order_acquire) - read_;
@@ -220,7 +220,7 @@ void ShmReceiver::deliver(std::size_t head_bytes) {
   for (const auto& plan : plans_) bytes += plan.bytes;
   parcels_.fetch_add(1, std::memory_order_relaxed);
   bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  // Who hears from the listener that it has come may send again at once.
+  // A sender that learns of the parcel from the listener may send again at once.
   control.taken.store(++arrived_, std::memory_order_release);
   receiving_.listener.on_parcel({std::span(front_).first(head_bytes), tensors_});
   tensors_.clear();

@@ -18,19 +18,19 @@
 
 namespace troupe::transport {
 
-/// The slots that have come and are held here. Each goes back when its last tensor goes, on
-/// whatever thread that is. Lives as long as the last of them.
+/// The received slots that this process holds. A slot is returned when its last tensor is dropped,
+/// on any thread. The object lives until the last slot is returned.
 class ShmArrivals final : private MemoryOwner, public std::enable_shared_from_this<ShmArrivals> {
  public:
   ShmArrivals(std::shared_ptr<ShmSegment> segment, int bell);
 
-  /// All of the segment, as long as somebody holds the slot. Empty where more are out than a sane
-  /// sender sends.
+  /// Returns a handle on the segment that holds `slot` until it is dropped. Returns an empty handle
+  /// if more slots are out than a correct sender sends.
   BlockHandle hold(std::uint32_t slot);
   void give_back(std::uint32_t slot);
-  /// Tells the sender that something has changed, where it waits for that.
+  /// Wakes the sender if it waits for a change.
   void tell();
-  /// The bell is not there any more.
+  /// Stops tell() from using the socket, which is about to close.
   void hang_up();
 
  private:
@@ -48,10 +48,10 @@ class ShmArrivals final : private MemoryOwner, public std::enable_shared_from_th
   std::vector<Arrival*> free_;
   std::size_t held_ = 0;
   std::uint64_t returned_ = 0;
-  std::shared_ptr<ShmArrivals> keeper_;  // While something is held.
+  std::shared_ptr<ShmArrivals> keeper_;  // Set while a slot is held.
 };
 
-/// The receiving end of a shared segment, from before its sender knocks.
+/// The receiving end of a shared segment; it exists before its sender connects.
 class ShmReceiver final : public Receiver, private Guest, private ChannelSource {
  public:
   ShmReceiver(ChannelThread& thread, std::shared_ptr<GuestList> guests, Token token,
@@ -84,7 +84,7 @@ class ShmReceiver final : public Receiver, private Guest, private ChannelSource 
   ChannelThread::Place place_{};
   bool ended_ = false;
 
-  std::uint64_t read_ = 0;     // Bytes, of the ring.
+  std::uint64_t read_ = 0;     // Bytes of the ring.
   std::uint64_t arrived_ = 0;  // Parcels.
   std::vector<std::byte> front_;
   std::vector<ShmPlace> places_;

@@ -19,12 +19,12 @@ constexpr std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1)
 
 constexpr std::size_t ring_begins = whole_pages(sizeof(ShmControl));
 constexpr std::size_t regions_begin = ring_begins + ring_bytes;
-/// One holds a bound's worth of tensors, and what aligns them.
+/// Returns the size of a region: the bound's bytes plus padding between tensors.
 std::size_t region_for(Bound bound) {
   return whole_pages(bound.bytes + most_tensors * payload_alignment);
 }
 
-// Without them a peer could take away memory that we are about to read.
+// The seals without which a peer could shrink the segment while this process reads it.
 constexpr int wanted_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 }  // namespace
@@ -58,7 +58,7 @@ Result<std::shared_ptr<ShmSegment>> ShmSegment::open(const Descriptor& file, Bou
   const auto bytes = bytes_for(bound);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number(), 0);
   if (memory == MAP_FAILED) return system_error("cannot see a shared segment");
-  // Advice only: where the system gives no huge pages to segments, everything works.
+  // Advice only: the segment also works if the system gives it no huge pages.
   (void)madvise(memory, bytes, MADV_HUGEPAGE);
   segment->memory_ = static_cast<std::byte*>(memory);
   segment->bytes_ = bytes;
@@ -74,7 +74,7 @@ ShmSegment::~ShmSegment() {
 std::byte* ShmSegment::ring() { return memory_ + ring_begins; }
 
 void ShmSegment::write_ring(std::uint64_t at, const void* from, std::size_t bytes) {
-  if (bytes == 0) return;  // Nothing may lie nowhere.
+  if (bytes == 0) return;  // memcpy() requires valid pointers even for no bytes.
   const std::size_t begin = at % ring_bytes;
   const std::size_t first = std::min(bytes, ring_bytes - begin);
   std::memcpy(ring() + begin, from, first);

@@ -12,15 +12,15 @@
 
 namespace troupe::transport {
 
-/// The segment of two processes: control words, a ring of records, and three regions of slots. A
-/// record is a ShmRecord, a frame's front and a ShmPlace for each tensor.
+/// The memory that two processes share: control words, a ring of records, and three regions of
+/// slots. A record is a ShmRecord, a frame's front, and a ShmPlace for each tensor.
 ///
-/// Either process reads what the other has written with care: it may have been killed, or be mad.
+/// Each process checks what the other one wrote: the other may have been killed, or be faulty.
 
 constexpr std::size_t ring_bytes = std::size_t{1} << 20;
 
-// Slots that the receiver's tensors may alias, and those that are copied from at once. What is out
-// with the receiver is bounded, so that the ring in which slots come back has room for all.
+// Held slots may be aliased by the receiver's tensors; passing slots are copied from at once. The
+// slots out at the receiver are limited so that the ring that returns them has room for all.
 constexpr std::uint32_t held_slots = 4096;
 constexpr std::uint32_t passing_slots = 256;
 constexpr std::uint32_t all_slots = held_slots + passing_slots;
@@ -28,18 +28,18 @@ constexpr std::uint32_t no_slot = ~std::uint32_t{0};
 constexpr std::size_t most_out = 8192;
 constexpr std::size_t most_held_out = most_out - passing_slots;
 
-/// An end that waits for the other says so, and then looks once more; the other changes something,
-/// and then looks whether it is waited for. These four are in one order, seq_cst, so that never
-/// both see nothing.
+/// An end that waits first sets its flag and then looks once more; the other end first changes the
+/// state and then reads the flag. All four operations are seq_cst, so at least one end sees the
+/// other.
 struct ShmControl {
-  // The sender's.
-  alignas(64) std::atomic<std::uint64_t> written{0};  // Bytes, of the ring.
-  std::atomic<std::uint32_t> sender_waits{0};         // Ring once something has changed.
+  // Written by the sender.
+  alignas(64) std::atomic<std::uint64_t> written{0};  // Bytes of the ring.
+  std::atomic<std::uint32_t> sender_waits{0};  // The receiver must wake the sender after a change.
   std::atomic<std::uint32_t> sender_closed{0};
-  // The receiver's.
+  // Written by the receiver.
   alignas(64) std::atomic<std::uint64_t> read{0};
-  std::atomic<std::uint64_t> taken{0};      // Parcels: before the listener has them,
-  std::atomic<std::uint64_t> delivered{0};  // and afterwards.
+  std::atomic<std::uint64_t> taken{0};      // Parcels, counted before the listener gets them.
+  std::atomic<std::uint64_t> delivered{0};  // Parcels, counted after the listener returned.
   std::atomic<std::uint32_t> receiver_sleeps{1};
   std::atomic<std::uint32_t> receiver_closed{0};
   alignas(64) std::atomic<std::uint64_t> returned{0};  // Slots.
@@ -48,8 +48,8 @@ struct ShmControl {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 struct ShmRecord {
-  std::uint64_t bytes = 0;              // Of all the record, this included; a multiple of 8.
-  std::uint32_t shared_slot = no_slot;  // Of the tensors that were not lent.
+  std::uint64_t bytes = 0;              // The whole record with this header; a multiple of 8.
+  std::uint32_t shared_slot = no_slot;  // The slot of tensors that were not lent.
   std::uint32_t zero = 0;
 };
 struct ShmPlace {
@@ -62,7 +62,7 @@ class ShmSegment {
  public:
   static Result<std::shared_ptr<ShmSegment>> make(Bound bound);
   static Result<std::shared_ptr<ShmSegment>> open(const Descriptor& file, Bound bound);
-  /// Whether it is as long as the bound wants it, and nobody can make it shorter.
+  /// Returns whether the file has the length that the bound requires and cannot be shortened.
   static bool is_sane(const Descriptor& file, Bound bound);
 
   ~ShmSegment();
@@ -74,11 +74,11 @@ class ShmSegment {
   std::byte* memory() { return memory_; }
   std::size_t bytes() const { return bytes_; }
 
-  /// Where the regions begin.
+  /// Offsets of the regions.
   std::size_t held() const { return held_; }
   std::size_t passing() const { return passing_; }
 
-  /// Bytes of the ring, around its end.
+  /// Copies bytes to or from the ring, which wraps around.
   void write_ring(std::uint64_t at, const void* from, std::size_t bytes);
   void read_ring(std::uint64_t at, void* to, std::size_t bytes);
 

@@ -69,7 +69,7 @@ Status ShmSender::send(std::span<const std::byte> head, std::span<const Tensor> 
   return Done{};
 }
 
-/// Gives the lock up while it copies: others may lend and send meanwhile.
+/// Copies what must be copied. It releases the lock meanwhile, so other threads can lend and send.
 bool ShmSender::make_ready(Lock& lock, Outgoing& outgoing) {
   if (outgoing.ready) return true;
   if (!place(outgoing)) return false;
@@ -82,7 +82,7 @@ bool ShmSender::make_ready(Lock& lock, Outgoing& outgoing) {
   return true;
 }
 
-/// Each tensor that was lent is in its place; the others get one slot together.
+/// Gives each tensor a place: lent tensors keep theirs, all others share one new slot.
 bool ShmSender::place(Outgoing& outgoing) {
   std::size_t to_copy = 0;
   bool any = false;
@@ -93,7 +93,7 @@ bool ShmSender::place(Outgoing& outgoing) {
     const auto slot = slots_->slot_of(tensor);
     const auto offset =
         static_cast<std::size_t>(static_cast<const std::byte*>(tensor.raw()) - segment_->memory());
-    // A slice may begin anywhere; tensors begin at whole cache lines.
+    // A slice may begin anywhere, but a sent tensor must begin at a cache line.
     if (slot && offset % payload_alignment == 0 && slots_->go_out(*slot)) {
       place = {offset, *slot, 0};
       continue;
@@ -106,7 +106,7 @@ bool ShmSender::place(Outgoing& outgoing) {
   if (!any) return true;
   const auto shared = slots_->take(to_copy);
   if (!shared) {
-    // Tried again later, as if nothing had been.
+    // No room: undo everything, so that a later call starts afresh.
     for (const auto& place : outgoing.places)
       if (place.slot != no_slot) slots_->stay(place.slot);
     return false;
@@ -126,7 +126,7 @@ void ShmSender::copy(Outgoing& outgoing) {
   }
 }
 
-/// False where the ring has no room.
+/// Writes the record. Returns false if the ring has no room.
 bool ShmSender::publish(Outgoing& outgoing) {
   const std::size_t places = outgoing.places.size() * sizeof(ShmPlace);
   const std::size_t bytes = sizeof(ShmRecord) + outgoing.front.size() + places;
@@ -151,11 +151,11 @@ bool ShmSender::publish(Outgoing& outgoing) {
   return true;
 }
 
-/// With the lock; sends as much of the line as there is room for.
+/// Sends as much of the queue as there is room for. The caller holds the lock.
 void ShmSender::advance_line(Lock& lock) {
   if (advancing_) return;
   advancing_ = true;
-  // From here on the receiver tells of whatever changes; what changed before is seen below.
+  // From here on the receiver reports every change; settle() below sees the earlier ones.
   control_.sender_waits.store(1, std::memory_order_seq_cst);
   for (settle(); !line_.empty() && !end_; settle()) {
     Outgoing& outgoing = *line_.front();
@@ -175,7 +175,7 @@ void ShmSender::put_by(std::unique_ptr<Outgoing> outgoing) {
   spare_.push_back(std::move(outgoing));
 }
 
-/// What the receiver has done until now.
+/// Takes in what the receiver has acknowledged and returned.
 void ShmSender::settle() {
   if (end_) return;
   if (!credit_.arrived(control_.taken.load(std::memory_order_seq_cst)))
@@ -227,7 +227,7 @@ void ShmSender::on_ready(std::uint32_t) {
   if (tell) sending_.on_end(why);
 }
 
-/// The thread tells of it: it hears that the connection is shut down.
+/// Shuts the connection down, upon which the channel's thread reports the end.
 void ShmSender::end(ChannelEnd::Why why, const std::string& text) {
   if (!end_) end_ = ChannelEnd{why, text};
   shutdown(connection_.number(), SHUT_RDWR);

@@ -17,9 +17,9 @@
 
 namespace troupe::transport {
 
-/// The sending end of a shared segment. The thread that sends copies what was not lent and writes
-/// the record. A parcel for which there is no room yet waits in a line; what it waits for is told
-/// by the receiver, and the channel's thread goes on with it.
+/// The sending end of a shared segment. The sending thread copies tensors that were not lent and
+/// writes the record. If there is no room, the parcel waits in a queue; when the receiver reports
+/// room, the channel's thread continues.
 class ShmSender final : public Sender, private ChannelSource {
  public:
   ShmSender(ChannelThread& thread, Descriptor connection, std::shared_ptr<ShmSegment> segment,
@@ -37,10 +37,10 @@ class ShmSender final : public Sender, private ChannelSource {
   struct Outgoing {
     std::vector<std::byte> front;
     std::vector<Tensor> tensors;
-    std::vector<ShmPlace> places;  // None before the tensors have their slots.
+    std::vector<ShmPlace> places;  // Empty until the tensors have slots.
     ShmRecord record;
     std::size_t bytes = 0;
-    bool ready = false;  // Whatever must be copied has been.
+    bool ready = false;  // All copies are done.
   };
 
   void on_ready(std::uint32_t events) override;
@@ -67,7 +67,7 @@ class ShmSender final : public Sender, private ChannelSource {
   Credit credit_;
   Line<std::unique_ptr<Outgoing>> line_;
   std::vector<std::unique_ptr<Outgoing>> spare_;
-  bool advancing_ = false;  // One thread at a time goes on with the line.
+  bool advancing_ = false;  // Set while a thread works on the queue; only one may.
   bool closing_ = false;
   std::optional<ChannelEnd> end_;
   ChannelCounters counters_;

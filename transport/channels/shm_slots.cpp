@@ -46,7 +46,7 @@ ShmSlots::ShmSlots(std::shared_ptr<ShmSegment> segment)
       held_(segment_->held(), segment_->passing(), held_slots),
       passing_(segment_->passing(), segment_->bytes(), passing_slots),
       slots_(new Slot[all_slots]) {
-  // The lowest name comes off the back first.
+  // Names are taken off the back, so the lowest is used first.
   for (auto name = held_slots; name > 0; --name) held_names_.push_back(name - 1);
   for (auto name = all_slots; name > held_slots; --name) passing_names_.push_back(name - 1);
 }

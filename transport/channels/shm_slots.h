@@ -13,8 +13,8 @@
 
 namespace troupe::transport {
 
-/// Which parts of a stretch of memory are free. The lowest that fits goes first: what was used
-/// lately is used again.
+/// A first-fit allocator of offsets. The lowest free part goes first, so recently used memory is
+/// reused.
 class FreeParts {
  public:
   FreeParts(std::size_t begin, std::size_t end, std::size_t most_taken);
@@ -27,34 +27,36 @@ class FreeParts {
     std::size_t offset = 0;
     std::size_t bytes = 0;
   };
-  std::vector<Part> parts_;  // By offset; no two touch.
+  std::vector<Part> parts_;  // Sorted by offset; adjacent parts are merged.
 };
 
-/// The slots of a segment, at its sender. A slot is free once no tensor of this process lies in it
-/// and all that was sent from it has come back. Any thread may use it; lives as long as the last
-/// tensor that was lent.
+/// The slots of a segment, at its sender. A slot is free when no tensor of this process uses it and
+/// the receiver has returned everything sent from it. Usable from any thread; lives until the last
+/// lent tensor is dropped.
 class ShmSlots final : private MemoryOwner, public std::enable_shared_from_this<ShmSlots> {
  public:
   explicit ShmSlots(std::shared_ptr<ShmSegment> segment);
 
-  /// Empty where there is no room.
+  /// Returns an empty tensor if there is no room.
   Tensor lend(const Shape& shape, DType type);
-  /// The slot in which a tensor lies that was lent here.
+  /// Returns the slot of a tensor that lend() made.
   std::optional<std::uint32_t> slot_of(const Tensor& tensor) const;
 
-  /// A slot for copies, in the regions that may be held or else in the one that may not; it goes
-  /// out once.
+  /// Takes a slot for copies, preferably a held slot and otherwise a passing one. It counts as sent
+  /// once.
   std::optional<ShmPlace> take(std::size_t bytes);
 
-  /// A tensor of the slot is being sent, false where too many are out: it must be copied then.
+  /// Counts the slot as sent once more. Returns false if too many slots are out: copy the tensor
+  /// then.
   bool go_out(std::uint32_t slot);
-  /// It was not sent after all.
+  /// Undoes go_out().
   void stay(std::uint32_t slot);
-  /// What the receiver has given back until now; false where it gives back what it has not got.
+  /// Frees the slots that the receiver has returned. Returns false if it returns a slot that it
+  /// lacks.
   bool take_returns();
 
  private:
-  /// While it is lent, the block is what the tensors hold.
+  /// The tensors of a lent slot hold it as their memory block.
   struct Slot : MemoryBlock {
     std::size_t offset = 0;  // In the segment.
     bool lent = false;
@@ -72,12 +74,12 @@ class ShmSlots final : private MemoryOwner, public std::enable_shared_from_this<
   FreeParts held_;
   FreeParts passing_;
   std::unique_ptr<Slot[]> slots_;
-  std::vector<std::uint32_t> held_names_;  // Of slots that are free.
+  std::vector<std::uint32_t> held_names_;  // Free slots.
   std::vector<std::uint32_t> passing_names_;
   std::uint64_t returns_taken_ = 0;
   std::size_t held_out_ = 0;
   std::size_t lent_ = 0;
-  std::shared_ptr<ShmSlots> keeper_;  // While something is lent.
+  std::shared_ptr<ShmSlots> keeper_;  // Set while a slot is lent.
 };
 
 }  // namespace troupe::transport

@@ -21,7 +21,7 @@
 namespace troupe::transport {
 namespace {
 
-/// False once the deadline is over.
+/// Returns false once the deadline has passed.
 bool wait_for(int socket, short events, SocketDeadline deadline) {
   for (;;) {
     const auto left =
@@ -154,7 +154,7 @@ bool is_loopback(const SocketAddress& tcp) {
 Result<SocketAddress> unix_address(const std::string& name) {
   SocketAddress address;
   auto* local = reinterpret_cast<sockaddr_un*>(&address.storage);
-  // The first byte is 0: no file has this name.
+  // An abstract address starts with a 0 byte and has no file.
   if (name.empty() || name.size() + 1 > sizeof local->sun_path)
     return Error{"\"" + name + "\" is no address of a door in this host"};
   local->sun_family = AF_UNIX;
@@ -178,7 +178,7 @@ Result<Descriptor> listen_at(const SocketAddress& address) {
   Descriptor socket(
       ::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return system_error("cannot make a socket");
-  // A port whose last connections have just ended is free.
+  // Allow a port whose last connections ended just now.
   const int yes = 1;
   setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (bind(socket.number(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0)
@@ -207,7 +207,7 @@ Result<Descriptor> connect_to(const SocketAddress& address, SocketDeadline deadl
   if (!socket) return system_error("cannot make a socket");
   const auto* where = reinterpret_cast<const sockaddr*>(&address.storage);
   if (connect(socket.number(), where, address.size) != 0) {
-    // A Unix socket whose door is crowded says EAGAIN and must be asked again.
+    // A Unix socket whose backlog is full fails with EAGAIN: retry.
     while (address.storage.ss_family == AF_UNIX && errno == EAGAIN &&
            std::chrono::steady_clock::now() < deadline) {
       poll(nullptr, 0, 1);

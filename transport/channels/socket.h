@@ -13,7 +13,7 @@
 #include "transport/channels/door.h"
 #include "transport/channels/frame.h"
 
-/// What doors and connecting senders have in common. All sockets are non-blocking.
+/// Socket functions for doors and for connecting senders. All sockets are non-blocking.
 namespace troupe::transport {
 
 struct SocketAddress {
@@ -21,19 +21,19 @@ struct SocketAddress {
   socklen_t size = 0;
 };
 
-/// "10.0.0.7:4711", "[fe80::1]:4711"
+/// Parses "10.0.0.7:4711" or "[fe80::1]:4711".
 Result<SocketAddress> tcp_address(const std::string& text);
 std::string to_text(const SocketAddress& tcp);
-/// Whether it is an address by which a machine reaches only itself.
+/// Returns whether an address is reachable from its own machine only.
 bool is_loopback(const SocketAddress& tcp);
-/// A Unix socket's name in the namespace that has no files.
+/// Returns the abstract Unix address of this name, which has no file.
 Result<SocketAddress> unix_address(const std::string& name);
-/// One that nobody has, and nobody guesses.
+/// Makes up a unique name that nobody can guess.
 Result<std::string> make_up_unix_name();
 
 Result<Descriptor> listen_at(const SocketAddress& address);
 SocketAddress address_of(const Descriptor& socket);
-/// Of the other end.
+/// Returns the address of the other end.
 SocketAddress peer_address_of(const Descriptor& socket);
 
 using SocketDeadline = std::chrono::steady_clock::time_point;
@@ -41,38 +41,38 @@ Result<Descriptor> connect_to(const SocketAddress& address, SocketDeadline deadl
 
 Hello hello_of(const Sending& sending, Carrier carrier, Checksums checksums);
 
-/// What a sender says at a door, and what it hears if it is let in.
+/// The sender's side of the handshake at a door.
 struct Knocking {
-  std::span<const std::byte> hello;  // With all that belongs behind it.
-  const Descriptor* file = nullptr;  // That goes along.
-  std::span<std::byte> greeting;     // Filled with what follows a welcome.
+  std::span<const std::byte> hello;  // The hello and everything that follows it.
+  const Descriptor* file = nullptr;  // A file descriptor to pass along.
+  std::span<std::byte> greeting;     // Receives what follows a welcome.
 };
-/// Knocks, and waits for the verdict.
+/// Sends the hello and waits for the verdict.
 Status be_let_in(const Descriptor& socket, const Knocking& knocking, SocketDeadline deadline);
 
-/// As sendmsg(), in one message; the file goes with its first byte, if there is one.
+/// Calls sendmsg() with one message; its first byte carries the file, if there is one.
 ssize_t send_with_file(int socket, std::span<iovec> parts, const Descriptor& file);
 
-/// As recv(); a file that comes along is put into `file`, and further ones are closed.
+/// Calls recvmsg(). Stores the first file that arrives in `file` and closes all further ones.
 ssize_t receive_with_file(int socket, std::span<std::byte> to, Descriptor& file);
 
-/// Small TCP packets go at once.
+/// Disables Nagle's algorithm.
 void send_without_delay(const Descriptor& socket);
 
-/// How long the other end of a TCP channel may acknowledge nothing before the channel is lost.
+/// How long the peer of a TCP channel may acknowledge nothing before the channel is lost.
 constexpr std::chrono::milliseconds path_patience{2000};
-/// Ends the connection with ETIMEDOUT if its other end acknowledges neither data nor probes.
+/// Ends the connection with ETIMEDOUT if the peer acknowledges neither data nor probes in time.
 void notice_lost_path(const Descriptor& socket);
 
-/// Sends at once what fits, without a signal where the peer is gone.
+/// Sends what fits now. Raises no SIGPIPE if the peer is gone.
 ssize_t send_now(int socket, std::span<const std::byte> bytes);
 
-/// A byte wakes whoever looks at the other end; one that cannot be sent has many before it.
+/// Sends a byte that wakes the peer. If the socket is full, earlier bytes already wake it.
 void ring_bell(int socket);
-/// False once the other end is gone.
+/// Returns false once the peer is gone.
 bool drain_bells(int socket);
 
-/// "... : Connection refused"
+/// Returns "WHAT: Connection refused" or the like, from errno.
 Error system_error(const std::string& what);
 
 }  // namespace troupe::transport

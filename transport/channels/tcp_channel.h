@@ -10,20 +10,20 @@
 
 namespace troupe::transport {
 
-/// Between hosts. With keys at both ends (Sending, Receiving) a channel is encrypted and each end
-/// knows the other one; without, tensors travel in the clear, and a token is all that a sender
-/// shows. Tensors are read from the socket straight into memory of the receiver's
-/// pool (but for the first kilobytes, which come together with their head).
+/// Channels between hosts. If both ends have keys (Sending, Receiving), the channel is encrypted
+/// and authenticated. Otherwise tensors travel in the clear, and the sender shows only a token. The
+/// socket is read straight into the receiver's pool, except for the first kilobytes of a payload,
+/// which arrive together with its head.
 ///
-/// Both ends notice at once that a process has died. They notice within about two seconds that its
-/// host, or the path to it, is gone (path_patience in socket.h).
+/// Both ends notice the death of a process at once, and the loss of a host or path within about two
+/// seconds (path_patience in socket.h).
 ///
-/// `address` is a number and a port, "10.0.0.7:4711" or "[fe80::1]:4711": names would need a
-/// resolver, and a wait without an end. Port 0 takes a free one.
+/// `address` is numeric: "10.0.0.7:4711" or "[fe80::1]:4711". Resolving a name could block without
+/// limit. Port 0 takes a free port.
 Result<std::unique_ptr<Door>> open_tcp_door(ChannelThread& thread, const std::string& address,
                                             const DoorOrder& order);
 
-/// Waits until the door has let it in: not for the thread of an actor.
+/// Blocks until the door answers: do not call it on an actor's thread.
 Result<std::unique_ptr<Sender>> connect_tcp(ChannelThread& thread, const std::string& address,
                                             Sending sending, Checksums checksums = Checksums::on);
 

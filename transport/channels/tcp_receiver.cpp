@@ -15,9 +15,9 @@
 namespace troupe::transport {
 namespace {
 
-// As much as stays in a processor's cache until its checksum is made, or it is decrypted.
+// The amount that stays in the processor's cache until it is checksummed or decrypted.
 constexpr std::size_t most_at_once = std::size_t{512} << 10;
-// With all of that two records may be incomplete: the first and the last.
+// Two of these records may be incomplete: the first and the last.
 constexpr std::size_t most_records_at_once = most_at_once / payload_record_bytes + 2;
 constexpr int receives_in_turn = 16;
 
@@ -76,14 +76,14 @@ void TcpReceiver::on_ready(std::uint32_t) {
     if (all_had_come_) break;
   }
   if (flush_word() && told_ < arrived_) say(FrameKind::arrived);
-  // Where the connection had no room for the word, it is said later.
+  // If the socket had no room for the acknowledgement, send it later.
   const bool must_tell = told_ < arrived_ || word_sent_ < word_size_;
   if (std::exchange(must_tell_, must_tell) != must_tell_)
     thread_.set_events(place_, connection_.number(),
                        must_tell_ ? usual_events | EPOLLOUT : usual_events);
 }
 
-/// Into the payload as far as one is wanted; what comes behind it waits in the staging.
+/// Reads into the payload if one is expected; bytes beyond it go into the staging buffer.
 ssize_t TcpReceiver::receive() {
   used_ = staged_ = 0;
   std::array<iovec, 2 * most_records_at_once + 1> parts;
@@ -112,15 +112,15 @@ ssize_t TcpReceiver::receive() {
   return came;
 }
 
-/// Bytes of the payload as it travels.
+/// Returns the length of the payload on the wire.
 std::size_t TcpReceiver::payload_to_come() const {
   const std::size_t bytes = header_.payload_bytes;
   if (!sealed_) return bytes;
   return bytes + (bytes + payload_record_bytes - 1) / payload_record_bytes * seal_tag_bytes;
 }
 
-/// Where the bytes go that come from there on, up to the next boundary between a record and its
-/// tag.
+/// Returns where the payload's wire bytes from `at` on belong, up to the next boundary between a
+/// record and its tag.
 std::span<std::byte> TcpReceiver::payload_room(std::size_t at) {
   auto* const memory = payload_.get()->memory;
   if (!sealed_) return {memory + at, header_.payload_bytes - at};
@@ -133,14 +133,14 @@ std::span<std::byte> TcpReceiver::payload_room(std::size_t at) {
   return std::span(tag).subspan(in_record - size);
 }
 
-/// A record whose tag has come.
+/// Decrypts a record whose tag has arrived.
 Status TcpReceiver::open(std::span<std::byte> record) {
   sealed_->tag_got = 0;
   if (!sealed_->seal.open(record, sealed_->tag)) return Error{not_as_sealed};
   return Done{};
 }
 
-/// All records of the payload that have come.
+/// Decrypts all payload records that have arrived.
 Status TcpReceiver::open_payload() {
   constexpr std::size_t whole = payload_record_bytes + seal_tag_bytes;
   for (;; ++sealed_->opened) {
@@ -154,7 +154,7 @@ Status TcpReceiver::open_payload() {
   }
 }
 
-/// All that was staged finds its place.
+/// Distributes all staged bytes.
 Status TcpReceiver::use_staging() {
   const auto move_to = [&](void* to, std::size_t& got, std::size_t wanted) {
     const auto bytes = std::min(staged_ - used_, wanted - got);
@@ -289,7 +289,7 @@ void TcpReceiver::deliver() {
     say(FrameKind::arrived);
 }
 
-/// Unless an earlier word is still under way.
+/// Sends an acknowledgement or a goodbye, unless an earlier one is still incomplete.
 void TcpReceiver::say(FrameKind kind) {
   if (!flush_word()) return;
   Arrived word;
@@ -309,7 +309,7 @@ void TcpReceiver::say(FrameKind kind) {
   flush_word();
 }
 
-/// Whether the connection has taken all of the newest word.
+/// Returns whether the socket has taken the whole latest word.
 bool TcpReceiver::flush_word() {
   while (word_sent_ < word_size_) {
     const auto left = std::span(word_).first(word_size_).subspan(word_sent_);

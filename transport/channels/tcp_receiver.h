@@ -17,7 +17,7 @@
 
 namespace troupe::transport {
 
-/// The receiving end of a TCP connection, from before its sender knocks.
+/// The receiving end of a TCP connection; it exists before its sender connects.
 class TcpReceiver final : public Receiver, private Guest, private ChannelSource {
  public:
   TcpReceiver(ChannelThread& thread, std::shared_ptr<GuestList> guests, Token token,
@@ -31,19 +31,19 @@ class TcpReceiver final : public Receiver, private Guest, private ChannelSource 
   void arrive(Caller caller) override;
   void on_ready(std::uint32_t events) override;
 
-  /// What is wanted next: a header, then the rest of the front, then a payload and its checksum.
+  /// The part of a frame that is read next: header, rest of the front, payload, payload checksum.
   enum class Wanted : std::uint8_t { header, front, payload, checksum };
 
-  /// The encrypted part of a channel.
+  /// The state of an encrypted channel.
   struct Sealed {
     explicit Sealed(const SessionTerms& terms) : seal(terms.forth), words(terms.back) {}
 
     RecordSeal seal, words;
-    SealTag tag{};  // Of a header or a front.
+    SealTag tag{};  // The tag of a header or front.
     std::size_t tag_got = 0;
-    // Of the payload's records that have come and were not opened yet.
+    // The tags of payload records that have arrived but are not decrypted yet.
     std::array<SealTag, 8> tags{};
-    std::size_t opened = 0;  // Records of the payload.
+    std::size_t opened = 0;  // Decrypted records of the payload.
   };
 
   ssize_t receive();
@@ -71,7 +71,7 @@ class TcpReceiver final : public Receiver, private Guest, private ChannelSource 
   Descriptor connection_;
   ChannelThread::Place place_{};
 
-  // What came and was not asked for yet; small frames come many at a time.
+  // Buffers bytes that arrived early; several small frames may arrive together.
   std::array<std::byte, std::size_t{16} << 10> staging_;
   std::size_t staged_ = 0;
   std::size_t used_ = 0;
@@ -80,11 +80,11 @@ class TcpReceiver final : public Receiver, private Guest, private ChannelSource 
   Wanted wanted_ = Wanted::header;
   FrameHeader header_;
   std::size_t header_got_ = 0;
-  std::vector<std::byte> front_;  // After the header.
+  std::vector<std::byte> front_;  // The front without its header.
   std::size_t front_got_ = 0;
   std::vector<TensorPlan> plans_;
   BlockHandle payload_;
-  std::size_t payload_got_ = 0;  // With the tags between its records.
+  std::size_t payload_got_ = 0;  // Counts the tags between records too.
   RunningChecksum running_;
   std::uint64_t checksum_ = 0;
   std::size_t checksum_got_ = 0;
@@ -93,12 +93,12 @@ class TcpReceiver final : public Receiver, private Guest, private ChannelSource 
   bool said_goodbye_ = false;
 
   std::uint64_t arrived_ = 0;  // Parcels.
-  std::uint64_t told_ = 0;     // Of them, to the sender.
+  std::uint64_t told_ = 0;     // Parcels acknowledged to the sender.
   std::size_t untold_bytes_ = 0;
-  bool must_tell_ = false;  // As soon as the connection has room.
+  bool must_tell_ = false;  // An acknowledgement waits for room in the socket.
   std::array<std::byte, sizeof(Arrived) + seal_tag_bytes> word_{};
   std::size_t word_size_ = 0;
-  std::size_t word_sent_ = 0;  // Of it.
+  std::size_t word_sent_ = 0;  // Bytes of `word_`.
   std::atomic<std::uint64_t> parcels_{0};
   std::atomic<std::uint64_t> bytes_{0};
 };

@@ -15,9 +15,9 @@
 namespace troupe::transport {
 namespace {
 
-// Above this the sender's thread has better things to do than to copy into the system.
+// The size above which the channel's thread, not the caller, copies a parcel into the socket.
 constexpr std::size_t most_gathered = std::size_t{32} << 10;
-// As much as stays in a processor's cache between its checksum and its copy into the system.
+// The amount that stays in the processor's cache between its checksum and the system's copy.
 constexpr std::size_t most_in_batch = std::size_t{512} << 10;
 constexpr int batches_in_turn = 8;
 
@@ -32,7 +32,7 @@ TcpSender::TcpSender(ChannelThread& thread, Descriptor connection, Sending sendi
       sending_(std::move(sending)),
       checksums_(checksums),
       credit_(sending_.bound),
-      // What has been written may have arrived before its writer takes it out of the line.
+      // The receiver may acknowledge a parcel before its writer removes it from the queue.
       line_(2 * sending_.bound.parcels) {
   if (terms) sealed_ = std::make_unique<Sealed>(*terms);
   thread_.add(*this, connection_.number(), usual_events, place_);
@@ -92,7 +92,7 @@ Status TcpSender::close(std::chrono::milliseconds patience) {
   goodbye.kind = FrameKind::goodbye;
   auto bytes = std::as_writable_bytes(std::span(&goodbye, 1));
   number_front(bytes, sending_.epoch.number, credit_.sent_so_far(), checksums_);
-  // All has arrived, so the connection has room, and nobody writes.
+  // Everything has arrived, so the socket has room and no thread writes.
   if (sealed_) {
     std::array<std::byte, sizeof goodbye + seal_tag_bytes> record;
     const auto tag = sealed_->seal.seal(bytes, record.data());
@@ -108,7 +108,8 @@ Status TcpSender::close(std::chrono::milliseconds patience) {
   return Done{};
 }
 
-/// With the lock, and nobody writing; gives it up while it writes.
+/// Writes up to `batches` batches. The caller holds the lock and no thread writes; releases the
+/// lock during system calls.
 void TcpSender::write(Lock& lock, int batches) {
   writing_ = true;
   while (batches-- > 0 && has_more() && !end_)
@@ -118,8 +119,8 @@ void TcpSender::write(Lock& lock, int batches) {
   ask_to_write();
 }
 
-/// False if the connection did not take all: it has no room, or has ended, of which the thread
-/// hears too.
+/// Writes a batch. Returns false if the socket did not take all of it: it is full, or has ended, of
+/// which epoll informs the channel's thread too.
 bool TcpSender::write_plain(Lock& lock) {
   const auto parcels = line_.size();
   lock.unlock();
@@ -135,7 +136,8 @@ bool TcpSender::write_plain(Lock& lock) {
   return static_cast<std::size_t>(sent) == batch.bytes;
 }
 
-/// Likewise. What is sealed is never sealed again, however often the connection has no room for it.
+/// Writes a batch of encrypted records. A record is never encrypted twice, however often the socket
+/// is full.
 bool TcpSender::write_sealed(Lock& lock) {
   if (sealed_->all_taken()) {
     const auto parcels = line_.size();
@@ -161,10 +163,10 @@ void TcpSender::Sealed::add(std::span<const std::byte> plain) {
   size += tag.size();
 }
 
-/// Without the lock, as gather(). Fills the buffer with records of what comes next, and returns how
-/// many bytes of the line are in them.
+/// Fills the buffer with the next encrypted records, without the lock (see gather()). Returns how
+/// many bytes of the queue they contain.
 std::size_t TcpSender::seal_more(std::size_t parcels) {
-  // The longest front has room in an empty buffer.
+  // The longest front fits into an empty buffer.
   static_assert(most_sealed >= sizeof(FrameHeader) + most_head_bytes +
                                    most_tensors * sizeof(TensorRecord) + 2 * seal_tag_bytes);
   auto& sealed = *sealed_;
@@ -192,8 +194,8 @@ std::size_t TcpSender::seal_more(std::size_t parcels) {
   return bytes;
 }
 
-/// A record of a payload, from where the cursor is. It is encrypted straight from the tensor that
-/// has all of it, and copied together first if it is in several parts.
+/// Encrypts the next record of a payload. It reads straight from the tensor if one tensor has the
+/// whole record; otherwise it first copies the parts together.
 void TcpSender::seal_payload(const Outgoing& outgoing, std::size_t bytes, Cursor& at) {
   const auto next_part = [&] {
     for (;; ++at.part, at.offset = 0) {
@@ -217,7 +219,7 @@ void TcpSender::seal_payload(const Outgoing& outgoing, std::size_t bytes, Cursor
   sealed_->add({place, bytes});
 }
 
-/// Has the channel's thread write what is left.
+/// Asks the channel's thread to write what is left.
 void TcpSender::ask_to_write() {
   if (asked_to_write_ == has_more()) return;
   asked_to_write_ = has_more();
@@ -238,7 +240,7 @@ std::span<const std::byte> TcpSender::Outgoing::part(std::size_t i) const {
   return std::span(nothing).first(aligned(tensor.bytes()) - tensor.bytes());
 }
 
-/// Without the lock: nobody else touches the first `parcels` of the line.
+/// Works without the lock: no other thread touches the first `parcels` of the queue.
 void TcpSender::gather(Batch& batch, std::size_t parcels) {
   for (Cursor at = written_; at.parcel < parcels; ++at.parcel, at.part = 0) {
     auto& outgoing = line_[at.parcel];
@@ -256,7 +258,7 @@ void TcpSender::gather(Batch& batch, std::size_t parcels) {
   }
 }
 
-/// Parts may come again, where the connection has not taken all of a batch.
+/// A part may be visited again if the socket took only some of a batch.
 void TcpSender::sum_up(Outgoing& outgoing, std::size_t part, std::size_t end) {
   if (part == 0 || part < outgoing.summed_part) return;
   if (part > outgoing.summed_part) outgoing.running.next_tensor();
@@ -340,7 +342,7 @@ void TcpSender::take_word(const Arrived& word) {
     end(ChannelEnd::Why::closed, "the channel was closed by its receiver");
 }
 
-/// The thread tells of it: it hears that the connection is shut down.
+/// Shuts the connection down, upon which the channel's thread reports the end.
 void TcpSender::end(ChannelEnd::Why why, const std::string& text) {
   end_ = ChannelEnd{why, text};
   shutdown(connection_.number(), SHUT_RDWR);
@@ -348,7 +350,7 @@ void TcpSender::end(ChannelEnd::Why why, const std::string& text) {
 
 namespace {
 
-/// Says hello as one who encrypts.
+/// Sends the hello of an encrypting sender and agrees on keys.
 Result<SessionTerms> agree_on_keys(const Descriptor& connection, const Sending& sending,
                                    SocketDeadline deadline) {
   Hello hello = hello_of(sending, Carrier::tcp, Checksums::off);

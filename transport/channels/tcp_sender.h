@@ -21,14 +21,14 @@
 
 namespace troupe::transport {
 
-/// The sending end of a TCP connection that was let in.
+/// The sending end of a TCP connection that a door admitted.
 ///
-/// A small parcel is written by the thread that sends it, since to wake another one takes longer;
-/// whatever the connection does not take at once is written by the channel's thread. At any moment
-/// at most one thread writes; what others send meanwhile goes along with it.
+/// The sending thread writes small parcels itself, since waking another thread takes longer. The
+/// channel's thread writes whatever the socket does not take at once. Only one thread writes at a
+/// time; it also writes what other threads send meanwhile.
 class TcpSender final : public Sender, private ChannelSource {
  public:
-  /// With terms it encrypts; whoever authenticates needs no checksums.
+  /// Encrypts if `terms` is set; then checksums are superfluous.
   TcpSender(ChannelThread& thread, Descriptor connection, Sending sending, Checksums checksums,
             const std::optional<SessionTerms>& terms = {});
   ~TcpSender() override;
@@ -41,51 +41,51 @@ class TcpSender final : public Sender, private ChannelSource {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  /// A parcel as it travels: its front, then each tensor with what aligns the next one, then the
+  /// A queued parcel. It is sent in parts: its front, each tensor followed by padding, and the
   /// payload's checksum.
   struct Outgoing {
     std::vector<std::byte> front;
     std::vector<Tensor> tensors;
     RunningChecksum running;
-    std::size_t summed_part = 0;  // The one that `running` is at.
+    std::size_t summed_part = 0;  // The part that `running` has reached.
     std::uint64_t checksum = 0;
-    std::size_t sealed_payload = 0;  // Bytes of it.
+    std::size_t sealed_payload = 0;  // Bytes of the payload that are encrypted already.
 
     std::span<const std::byte> part(std::size_t i) const;
   };
-  /// A place in the line of parcels.
+  /// A position in the queue.
   struct Cursor {
     std::size_t parcel = 0;
     std::size_t part = 0;
     std::size_t offset = 0;
   };
-  /// What goes with one system call.
+  /// The arguments of one system call.
   struct Batch {
     std::array<iovec, 64> parts;
     std::size_t count = 0;
     std::size_t bytes = 0;
   };
 
-  /// Encrypted bytes that go with one system call.
+  /// The most encrypted bytes for one system call.
   static constexpr std::size_t most_sealed = std::size_t{512} << 10;
 
-  /// The encrypted part of a channel, and what the connection has not taken of it yet. The seal and
-  /// the buffer are the writer's; words are opened with the lock.
+  /// The state of an encrypted channel, and encrypted bytes that the socket has not taken yet. The
+  /// writing thread owns the seal and the buffer; `words` needs the lock.
   struct Sealed {
     explicit Sealed(const SessionTerms& terms) : seal(terms.forth), words(terms.back) {}
 
-    /// Where the next record goes, once it has been found that there is room.
+    /// Returns the place of the next record; check has_room_for() first.
     std::byte* place() { return buffer.get() + size; }
     bool has_room_for(std::size_t bytes) const { return most_sealed - size >= bytes; }
     bool all_taken() const { return taken == size; }
-    /// `plain` may lie at place() already.
+    /// Encrypts `plain`, which may lie at place() already.
     void add(std::span<const std::byte> plain);
 
     RecordSeal seal, words;
-    // A channel that carries only words touches few of its pages.
+    // Not initialized: a channel that carries only small messages touches few of its pages.
     std::unique_ptr<std::byte[]> buffer = std::make_unique_for_overwrite<std::byte[]>(most_sealed);
-    std::size_t size = 0;   // That is filled.
-    std::size_t taken = 0;  // Of it, by the connection.
+    std::size_t size = 0;   // Filled bytes.
+    std::size_t taken = 0;  // Bytes that the socket has taken.
   };
 
   void on_ready(std::uint32_t events) override;
@@ -115,7 +115,7 @@ class TcpSender final : public Sender, private ChannelSource {
   std::condition_variable changed_;
   Credit credit_;
   Line<Outgoing> line_;
-  Cursor written_;  // The writer's: what the connection has taken.
+  Cursor written_;  // The writing thread's: what the socket has taken.
   bool writing_ = false;
   bool asked_to_write_ = false;
   bool closing_ = false;

@@ -30,7 +30,7 @@ std::vector<std::string> words_of(std::string_view line, std::string_view separa
   return words;
 }
 
-/// What one line says; an error without its place.
+/// Parses one line. The error does not contain the place.
 Result<std::pair<std::string, AllowList::Host>> parse_line(const std::vector<std::string>& words) {
   if (words.size() != 3)
     return Error{"found " + std::to_string(words.size()) +

@@ -11,7 +11,7 @@
 
 namespace troupe::transport {
 
-/// Whose keys the head knows, and what each may do. As a file (`hosts.allow`), a line for each key:
+/// The keys that the head accepts, and their roles. The file `hosts.allow` has a line for each key:
 ///
 ///     # host   roles          public key
 ///     alpha    node,daemon    Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID
@@ -24,13 +24,13 @@ class AllowList {
     friend bool operator==(const Host&, const Host&) = default;
   };
 
-  /// Errors are in the style of compilers, "hosts.allow:3: error: ...", a line for each.
+  /// Parses a list. Errors have the style of compilers, "hosts.allow:3: error: ...", one per line.
   static Result<AllowList> parse(std::string_view text, const std::string& name);
-  /// Refuses a file that everybody may write to.
+  /// Reads a list. Rejects a file that everybody may write to.
   static Result<AllowList> read(const std::string& path);
 
   void add(const std::string& public_key, Host host) { hosts_[public_key] = std::move(host); }
-  /// Null for a key that is not on the list.
+  /// Returns null if the key is not on the list.
   const Host* find(std::string_view public_key) const;
   std::size_t size() const { return hosts_.size(); }
 
@@ -38,7 +38,7 @@ class AllowList {
   std::map<std::string, Host, std::less<>> hosts_;
 };
 
-/// Whether a text can be the name of a host or a node: 1 to 64 of A-Z a-z 0-9 . _ -
+/// Returns whether a text is a valid name of a host or node: 1 to 64 of A-Z a-z 0-9 . _ -
 bool is_host_name(std::string_view text);
 
 }  // namespace troupe::transport

@@ -14,8 +14,8 @@ struct BackoffRules {
   Duration longest = std::chrono::seconds(2);
 };
 
-/// How long to wait before the next try: twice as long each time, and a random half of it off, so
-/// that many who lost the same head do not all come back at once.
+/// Exponential back-off with random jitter: the delay doubles each time, minus up to half of it, so
+/// that clients of one head do not all reconnect at once.
 class Backoff {
  public:
   Backoff(BackoffRules rules, std::uint64_t seed)

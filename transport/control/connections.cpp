@@ -14,10 +14,10 @@ namespace troupe::transport {
 namespace {
 
 constexpr auto look_every = std::chrono::milliseconds(500);
-/// What ZeroMQ itself says in that time.
+/// The most bytes of ZeroMQ's own messages in that time.
 constexpr std::uint64_t small_talk = std::uint64_t{4} << 10;
 
-/// Root is believed as well: it can do all that this user can.
+/// Accepts root as well, which can do all that this user can.
 bool is_own(const Connection& connection) {
   return connection.user == ::geteuid() || connection.user == uid_t{0};
 }
@@ -28,7 +28,7 @@ std::string host_of(const std::string& address) { return address.substr(0, addre
 
 CrowdLimits CrowdLimits::of(std::size_t descriptors) {
   CrowdLimits limits;
-  limits.connections = descriptors / 3;  // A head listens twice: for messages and for listeners.
+  limits.connections = descriptors / 3;  // A head listens twice: messages, events.
   limits.strangers = std::clamp<std::size_t>(descriptors / 16, 8, 1024);
   limits.of_address = limits.strangers / 2;
   return limits;
@@ -45,7 +45,7 @@ void Connections::read_monitor() {
         just_accepted.insert(event->value);
         break;
       case ZMQ_EVENT_DISCONNECTED:
-        // It may have ended before its user was looked up, who was then that of another connection.
+        // It may have ended before the lookup, which then found another connection's user.
         if (whose_ == Whose::own_user && just_accepted.contains(event->value))
           in_doubt_.insert(event->value);
         if (const auto found = newest_.find(event->value); found != newest_.end()) {
@@ -91,8 +91,8 @@ void Connections::turn_out(const Connection& connection) {
 }
 
 void Connections::all_read() {
-  // Everything by a descriptor was read before its newest connection was known. What comes from now
-  // on is of that connection.
+  // Everything from before a descriptor's newest connection was read, so what comes now is from
+  // that connection.
   std::erase_if(in_doubt_, [this](int descriptor) {
     const auto newest = newest_.find(descriptor);
     if (newest == newest_.end()) return false;
@@ -102,10 +102,10 @@ void Connections::all_read() {
 }
 
 void Connections::not_accepted(int error) {
-  // Another thread was faster: ZeroMQ's, or turn_away() here.
+  // Another thread was faster: ZeroMQ's, or turn_away().
   if (error == EAGAIN) return;
   news_.push_back({What::not_accepted, {}, zmq_strerror(error)});
-  // ZeroMQ's thread tries again at once, for as long as somebody waits.
+  // ZeroMQ's thread retries at once while a connection waits.
   if (SpareDescriptor::is_needed(error) && listening_)
     while (spare_.turn_away(listening_.number())) {
     }
@@ -189,7 +189,7 @@ std::vector<Connection> Connections::endless(TimePoint now) {
   for (auto& [unused, watch] : connections_) {
     const auto come = bytes_received(watch.connection.descriptor);
     if (!come) continue;
-    // Where nothing was whole, ZeroMQ may yet have talked.
+    // Without a complete message, ZeroMQ may still have exchanged messages of its own.
     watch.bytes =
         std::exchange(watch.whole, false) ? *come : std::min(*come, watch.bytes + small_talk);
     if (*come - watch.bytes > 2 * largest_message()) found.push_back(watch.connection);

@@ -10,9 +10,9 @@
 namespace troupe::transport {
 namespace {
 
-/// Of a message: three parts, the payload, and one more that shows there are more.
+/// The parts of a message: three, the payload, and one more to detect an excess.
 constexpr std::size_t most_parts = 3 + 8 + 1;
-/// Of one connection: after so many it is ended.
+/// A connection with this many bad messages is ended.
 constexpr int most_bad_messages = 10;
 
 }  // namespace
@@ -83,7 +83,7 @@ class ControlClient::Loop {
           if (events_.refused) events_.refused(news->why);
           break;
         case Dialer::What::ended:
-          // What the head said last may still wait to be read.
+          // The head's last messages may still wait to be read.
           for (int i = 0; i < last_words && dialer_.socket() && receive(); ++i) {
           }
           if (dialer_.socket()) end(Gone::closed, news->why);
@@ -155,15 +155,15 @@ class ControlClient::Loop {
   std::atomic<bool> stop_ = false;
   std::atomic<bool> connected_ = false;
 
-  // The context outlives its sockets.
+  // The context must outlive its sockets.
   zmq::context_t context_{1};
 
-  // From here on the thread's own.
+  // The members below belong to the thread.
   Dialer dialer_;
   Parts parts_;
-  std::deque<std::vector<std::string>> waiting_;  // What the socket does not take yet.
-  bool taken_ = false;                            // It has taken something of this connection.
-  int bad_messages_ = 0;                          // Of this connection.
+  std::deque<std::vector<std::string>> waiting_;  // Messages that the socket does not take yet.
+  bool taken_ = false;    // The socket has taken a message on this connection.
+  int bad_messages_ = 0;  // On this connection.
 
   std::thread thread_;
 };

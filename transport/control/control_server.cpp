@@ -17,9 +17,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Of a message: its routing id, three parts, the payload, and one more that shows there are more.
+/// The parts of a message: routing id, three, the payload, and one more to detect an excess.
 constexpr std::size_t most_with_sender = 1 + 3 + 8 + 1;
-/// One who is told why it is refused has so long to read it.
+/// The time that a rejected peer has to read the reason.
 constexpr auto farewell = std::chrono::seconds(1);
 constexpr std::size_t most_farewells = 1024;
 struct Session {
@@ -28,7 +28,7 @@ struct Session {
   Connection connection;
 };
 
-/// What callers ask of the thread.
+/// Requests of callers to the thread.
 struct Outgoing {
   PeerId peer;
   std::vector<std::string> parts;
@@ -42,7 +42,7 @@ struct Strike {
   std::string why;
 };
 struct Allow {
-  PeerId peer = 0;  // None.
+  PeerId peer = 0;  // Not used.
   AllowList allowed;
 };
 using Order = std::variant<Outgoing, Cut, Strike, Allow>;
@@ -56,7 +56,7 @@ Message rejection(const std::string& reason, const std::string& found, const std
   return message;
 }
 
-/// The answer to a message that another kind of peer sends.
+/// Returns the answer to a message whose sender lacks the role.
 Refusal not_entitled(const MessageType& type, const Roles& roles) {
   if (!type.from.meets(all_dialers))
     return refusal(RefusalCode::unsupported, "type",
@@ -125,7 +125,7 @@ class ControlServer::Loop {
     }
   }
 
-  // What comes in.
+  // The functions below handle incoming messages.
 
   bool receive() {
     if (!parts_.receive(listening_.socket(), most_with_sender)) {
@@ -139,7 +139,7 @@ class ControlServer::Loop {
     Session* const session = found == sessions_.end() ? nullptr : &found->second;
     if (!session && listening_.connections().is_in_doubt(parts_.descriptor())) {
       counters_.add(Count::before_hello);
-      shut(sender.descriptor, sender.far_end);  // One of this user dials again after a while.
+      shut(sender.descriptor, sender.far_end);  // A peer of this user dials again after a while.
       return true;
     }
     if (!session && farewells_.contains(routing_id)) return true;
@@ -219,7 +219,7 @@ class ControlServer::Loop {
     session.connection = connection;
     const auto& placed = sessions_.emplace(routing_id, std::move(session)).first->second;
     by_id_[placed.peer.id] = routing_id;
-    // One whose hello came after its end is in the place of another.
+    // A hello that was read after its connection's end took the place of another peer.
     if (const auto other = by_connection_.find(connection.number); other != by_connection_.end())
       forget(other->second, Gone::closed, "its connection has ended");
     by_connection_[connection.number] = routing_id;
@@ -233,9 +233,9 @@ class ControlServer::Loop {
     if (events_.message) events_.message(peer, std::move(message));
   }
 
-  // What should not have come.
+  // The functions below handle unwanted messages.
 
-  /// Answers a question that this head does not take. A message without an id expects no answer.
+  /// Answers a request that the head refuses. A message without an id expects no answer.
   void refuse(const std::string& routing_id, const Message& question, const Refusal& why) {
     if (question.id == 0) return;
     Message answer = to_message(why);
@@ -255,7 +255,7 @@ class ControlServer::Loop {
       strike(*session, why);
       return;
     }
-    // No state is made for a stranger but this.
+    // A strike is the only state that a stranger causes.
     const auto subject = subject_of(parts_.property("User-Id"), host_of(connection.far_end), 0);
     if (strikes_.strike(subject, now_) == Strikes::Verdict::noted) return;
     counters_.add(Count::struck_off);
@@ -286,7 +286,7 @@ class ControlServer::Loop {
     reject(routing_id, connection, rejection("version", found, wanted));
   }
 
-  /// Says why, once, and ends the connection a little later; nothing more is read from it.
+  /// Sends the reason and ends the connection a little later. Nothing more is read from it.
   void reject(const std::string& routing_id, const Connection& connection, const Message& why) {
     if (!say_farewell(routing_id, connection)) {
       shut(connection.descriptor, connection.far_end);
@@ -294,7 +294,7 @@ class ControlServer::Loop {
     }
     if (const auto parts = encode(why)) send_parts(listening_.socket(), routing_id, *parts);
   }
-  /// From now on nothing is read from a connection, until it has ended.
+  /// Ignores all further messages of a connection until it has ended.
   bool say_farewell(const std::string& routing_id, const Connection& connection) {
     if (farewells_.size() >= most_farewells) return false;
     farewells_[routing_id] = {now_ + farewell, connection};
@@ -315,7 +315,7 @@ class ControlServer::Loop {
     });
   }
 
-  // Connections, of which a ROUTER itself tells nothing.
+  // The functions below follow connections, which a ROUTER socket does not report.
 
   void follow_connections() {
     while (const auto news = listening_.connections().next()) switch (news->what) {
@@ -345,7 +345,7 @@ class ControlServer::Loop {
   }
 
   void lose(const Connection& connection) {
-    // What it said last may still wait to be read.
+    // Its last messages may still wait to be read.
     for (int i = 0; i < last_words && receive(); ++i) {
     }
     if (listening_.connections().silent(connection)) counters_.add(Count::failed_connection);
@@ -363,7 +363,7 @@ class ControlServer::Loop {
     if (found == sessions_.end()) return;
     const Connection connection = found->second.connection;
     forget(routing_id, gone, why);
-    // Until the other end notices, it may send more.
+    // The peer may send more until it notices.
     say_farewell(routing_id, connection);
     shut(connection.descriptor, connection.far_end);
   }
@@ -378,7 +378,7 @@ class ControlServer::Loop {
     if (events_.gone) events_.gone(session.peer, gone, why);
   }
 
-  // What goes out.
+  // The functions below handle outgoing messages.
 
   void follow_orders() {
     for (auto& order : orders_.take()) {
@@ -426,12 +426,12 @@ class ControlServer::Loop {
                         " messages come together");
         return;
       default:
-        // The news of its end is on its way.
+        // Its end will be reported.
         counters_.add(Count::no_such_peer);
     }
   }
 
-  // Who somebody is.
+  // The functions below identify peers.
 
   Roles roles_of(const std::string& key) const {
     if (!options_.keys) return all_dialers;
@@ -453,11 +453,11 @@ class ControlServer::Loop {
   Counters counters_;
   Handover<Order> orders_;
   std::atomic<bool> stop_ = false;
-  ListeningSocket listening_;  // The thread's own, as is all that follows.
+  ListeningSocket listening_;  // The thread's own, like all members below.
   TimePoint now_ = Clock::now();
   Parts parts_;
   PeerId last_peer_ = 0;
-  std::unordered_map<std::string, Session> sessions_;  // By routing id.
+  std::unordered_map<std::string, Session> sessions_;  // Keyed by routing id.
   std::unordered_map<PeerId, std::string> by_id_;
   std::unordered_map<std::uint64_t, std::string> by_connection_;
   std::map<std::string, Farewell> farewells_;

@@ -9,8 +9,8 @@
 namespace troupe::transport {
 namespace {
 
-/// Messages after which the other end hears of it even if there is nothing to say: well before its
-/// window is full.
+/// Send an acknowledgement after this many messages if there is nothing else to send: well before
+/// the other end's window is full.
 constexpr std::uint64_t acknowledged_together = 64;
 
 bool needs_to_arrive(const Message& message) {
@@ -54,7 +54,7 @@ Status Conversation::say(Message message) {
     if (auto stamped = said_.stamp(message); !stamped) return stamped;
   if (!send_) return Done{};
   message.ack = acknowledged_ = heard_->ack();
-  // One that does not leave ends the connection, and is said again on the next.
+  // A message that cannot be sent ends the connection, and the next one repeats it.
   (void)send_(message);
   return Done{};
 }

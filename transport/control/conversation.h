@@ -11,37 +11,37 @@
 
 namespace troupe::transport {
 
-/// For a process, or for what else lives once: 62 random bits, never 0, never used again.
+/// Returns a new id for a process's life: 62 random bits, never 0, never reused.
 std::uint64_t new_incarnation();
 
-/// One end of a conversation between two processes that outlives its connections: what is said
-/// while there is none is said on the next one; everything once, and in order. Any thread; it knows
-/// no socket.
+/// One end of a conversation between two processes that survives connections: messages sent without
+/// a connection are delivered on the next one, exactly once and in order. Thread-safe; it knows no
+/// socket.
 ///
-/// What need not arrive (Order::any: of a heartbeat only the newest counts) is not numbered, and is
-/// dropped where there is no connection.
+/// Messages that need not arrive (Order::any; only the newest heartbeat counts) are not numbered,
+/// and are dropped without a connection.
 class Conversation {
  public:
-  /// Takes a message to the other end. Must not wait. What it cannot take is said again later.
+  /// Sends a message to the other end. Must not block. What it cannot send is sent again later.
   using Send = std::function<Status(const Message&)>;
 
-  /// Of this life of this process.
+  /// `incarnation` is the id of this process's life.
   explicit Conversation(std::uint64_t incarnation) : here_(incarnation) {}
 
-  /// There is a connection, and the other end has said who it is and up to which of our messages it
-  /// has all. One end calls it after the other has: who lets in first, then who was let in. An
-  /// error where it is not the one to whom all was said before.
+  /// Continues on a new connection, after the other end has said who it is and which messages it
+  /// has. The accepting end calls it first, then the dialing end. Fails if the other end is another
+  /// process than before.
   Status resume(std::uint64_t incarnation, std::uint64_t ack, Send send);
-  /// The connection has ended.
+  /// Called when the connection has ended.
   void pause();
 
-  /// An error where too much waits for the other end: it is as good as gone.
+  /// Sends a message, now or later. Fails if too much waits: the other end is as good as gone.
   Status say(Message message);
-  /// What has come, to act on now. An error where the other end said what it cannot have said.
+  /// Returns the messages to handle now. Fails if the other end sent something impossible.
   Result<std::vector<Message>> hear(Message message);
 
   std::uint64_t incarnation() const { return here_; }
-  /// All up to this number have come: for the greeting.
+  /// Returns the number up to which all messages have arrived; for the greeting.
   std::uint64_t ack() const;
 
  private:
@@ -52,8 +52,8 @@ class Conversation {
   std::uint64_t there_ = 0;
   SendWindow said_;
   std::optional<ReceiveWindow> heard_;
-  std::uint64_t acknowledged_ = 0;  // The ack that was sent last.
-  Send send_;                       // Null where there is no connection.
+  std::uint64_t acknowledged_ = 0;  // The last ack that was sent.
+  Send send_;                       // Null without a connection.
 };
 
 }  // namespace troupe::transport

@@ -7,7 +7,7 @@
 namespace troupe::transport {
 namespace {
 
-/// What a tree takes in memory, roughly.
+/// Returns roughly how much memory a value takes.
 std::size_t bytes_of(const Value& value) {
   std::size_t bytes = sizeof(Value);
   if (const auto* text = value.text()) bytes += text->size();

@@ -9,13 +9,13 @@
 #include "core/result.h"
 #include "transport/wire/wire.h"
 
-/// Every message arrives, once and in order, although connections end: the sender numbers and keeps
-/// what it says until the other side has it, and says it again on the next connection; the receiver
-/// drops what it has seen. One of each at both ends, for as long as both processes live. Pure: they
-/// know no socket and no clock.
+/// Delivers every message exactly once and in order, across connections. The sender numbers
+/// messages and keeps them until they are acknowledged, and sends them again on the next
+/// connection; the receiver drops duplicates. Both processes have one of each class for their
+/// lifetime. The code uses no socket or clock.
 ///
-/// Messages of types that message_types.h marks as unordered may overtake others; they arrive once,
-/// too.
+/// Messages whose types message_types.h marks as unordered may overtake others; they also arrive
+/// once.
 namespace troupe::transport {
 
 struct DeliveryLimits {
@@ -23,21 +23,21 @@ struct DeliveryLimits {
   std::size_t bytes = std::size_t{64} << 20;
 };
 
-/// What one end has said, until the other end has it.
+/// The messages that were sent and are not acknowledged.
 class SendWindow {
  public:
   explicit SendWindow(const DeliveryLimits& limits = {}) : limits_(limits) {}
 
-  /// Gives the message its number and keeps a copy. An error where too much was said that the other
-  /// end has not acknowledged: it is as good as gone.
+  /// Numbers the message and keeps a copy. Fails if too much is unacknowledged: then the other end
+  /// is as good as gone.
   Status stamp(Message& message);
 
-  /// The other end has all up to `ack`. What is lower than before says nothing new; more than was
-  /// ever said is an error of the other end's.
+  /// Drops all messages up to `ack`. A lower number than before is ignored; a higher one than was
+  /// ever sent is an error of the other end.
   Status acknowledge(std::uint64_t ack);
 
-  /// All that the other end may not have, in order: what to say first on a new connection, after
-  /// the hello.
+  /// Returns all unacknowledged messages in order: send them first on a new connection, after the
+  /// hello.
   std::vector<Message> unacknowledged() const;
 
   std::uint64_t last() const { return last_; }
@@ -55,15 +55,15 @@ class SendWindow {
   std::uint64_t last_ = 0;
 };
 
-/// What came from one life (incarnation) of the other end.
+/// The messages that came from one life (incarnation) of the other end.
 class ReceiveWindow {
  public:
   enum class What {
-    passed,    // `now` has what to act on, in order.
-    held,      // It waits for those before it, which will be sent again on the next connection.
-    repeated,  // It was seen: acknowledge it again.
+    passed,    // `now` has the messages to handle, in order.
+    held,      // It waits for earlier messages, which the next connection brings.
+    repeated,  // A duplicate: acknowledge it again.
     beyond,    // There is no room for it: end the connection, so that it is sent again.
-    stranger,  // It is of another life of the sender, or has no number.
+    stranger,  // It is from another life of the sender, or has no number.
   };
   struct Verdict {
     What what;
@@ -75,7 +75,7 @@ class ReceiveWindow {
 
   Verdict accept(Message message);
 
-  /// All up to this number have come: the ack of what is sent back.
+  /// Returns the number up to which all messages have arrived.
   std::uint64_t ack() const { return ack_; }
   std::size_t held() const { return held_.size(); }
 
@@ -83,12 +83,12 @@ class ReceiveWindow {
   struct Held {
     Message message;
     std::size_t bytes = 0;
-    bool passed = false;  // It has overtaken others; only its number is kept.
+    bool passed = false;  // It overtook others and was handled; only its number is kept.
   };
 
   std::uint64_t incarnation_;
   DeliveryLimits limits_;
-  std::map<std::uint64_t, Held> held_;  // By number: above ack_, and within the window.
+  std::map<std::uint64_t, Held> held_;  // Keyed by number: above ack_ and within the window.
   std::size_t bytes_ = 0;
   std::uint64_t ack_ = 0;
 };

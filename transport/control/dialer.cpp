@@ -8,7 +8,7 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* other_user_maybe =
     "the head hung up at once; without keys a head hears nobody but the user who started it, and "
     "this may be another one (`troupe keys new` makes keys for others)";
-constexpr int unknown_key = 400;  // The status (ZAP) for a key that is not on the list.
+constexpr int unknown_key = 400;  // The ZAP status for a key that is not on the list.
 
 }  // namespace
 
@@ -51,7 +51,7 @@ std::optional<Dialer::News> Dialer::next() {
 }
 
 std::optional<Dialer::News> Dialer::dial() {
-  // Connecting takes one patience, saying who one is another.
+  // Connecting may take one timeout, and authentication another one.
   deadline_ = Clock::now() + 2 * options_.link.handshake;
   try {
     link_.emplace(context_, type_);

@@ -11,8 +11,8 @@
 
 namespace troupe::transport {
 
-/// Keeps a dialing socket connected: a new socket for each try, with a back-off between them. Not
-/// for others than this folder; used from one thread.
+/// Keeps a dialing socket connected: each attempt uses a new socket, after a back-off. For use in
+/// this folder only, on one thread.
 class Dialer {
  public:
   enum class What { connected, failed, ended };
@@ -22,26 +22,26 @@ class Dialer {
   };
   using Prepare = std::function<void(zmq::socket_t&)>;
 
-  /// `prepare` is called for each new socket before it dials.
+  /// Calls `prepare` for each new socket before it dials.
   Dialer(zmq::context_t& context, DialOptions options, zmq::socket_type type, Prepare prepare);
 
-  /// An error where dialing can never succeed.
+  /// Fails if dialing can never succeed.
   Status check();
 
-  /// Null between two tries.
+  /// Returns null between two attempts.
   zmq::socket_t* socket() { return link_ ? &link_->socket : nullptr; }
   bool connected() const { return link_ && link_->connected; }
 
-  /// What a poll loop waits for.
+  /// Adds what a poll loop must wait for.
   void wait_for_news(std::vector<zmq_pollitem_t>& items);
   std::chrono::milliseconds patience() const;
 
-  /// What has happened, one thing at a time; dials when it is time to. After `ended` the socket may
-  /// still be read, until hang_up().
+  /// Returns one event at a time, and dials when it is time to. After `ended` the socket can still
+  /// be read, until hang_up().
   std::optional<News> next();
-  /// Ends the connection; another one will be made.
+  /// Ends the connection. Another one will be made.
   void hang_up();
-  /// The other end has spoken as a head does: the next back-off begins small again.
+  /// Resets the back-off, after the other end has proved to be a head.
   void succeed() { backoff_.reset(); }
 
  private:
@@ -64,7 +64,7 @@ class Dialer {
   Prepare prepare_;
   Endpoint endpoint_;
   std::optional<Link> link_;
-  std::optional<TimePoint> deadline_;  // Of this try, or for the next one.
+  std::optional<TimePoint> deadline_;  // For this attempt, or for the start of the next.
   Backoff backoff_;
 };
 

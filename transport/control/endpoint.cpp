@@ -29,13 +29,13 @@ sockaddr_un address_of_file(const std::string& path) {
   return address;
 }
 
-/// Whether a program accepts connections at a socket file.
+/// Returns whether a program accepts connections at a socket file.
 bool somebody_listens(const std::string& path) {
   const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (probe < 0) return false;
   const auto address = address_of_file(path);
   const int rc = ::connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address);
-  // A full backlog is somebody, too.
+  // A full backlog means that somebody listens.
   const bool listens = rc == 0 || errno == EAGAIN;
   ::close(probe);
   return listens;
@@ -73,7 +73,7 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
   if (endpoint.host.empty()) return not_an_address(text, "it has no host");
   if (!bracketed && endpoint.host.find(':') != std::string::npos)
     return not_an_address(text, "an IPv6 address stands in brackets");
-  // Binding takes addresses and interfaces, no names.
+  // Binding takes addresses and interfaces, not names.
   if (endpoint.host == "localhost") endpoint.host = "127.0.0.1";
   return endpoint;
 }

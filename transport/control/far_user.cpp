@@ -24,7 +24,7 @@ namespace {
 
 constexpr int most_looks = 8;
 
-/// An end of a TCP connection, as the kernel's tables have it: in the order of the network.
+/// An end of a TCP connection, in network byte order like the kernel's tables.
 struct TcpEnd {
   sa_family_t family = AF_UNSPEC;
   std::array<std::uint32_t, 4> address{};
@@ -48,14 +48,14 @@ TcpEnd tcp_end(const sockaddr_storage& storage) {
   return end;
 }
 
-/// What the kernel knows of one socket.
+/// The kernel's facts about a socket.
 struct KnownSocket {
   std::uint8_t state = 0;
   std::uint32_t inode = 0;
   uid_t user = 0;
 };
 
-/// A socket that nobody has open any more has no inode, and belongs to user 0 by the table.
+/// Returns the owner. A socket that nobody has open has no inode, and its listed user 0 is wrong.
 std::optional<uid_t> owner_of(const KnownSocket& socket) {
   if (socket.state != TCP_ESTABLISHED || socket.inode == 0) return {};
   return socket.user;
@@ -94,7 +94,7 @@ Asked ask_kernel(const TcpEnd& near, const TcpEnd& far, std::optional<uid_t>& ow
   if (size < static_cast<ssize_t>(sizeof header)) return Asked::in_vain;
   std::memcpy(&header, answer.data(), sizeof header);
   if (header.nlmsg_type == NLMSG_ERROR) {
-    // No such socket, or a kernel without that module: the error is the same.
+    // There is no such socket, or the kernel lacks the module: the error is the same.
     return Asked::in_vain;
   }
   inet_diag_msg told{};
@@ -106,7 +106,7 @@ Asked ask_kernel(const TcpEnd& near, const TcpEnd& far, std::optional<uid_t>& ow
   return Asked::answered;
 }
 
-/// "0100007F:1F90", as /proc/net/tcp writes an end.
+/// Formats an end like /proc/net/tcp: "0100007F:1F90".
 std::string in_table(const TcpEnd& end) {
   std::string text;
   for (int i = 0; i < (end.family == AF_INET ? 1 : 4); ++i) {
@@ -119,7 +119,7 @@ std::string in_table(const TcpEnd& end) {
   return text + port.data();
 }
 
-/// The same by the table that every kernel has as text. Slower: it has all sockets.
+/// Looks the owner up in /proc, which every kernel has. Slower, since it lists all sockets.
 std::optional<uid_t> look_up(const TcpEnd& near, const TcpEnd& far) {
   std::ifstream table(near.family == AF_INET ? "/proc/self/net/tcp" : "/proc/self/net/tcp6");
   const std::string near_text = in_table(near), far_text = in_table(far);
@@ -157,9 +157,9 @@ std::optional<uid_t> user_at_far_end(int descriptor) {
   const auto far = tcp_end(there), near = tcp_end(here);
   std::optional<uid_t> owner;
   if (ask_kernel(far, near, owner) == Asked::answered) return owner;
-  // A kernel that knows the socket of this end would have known the other one.
+  // The kernel supports the query, since it knows this end's socket; so the other one is gone.
   if (std::optional<uid_t> own; ask_kernel(near, far, own) == Asked::answered) return {};
-  // The table is read in pieces: while others open and close sockets, a line may be left out.
+  // The table is read in pieces: a line may be missed while sockets are opened and closed.
   for (int look = 0; look < most_looks && !owner; ++look) owner = look_up(far, near);
   return owner;
 }

@@ -7,7 +7,7 @@
 namespace troupe::transport {
 namespace {
 
-/// Of what was refused, this much is told.
+/// The limits for reports of refusals.
 constexpr Rate telling_address = {.per_second = 1.0 / 60, .at_once = 1};
 constexpr Rate telling_all = {.per_second = 10, .at_once = 100};
 
@@ -32,7 +32,7 @@ Status ListeningSocket::open(zmq::socket_type type,
     let_system_ask(socket_);
     set_server_keys(socket_, options_.keys);
     prepare(socket_);
-    // A plain connection proves nobody, except by the user of this machine whose it is.
+    // A plain connection proves no identity except by its local user.
     const bool is_checked =
         !options_.keys && options_.link.plain == LinkOptions::Plain::within_machine;
     connections_.emplace(context_, socket_, options_.link.crowd,

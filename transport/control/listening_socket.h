@@ -12,14 +12,13 @@
 
 namespace troupe::transport {
 
-/// A socket that listens, with what goes with each: who gets in, which connections there are, and
-/// whom the owner is told of who did not get in. Not for others than this folder; used from one
-/// thread once it is open.
+/// A listening socket with admission, tracking of connections, and reports of refusals. For use in
+/// this folder only, on one thread once it is open.
 class ListeningSocket {
  public:
   using Refused = std::function<void(const std::string& address, const std::string& why)>;
 
-  /// `link`, `keys` and `allowed` outlive it; without keys whoever dials gets in.
+  /// All references must outlive the socket. Without keys everybody is admitted.
   struct Options {
     const std::string& endpoint;
     const LinkOptions& link;
@@ -28,24 +27,24 @@ class ListeningSocket {
   };
 
   ListeningSocket(const Options& options, Refused refused);
-  /// Leaves no file behind.
+  /// Removes the socket file.
   ~ListeningSocket();
   ListeningSocket(const ListeningSocket&) = delete;
   ListeningSocket& operator=(const ListeningSocket&) = delete;
 
-  /// `prepare` is called before the socket is bound.
+  /// Calls `prepare` before it binds.
   Status open(zmq::socket_type type, const std::function<void(zmq::socket_t&)>& prepare);
 
   zmq::socket_t& socket() { return socket_; }
   Connections& connections() { return *connections_; }
-  /// With the port that was taken where 0 was asked for.
+  /// Returns the endpoint with its actual port.
   const std::string& endpoint() const { return bound_; }
 
-  /// What a poll loop waits for, beside what is its own.
+  /// Returns what a poll loop must wait for, besides the caller's own items.
   std::vector<zmq_pollitem_t> items();
-  /// Answers who asks to be let in, and counts who was not.
+  /// Answers all pending admission requests and counts refusals.
   void let_in(Counters& counters);
-  /// At most once a minute for each address.
+  /// Reports a refusal, at most once a minute per address.
   void tell_refused(const std::string& address, const std::string& why);
 
  private:
@@ -54,7 +53,7 @@ class ListeningSocket {
   RateLimit telling_;
   std::string bound_;
 
-  // The context outlives its sockets.
+  // The context must outlive its sockets.
   zmq::context_t context_{1};
   zmq::socket_t socket_;
   zmq::socket_t zap_;

@@ -14,12 +14,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A topic has a run's name and a type. It cannot be less: a handshake with keys takes a part of
-/// it.
+/// Room for a topic, which has a run's name and a type. It cannot be less, since this limit also
+/// applies to handshakes with keys.
 constexpr std::int64_t longest_subscription = 1024;
-/// So many of a connection's subscriptions are read before we look whether they are too many.
+/// The most subscriptions that are read from a connection before their total is checked.
 constexpr int subscriptions_at_once = 16;
-/// Runs whose events are counted; those that were silent the longest begin anew.
+/// Runs with counters; the longest silent one is dropped and would start from 1.
 constexpr std::size_t most_runs = 4096;
 
 /// Numbers the events of each run.
@@ -67,10 +67,10 @@ class Publisher::Loop {
 
   Status start() {
     auto opened = listening_.open(zmq::socket_type::xpub, [](zmq::socket_t& socket) {
-      // All that comes in are subscriptions, each of which is told.
+      // The socket receives only subscriptions, and reports each of them.
       socket.set(zmq::sockopt::maxmsgsize, longest_subscription);
       socket.set(zmq::sockopt::rcvhwm, subscriptions_at_once);
-      // A subscription has effect once it was looked at here.
+      // A subscription takes effect only after receive() has checked it.
       socket.set(zmq::sockopt::xpub_manual, true);
     });
     if (!opened) return opened;
@@ -79,10 +79,10 @@ class Publisher::Loop {
   }
 
   Status publish(Message event) {
-    // The numbers are those of the order in which the events leave.
+    // The lock makes the numbers follow the order of sending.
     const std::lock_guard lock(publishing_);
     event.ack = 0;
-    // An event that cannot leave leaves a gap, by which listeners know of it.
+    // An event that cannot be sent leaves a gap that listeners notice.
     event.seq = numbers_.next(event.run);
     auto parts = encode(event);
     if (!parts) return parts.error();
@@ -161,7 +161,7 @@ class Publisher::Loop {
       }
   }
 
-  /// A first byte of 1 subscribes, one of 0 takes that back.
+  /// Handles a subscription (first byte 1) or its end (first byte 0).
   bool receive() {
     if (!parts_.receive(listening_.socket(), 1)) {
       listening_.connections().all_read();
@@ -169,7 +169,7 @@ class Publisher::Loop {
     }
     const auto text = parts_[0];
     const bool subscribes = text.starts_with('\1');
-    // ZeroMQ itself takes back what one who is gone had subscribed to.
+    // ZeroMQ itself ends the subscriptions of a lost listener.
     if (text.starts_with('\0')) {
       listening_.socket().set(zmq::sockopt::unsubscribe, std::string(text.substr(1)));
       return true;
@@ -182,8 +182,8 @@ class Publisher::Loop {
     }
     listening_.connections().heard(parts_.descriptor());
     listening_.connections().admitted(connection);
-    // Much may come between the moment at which one is cut off, and the end. ZeroMQ takes in what
-    // is said as fast as it comes, so it must be gone through faster.
+    // Much may arrive before a shut connection ends. ZeroMQ reads it as fast as it comes, so it
+    // must be skipped quickly.
     auto& listener = listeners_[connection.number];
     listener.connection = connection;
     listener.key = parts_.property("User-Id");
@@ -210,17 +210,17 @@ class Publisher::Loop {
   std::atomic<bool> stop_ = false;
   std::mutex publishing_;
   std::optional<AllowList> new_list_;
-  RunNumbers numbers_;  // Of who publishes.
+  RunNumbers numbers_;  // Guarded by publishing_.
 
-  // From here on the thread's own.
+  // The members below belong to the thread.
   ListeningSocket listening_;
   Parts parts_;
   struct Listener {
     Connection connection;
     std::string key;
-    std::size_t bytes = 0;  // Of its topics.
+    std::size_t bytes = 0;  // Bytes of its topics.
   };
-  std::map<std::uint64_t, Listener> listeners_;  // By the number of the connection.
+  std::map<std::uint64_t, Listener> listeners_;  // Keyed by connection number.
 
   std::thread thread_;
 };

@@ -10,14 +10,14 @@
 #include "core/result.h"
 #include "transport/control/control_socket.h"
 
-/// Events, from the head to everybody who listens. They go one way, and are not sent again: who
-/// wants to know all of a run reads its file of events.
+/// Publishes events from the head to all listeners. Events are not sent again: read a run's event
+/// file to see all of them.
 ///
-/// On the wire an event is a message as wire.h has it, with its topic in front:
+/// On the wire an event is a message as in wire.h, with its topic first:
 ///
 ///     [topic] [prelude] [envelope] [body]
 ///
-/// The topic is "RUN/TYPE", and "/TYPE" for what is of no run, so that a script may subscribe to
+/// The topic is "RUN/TYPE", or "/TYPE" without a run, so that a script can subscribe to
 /// "gpt-small/" or to "gpt-small/step":
 ///
 ///     socket = context.socket(zmq.SUB)
@@ -25,29 +25,29 @@
 ///     socket.subscribe(b"gpt-small/")
 ///     topic, prelude, envelope, body = socket.recv_multipart()
 ///
-/// The seq of an event counts the events of its run: who sees a gap has missed some, because it was
-/// too slow or came late.
+/// An event's seq counts the events of its run. A gap means that a listener missed events, because
+/// it was too slow or came late.
 namespace troupe::transport {
 
 std::string topic_of(const Message& event);
 
 struct PublisherOptions {
   std::string endpoint;
-  std::optional<KeyPair> keys;  // Ours. With them, only who is on the list may listen.
+  std::optional<KeyPair> keys;  // This end's keys. With keys, only peers on the list may listen.
   AllowList allowed;
-  LinkOptions link;  // high_water: events that wait for one listener.
-  /// Of all topics that one connection subscribes to. ZeroMQ needs some fifty times as much for
-  /// them; more are a mistake or an attack.
+  LinkOptions link;  // `high_water` limits the events queued for one listener.
+  /// The bytes of all topics of one connection. ZeroMQ needs about fifty times as much memory for
+  /// them, so more is a mistake or an attack.
   std::size_t topic_bytes = 4096;
 };
 
 struct PublisherEvents {
-  /// Somebody listens to what begins with this; told for each subscription.
+  /// Reports each subscription, with its prefix.
   std::function<void(const std::string& topic)> subscribed;
   std::function<void(const std::string& address, const std::string& why)> refused;
 };
 
-/// The head's end (XPUB), with a thread of its own.
+/// The head's end (XPUB), with its own thread.
 class Publisher {
  public:
   static Result<std::unique_ptr<Publisher>> bind(PublisherOptions options,
@@ -58,12 +58,11 @@ class Publisher {
 
   const std::string& endpoint() const;
 
-  /// From any thread: who may listen from now on. Ends the connections of keys that are not on the
-  /// list any more.
+  /// Replaces the allow-list, from any thread. Ends the connections of keys that were removed.
   void allow(AllowList allowed);
 
-  /// From any thread; never waits. Numbers the event: its seq and ack do not count. An error where
-  /// the message is none, or where more wait than may.
+  /// Publishes an event, from any thread; never blocks. Sets its seq and ack. Fails if the event is
+  /// invalid or too many wait.
   Status publish(Message event);
 
   const Counters& counters() const;
@@ -75,20 +74,20 @@ class Publisher {
   std::unique_ptr<Loop> loop_;
 };
 
-/// What a listener is told, one thing at a time, on a thread of its own.
+/// The callbacks of a listener. They run one at a time on its thread.
 struct SubscriberEvents {
   std::function<void()> connected;
   std::function<void(Message)> event;
-  /// So many events of a run did not come. Told only to who listens to all of a run.
+  /// Reports that `count` events of a run were missed; only for listeners to whole runs.
   std::function<void(const std::string& run, std::uint64_t count)> missed;
   std::function<void(const std::string& why)> gone;
   std::function<void(const std::string& why)> refused;
 };
 
-/// A listener's end (SUB). Dials again whenever there is no connection.
+/// A listener's end (SUB). It reconnects whenever there is no connection.
 class Subscriber {
  public:
-  /// `topic` is what the topics begin with: "" for all, "gpt-small/", "gpt-small/step".
+  /// `topic` is a prefix of topics: "" for all, "gpt-small/", "gpt-small/step".
   static Result<std::unique_ptr<Subscriber>> dial(DialOptions options, std::string topic,
                                                   SubscriberEvents events);
   ~Subscriber();

@@ -17,7 +17,7 @@ bool RateLimit::admit(const std::string& subject, TimePoint now) {
   auto found = buckets_.find(subject);
   if (found == buckets_.end() && buckets_.size() >= subjects_)
     std::erase_if(buckets_, [&](const auto& entry) {
-      // A full bucket says no more than none.
+      // A full bucket is as good as none.
       Bucket bucket = entry.second;
       fill(bucket, each_, now);
       return bucket.tokens >= each_.at_once;

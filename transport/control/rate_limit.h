@@ -8,20 +8,20 @@
 
 namespace troupe::transport {
 
-/// A token bucket: so many at once, and so many in a second from then on.
+/// A token bucket: its size, and its refill rate.
 struct Rate {
   double per_second = 0;
   double at_once = 0;
 };
 
-/// How often something may happen: for each subject (an address), and for all of them together.
-/// Remembers at most `subjects`; when they are more, new ones share what is left for all.
+/// Limits how often something may happen, per subject (an address) and in total. It tracks at most
+/// `subjects`; further ones only share the total.
 class RateLimit {
  public:
   RateLimit(Rate each, Rate all, std::size_t subjects = 4096)
       : each_(each), all_(all), subjects_(subjects), total_{all.at_once, {}} {}
 
-  /// Whether it may happen now; if so, it counts.
+  /// Returns whether it may happen now, and counts it if so.
   bool admit(const std::string& subject, TimePoint now);
   std::size_t remembered() const { return buckets_.size(); }
 

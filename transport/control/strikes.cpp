@@ -16,7 +16,7 @@ Strikes::Verdict Strikes::strike(const std::string& subject, TimePoint now) {
   }
   auto& record = found->second;
   record.last = now;
-  // Who is out already cannot be put out again.
+  // Whoever is out cannot be put out again.
   if (record.quarantines > 0 && now < record.until) return Verdict::out;
   while (!record.recent.empty() && now - record.recent.front() >= rules_.within)
     record.recent.pop_front();

@@ -13,18 +13,18 @@ using TimePoint = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::steady_clock::duration;
 
 struct StrikeRules {
-  std::size_t most = 10;                           // So many ...
-  Duration within = std::chrono::seconds(60);      // ... within this time, and one is out,
-  Duration quarantine = std::chrono::seconds(60);  // at first for so long, then for twice that,
-  Duration longest = std::chrono::hours(1);        // but never for longer than this.
-  std::size_t subjects = 4096;                     // Of whom we remember what they did.
+  std::size_t most = 10;                           // This many strikes
+  Duration within = std::chrono::seconds(60);      // within this time put a subject out,
+  Duration quarantine = std::chrono::seconds(60);  // first for this long, doubling each time,
+  Duration longest = std::chrono::hours(1);        // up to this limit.
+  std::size_t subjects = 4096;                     // The most subjects to remember.
 };
 
-/// Who has said what nobody should say, and is therefore not listened to for a while. A subject is
-/// whatever text tells one from another: a key and an incarnation, or an address.
+/// Subjects that sent invalid messages and are ignored for a while. A subject is any identifying
+/// text: a key with an incarnation, or an address.
 ///
-/// A subject without a strike for `longest` after its quarantine is forgotten. When too many are to
-/// be remembered, the one whose last strike is the oldest is forgotten first.
+/// A subject without a strike for `longest` after its quarantine is forgotten. If there are too
+/// many, the one with the oldest last strike is forgotten first.
 class Strikes {
  public:
   enum class Verdict { noted, out };
@@ -32,7 +32,7 @@ class Strikes {
   explicit Strikes(const StrikeRules& rules = {}) : rules_(rules) {}
 
   Verdict strike(const std::string& subject, TimePoint now);
-  /// How long the subject is still out; nothing where it is not.
+  /// Returns the rest of the subject's quarantine, or nothing if it is not out.
   std::optional<Duration> quarantine_left(const std::string& subject, TimePoint now) const;
   std::size_t remembered() const { return records_.size(); }
 
@@ -40,7 +40,7 @@ class Strikes {
   struct Record {
     std::deque<TimePoint> recent;
     TimePoint last;
-    TimePoint until;  // Of the last quarantine.
+    TimePoint until;  // The end of the last quarantine.
     int quarantines = 0;
   };
 

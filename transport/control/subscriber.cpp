@@ -11,11 +11,11 @@
 namespace troupe::transport {
 namespace {
 
-/// Of an event: its topic, three parts, the payload, and one more that shows there are more.
+/// The parts of an event: topic, three, the payload, and one more to detect an excess.
 constexpr std::size_t most_with_topic = 1 + 3 + 8 + 1;
 constexpr std::size_t most_runs = 4096;
 
-/// Whether the seqs of the events that begin with a topic have no gaps by themselves.
+/// Returns whether the seqs of a topic's events have no gaps: it must cover whole runs.
 bool is_whole(const std::string& topic) { return topic.empty() || topic.ends_with('/'); }
 
 }  // namespace
@@ -99,7 +99,7 @@ class Subscriber::Loop {
   void count(const Message& event) {
     if (!is_whole(topic_)) return;
     const auto [last, is_first] = last_.emplace(event.run, event.seq);
-    // A number that goes back is of another head.
+    // A number that goes back comes from another head.
     if (!is_first && event.seq > last->second + 1 && events_.missed)
       events_.missed(event.run, event.seq - last->second - 1);
     last->second = event.seq;
@@ -112,10 +112,10 @@ class Subscriber::Loop {
   EventFd wake_;
   std::atomic<bool> stop_ = false;
 
-  // The context outlives its sockets.
+  // The context must outlive its sockets.
   zmq::context_t context_{1};
 
-  // From here on the thread's own.
+  // The members below belong to the thread.
   Dialer dialer_;
   Parts parts_;
   std::map<std::string, std::uint64_t> last_;  // The seq of each run's last event.

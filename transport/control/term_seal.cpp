@@ -19,7 +19,7 @@ static_assert(crypto_auth_KEYBYTES == 32 && crypto_auth_BYTES == 32);
 
 constexpr std::string_view context = "troupe term 1";
 
-/// Reads exactly a key; false if the file is not there yet, or not whole.
+/// Reads a key. Returns false if the file is incomplete.
 bool read_key(int file, unsigned char* key, std::size_t size) {
   return ::pread(file, key, size, 0) == static_cast<ssize_t>(size);
 }
@@ -48,7 +48,7 @@ Result<TermSeal> TermSeal::of_file(const std::string& path) {
   };
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  // A whole file or none: two heads that begin at once agree on the one whose link came first.
+  // Link a complete file into place: of two heads that start at once, the first one's file wins.
   const std::string own = path + "." + std::to_string(::getpid());
   const int made = ::open(own.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
   if (made < 0) return failed("write");

@@ -8,7 +8,7 @@
 namespace troupe::transport {
 namespace {
 
-// The parts of a question; what follows depends on the mechanism.
+// The parts of a question. What follows depends on the mechanism.
 enum Part : std::size_t {
   version,
   request_id,

@@ -6,21 +6,21 @@
 
 #include "transport/control/allow_list.h"
 
-/// Who gets in: ZeroMQ asks for every new connection (ZAP, RFC 27). Without an answer CURVE would
-/// let in any key.
+/// Decides who is admitted: ZeroMQ asks for every new connection (ZAP, RFC 27). Without an answer
+/// CURVE would admit any key.
 namespace troupe::transport {
 
-/// What a socket is called when ZeroMQ asks.
+/// The name of our sockets in ZeroMQ's questions.
 constexpr std::string_view zap_domain = "troupe";
 
 struct ZapAnswer {
-  std::vector<std::string> parts;  // To send back; empty where the question was none.
-  std::string refused;             // Why somebody does not get in; empty where it does.
-  std::string address;             // Whose.
+  std::vector<std::string> parts;  // The reply; empty if the question was invalid.
+  std::string refused;             // The reason of a refusal; empty if admitted.
+  std::string address;             // The peer's address.
 };
 
-/// A plain connection gets in: where it may come from was decided when the socket was bound. One
-/// under CURVE gets in if its key is on the list, and the key is then its user id.
+/// Answers a question. A plain connection is admitted, since binding decided from where it may
+/// come. A CURVE connection is admitted if its key is on the list; the key becomes its user id.
 ZapAnswer answer_zap(const std::vector<std::string>& question, const AllowList& allowed);
 
 }  // namespace troupe::transport

@@ -24,7 +24,7 @@ int whole(std::chrono::milliseconds time) { return static_cast<int>(time.count()
 }  // namespace
 
 Monitor::Monitor(zmq::context_t& context, zmq::socket_t& socket) : watched_(socket) {
-  // Each monitor of a context needs an address of its own; the socket's is one.
+  // Each monitor of a context needs a unique address; the socket's address is unique.
   std::array<char, 64> address{};
   std::snprintf(address.data(), address.size(), "inproc://monitor-%p", socket.handle());
   if (zmq_socket_monitor(socket.handle(), address.data(), ZMQ_EVENT_ALL) != 0) throw zmq::error_t();
@@ -35,7 +35,7 @@ Monitor::Monitor(zmq::context_t& context, zmq::socket_t& socket) : watched_(sock
 }
 
 Monitor::~Monitor() {
-  // ZeroMQ's own thread would wait for ever for somebody to read the next event.
+  // Otherwise ZeroMQ's thread would block forever, waiting for somebody to read the next event.
   zmq_socket_monitor(watched_.handle(), nullptr, 0);
 }
 
@@ -82,7 +82,7 @@ std::vector<std::string> Parts::copy() const {
 
 std::string Parts::property(const char* name) const {
   if (messages_.empty()) return {};
-  // The last part: what a ROUTER puts in front is its own.
+  // Ask the last part: a ROUTER makes the first one itself.
   const char* text = zmq_msg_gets(messages_.back().handle(), name);
   return text ? text : "";
 }
@@ -114,7 +114,7 @@ void set_link_options(zmq::socket_t& socket, const LinkOptions& link, const Endp
   socket.set(option::handshake_ivl, whole(link.handshake));
   socket.set(option::connect_timeout, whole(link.handshake));
   socket.set(option::ipv6, endpoint.host.find(':') != std::string::npos);
-  // We dial again ourselves: ZeroMQ gives up for good when a handshake fails.
+  // The dialer reconnects, because ZeroMQ gives up for good when a handshake fails.
   socket.set(option::reconnect_ivl, -1);
 }
 
@@ -122,14 +122,14 @@ void ask_far_end(zmq::socket_t& socket, const LinkOptions& link) {
   namespace option = zmq::sockopt;
   socket.set(option::heartbeat_ivl, whole(link.ask_every));
   socket.set(option::heartbeat_timeout, whole(link.silence));
-  // For the far end, of us. ZeroMQ counts it in tenths of a second.
+  // Tells the peer about this end. ZeroMQ counts it in tenths of a second.
   socket.set(option::heartbeat_ttl, std::max(100, whole(link.silence)));
 }
 
 void let_system_ask(zmq::socket_t& socket) {
   namespace option = zmq::sockopt;
   socket.set(option::tcp_keepalive, 1);
-  // Seconds.
+  // In seconds.
   socket.set(option::tcp_keepalive_idle, 10);
   socket.set(option::tcp_keepalive_intvl, 5);
   socket.set(option::tcp_keepalive_cnt, 3);
@@ -163,7 +163,7 @@ void remove_socket_file(const std::string& bound) {
 }
 
 zmq::socket_t zap_socket(zmq::context_t& context) {
-  // A ROUTER, not a REP: it need not answer what makes no sense.
+  // A ROUTER instead of a REP, because it need not answer an invalid question.
   zmq::socket_t socket(context, zmq::socket_type::router);
   socket.set(zmq::sockopt::linger, 0);
   socket.bind("inproc://zeromq.zap.01");
@@ -226,7 +226,7 @@ std::optional<std::uint64_t> bytes_received(int descriptor) {
 }
 
 void shut(int descriptor, const std::string& expected) {
-  // The descriptor may be closed and given to another at any time; a copy of it may not.
+  // The descriptor may be closed and reused at any time; a duplicate of it cannot.
   const int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return;
   if (far_end(copy) == expected) ::shutdown(copy, SHUT_RDWR);

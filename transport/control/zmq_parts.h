@@ -18,21 +18,21 @@
 #include "transport/control/endpoint.h"
 #include "transport/control/zap.h"
 
-/// What the sockets of this folder have in common. Not for others: it names ZeroMQ.
+/// Helpers of this folder's sockets. Not for other folders, since they name ZeroMQ.
 namespace troupe::transport {
 
-/// Messages that are read before the others of the loop have their turn.
+/// The most messages that one turn of a loop reads.
 constexpr int fair_share = 256;
-/// Messages that are read at most after a connection has ended.
+/// The most messages that are read after a connection has ended.
 constexpr int last_words = 1 << 16;
 
-/// What any thread hands to the thread of a socket: bounded, in order.
+/// A bounded queue from any thread to the thread of a socket.
 template <class T>
 class Handover {
  public:
   explicit Handover(const LinkOptions& link) : most_(link.queue), most_bytes_(link.queue_bytes) {}
 
-  /// False where there are too many.
+  /// Returns false if the queue is full.
   bool push(T item, std::size_t bytes) {
     bool first = false;
     {
@@ -62,13 +62,13 @@ class Handover {
   EventFd wake_;
 };
 
-/// Tells what happens to the connections of a socket. To be made before the socket is bound or
-/// connected, and destroyed before it.
+/// Reports events of a socket's connections. Create it before the socket is bound or connected, and
+/// destroy it before the socket.
 class Monitor {
  public:
   struct Event {
-    int what = 0;   // ZMQ_EVENT_...
-    int value = 0;  // A descriptor, an errno, a status: depends on what.
+    int what = 0;   // A ZMQ_EVENT_ constant.
+    int value = 0;  // A descriptor, an errno or a status.
   };
 
   Monitor(zmq::context_t& context, zmq::socket_t& socket);
@@ -84,22 +84,22 @@ class Monitor {
   zmq::socket_t events_;
 };
 
-/// Parts that were sent in one piece.
+/// The parts of one message.
 class Parts {
  public:
-  /// At most `most` are kept; the others are read and thrown away. False where nothing has come.
+  /// Receives a message and keeps at most `most` parts. Returns false if there is none.
   bool receive(zmq::socket_t& socket, std::size_t most);
 
   std::size_t kept() const { return messages_.size(); }
   bool all_kept() const { return all_kept_; }
   std::string_view operator[](std::size_t i) const { return messages_[i].to_string_view(); }
-  /// From the i-th on, for as long as nothing else is received.
+  /// Returns the parts from `first` on, valid until the next receive().
   std::vector<std::string_view> from(std::size_t first) const;
   std::vector<std::string> copy() const;
 
-  /// What ZeroMQ knows of the sender; empty where it knows nothing.
+  /// Returns what ZeroMQ knows of the sender, or an empty text.
   std::string property(const char* name) const;
-  /// The connection's descriptor; it may be closed already, or be another's. -1 where unknown.
+  /// Returns the connection's descriptor, or -1. It may be closed already, or belong to another.
   int descriptor() const;
 
  private:
@@ -107,59 +107,58 @@ class Parts {
   bool all_kept_ = true;
 };
 
-/// All parts or none; the number of the error, or 0. The socket must not block.
+/// Sends all parts or none, on a non-blocking socket. Returns an errno, or 0.
 int send_parts(zmq::socket_t& socket, std::optional<std::string_view> routing_id,
                const std::vector<std::string>& parts);
 
 void set_link_options(zmq::socket_t& socket, const LinkOptions& link, const Endpoint& endpoint);
-/// Of an end that dials: that it asks whether the far end lives, and says how long it may be silent
-/// itself.
+/// For a dialing end: sends heartbeats, and tells the peer for how long this end may be silent.
 void ask_far_end(zmq::socket_t& socket, const LinkOptions& link);
-/// Of an end that listens: the system asks on its behalf. ZeroMQ may not: of a connection that has
-/// ended while more messages wait than may (`rcvhwm`), it would ask with an assertion that fails
-/// (4.3.4), and whoever sends much and hangs up would end the process.
+/// For a listening end: uses TCP keepalive instead of ZeroMQ's heartbeats. With those, ZeroMQ 4.3.4
+/// fails an assertion when a connection ends while more than `rcvhwm` messages wait, so a peer that
+/// sends much and hangs up could end the process.
 void let_system_ask(zmq::socket_t& socket);
-/// Of an end that listens: its keys, and that it asks who gets in.
+/// For a listening end: sets its keys and asks for admission.
 void set_server_keys(zmq::socket_t& socket, const std::optional<KeyPair>& keys);
-/// Of an end that dials.
+/// For a dialing end.
 void set_client_keys(zmq::socket_t& socket, const std::optional<KeyPair>& keys,
                      const std::string& server_key);
 
-/// Binds the socket, and gives the endpoint that it got.
+/// Binds the socket and returns its actual endpoint.
 Result<std::string> bind_socket(zmq::socket_t& socket, const Endpoint& endpoint);
 
-/// ZeroMQ leaves the file of an ipc endpoint behind. To be called before its socket is closed, as
-/// long as nobody else can have it.
+/// Removes the file of an ipc endpoint, which ZeroMQ leaves behind. Call it before the socket is
+/// closed, while nobody else can have the path.
 void remove_socket_file(const std::string& bound);
 
-/// The socket that ZeroMQ asks who gets in. To be made before the other one is bound.
+/// Returns the socket for ZeroMQ's admission requests. Make it before binding the other one.
 zmq::socket_t zap_socket(zmq::context_t& context);
-/// Answers what was asked; false where nothing was. What was refused is told.
+/// Answers one admission request, and reports a refusal. Returns false if there is none.
 bool answer_next(zmq::socket_t& zap, const AllowList& allowed,
                  const std::function<void(const ZapAnswer&)>& refused);
 
-/// An error where plain messages would leave the machine unasked, or keys are no keys.
+/// Fails if plain messages would leave the machine without consent, or if keys are malformed.
 Status check_security(const Endpoint& endpoint, const std::optional<KeyPair>& keys,
                       LinkOptions::Plain plain);
 
-/// Which connection a descriptor is: "10.0.0.7:40112", "process 4711"; nothing where it is none.
+/// Returns the peer of a descriptor, like "10.0.0.7:40112" or "process 4711", or nothing.
 std::optional<std::string> far_end(int descriptor);
 
-/// The bytes that have come on a TCP connection; nothing for others.
+/// Returns the bytes received on a TCP connection, or nothing for other kinds.
 std::optional<std::uint64_t> bytes_received(int descriptor);
 
-/// Ends the connection that a descriptor was, if it still is that one.
+/// Ends a descriptor's connection if its peer is still `far_end`.
 void shut(int descriptor, const std::string& far_end);
 
 std::size_t bytes_of(const std::vector<std::string>& parts);
 
-/// Waits until one of the items is ready; a signal may end the wait early.
+/// Waits until an item is ready. A signal may end the wait early.
 void wait_for(std::vector<zmq_pollitem_t>& items, std::chrono::milliseconds time);
 
-/// Signals are for the threads of others. To be called first in a thread of ours.
+/// Blocks all signals in this thread, which other threads handle. Call it first in a new thread.
 void block_signals();
 
-/// Milliseconds until then for poll(): rounded up, at least 0; -1 for never.
+/// Returns the milliseconds until then for poll(): rounded up, at least 0, or -1 for never.
 std::chrono::milliseconds until(std::optional<TimePoint> time, TimePoint now);
 
 }  // namespace troupe::transport

@@ -67,7 +67,7 @@ void AddingEnd::take_sum(const Lock& lock, const ReadEdgeWord& read) {
   if (from >= heard_.size() || from == place_.member)
     return blame(lock,
                  "a sum is of member " + std::to_string(from) + ", who is none of the others");
-  // It has no more places than this end, and passes none that this end has not said.
+  // The peer has as many places as this end, and posts nothing that this end has not announced.
   if (heard_[from].size() == 2 * order_.places)
     return blame(lock, "member " + std::to_string(from) + " has more sums than can be");
   Sizes sizes(heard_.size());
@@ -99,8 +99,8 @@ Status AddingEnd::say_next(Lock& lock) {
   return said;
 }
 
-/// All have said that they post as well, or have already: it occupies the device for no longer than
-/// such words take.
+/// Returns whether the next sum can be posted: all members have announced it, so it occupies the
+/// device only until their words and posts arrive.
 bool AddingEnd::may_post() const {
   if (posted_ == said_ || !free()) return false;
   for (std::size_t member = 0; member < heard_.size(); ++member)
@@ -117,7 +117,7 @@ Status AddingEnd::post_next(Lock& lock, EdgeTime now) {
     heard_[member].pop_front();
   }
   addend.operation.grant(now + order_.patience.exchange);
-  // Nobody else touches it: others only add to the line.
+  // Other threads only append to the queue, so this element needs no lock.
   lock.unlock();
   pieces_.clear();
   auto* numbers = addend.numbers.data<float>();

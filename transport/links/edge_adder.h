@@ -14,12 +14,12 @@
 
 namespace troupe::transport {
 
-/// One end of an edge that adds up.
+/// One end of an edge that sums.
 class AddingEnd final : public EdgeEnd {
  public:
   AddingEnd(EdgesOrder order, const SumTerms& terms, OnEnd on_end, const Poison& poison);
 
-  /// As Adder has it; any thread.
+  /// Implements Adder::add() for any thread.
   Status add(Tensor numbers, std::span<const std::int64_t> sizes, std::function<void()> done);
 
   void hear(const ReadEdgeWord& read) override;
@@ -27,7 +27,7 @@ class AddingEnd final : public EdgeEnd {
   bool busy() override;
 
  private:
-  /// As a word has them.
+  /// The sizes of a sum's pieces, as in an EdgeWord.
   using Sizes = std::vector<std::int64_t>;
 
   struct Addend {
@@ -52,19 +52,19 @@ class AddingEnd final : public EdgeEnd {
   const LinkMember member_;
   const Poison& poison_;
 
-  Line<Addend> line_;                     // First those that were posted,
-  std::size_t posted_ = 0;                // so many; then those of which the others
-  std::size_t said_ = 0;                  // were told, with these; then the rest.
-  std::vector<std::deque<Sizes>> heard_;  // By member: what it may post, and this end has not.
+  Line<Addend> line_;                     // The first `posted_` sums are posted; of
+  std::size_t posted_ = 0;                // the next ones, up to `said_`, the other
+  std::size_t said_ = 0;                  // ends know; the rest is new.
+  std::vector<std::deque<Sizes>> heard_;  // Announced sums, by member.
 
-  std::vector<Piece> pieces_;  // Of the device's thread.
+  std::vector<Piece> pieces_;  // Used by the fabric's thread.
 };
 
-/// What the program holds of it.
+/// The handle that the program holds on an AddingEnd.
 class EdgeAdder final : public Adder {
  public:
   explicit EdgeAdder(std::shared_ptr<AddingEnd> end) : end_(std::move(end)) {}
-  /// What it has given is added up yet, so that no other device is held up.
+  /// Sums that were added are still exchanged, so that no other device waits for them.
   ~EdgeAdder() override { end_->silence(); }
 
   Status add(Tensor numbers, std::span<const std::int64_t> sizes,

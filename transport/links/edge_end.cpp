@@ -8,7 +8,7 @@
 namespace troupe::transport {
 namespace {
 
-constexpr std::size_t token_bytes = 64;  // Of each piece.
+constexpr std::size_t token_bytes = 64;  // Per piece.
 
 }  // namespace
 
@@ -81,7 +81,7 @@ Status EdgeEnd::warm_up(EdgeTime now) {
   return Done{};
 }
 
-/// Asks the link how far it is.
+/// Updates the link's report.
 Status EdgeEnd::look() {
   report_ = link_->report();
   if (warm()) token_ = {};
@@ -89,7 +89,7 @@ Status EdgeEnd::look() {
   return Done{};
 }
 
-/// Whoever gives work to a device also gets what that one has yet to use.
+/// Device threads recycle memory that the device may still use, so they may not call this.
 BlockHandle EdgeEnd::take(std::size_t bytes) const {
   assert(!DeviceWork::of_this_thread() && "links wait for no work of a device");
   return order_.memory->take(bytes);

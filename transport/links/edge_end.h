@@ -19,15 +19,15 @@
 
 namespace troupe::transport {
 
-/// Which end it is, of which edge.
+/// The identity of an end: its edge and its number within the edge.
 struct EdgePlace {
   std::uint64_t edge = 0;
-  std::uint64_t member = 0;     // Of a sender's and a receiver's end: 0 and 1.
-  std::vector<Sender*> others;  // By which it speaks to each of the others.
+  std::uint64_t member = 0;     // 0 is the sender's end and 1 the receiver's.
+  std::vector<Sender*> others;  // The channels to the other ends.
 };
 
-/// What all ends of edges have in common: how they form, speak, and come to their end. Shared by
-/// the edges of the device and by the Sender, Receiver or Adder that was given out.
+/// The common part of all ends of edges: how they form, talk and end. The device's Edges and the
+/// Sender, Receiver or Adder that was handed out share it.
 class EdgeEnd {
  public:
   EdgeEnd(EdgesOrder order, EdgePlace place, OnEnd on_end);
@@ -37,53 +37,53 @@ class EdgeEnd {
 
   std::uint64_t number() const { return place_.edge; }
 
-  /// Any thread.
+  /// Handles a word from another end, on any thread.
   virtual void hear(const ReadEdgeWord& read) = 0;
   ChannelCounters counters() const;
-  /// Nothing is called any more once it returns.
+  /// When it returns, no callback is called any more.
   void silence();
 
-  // On the thread that calls the fabric.
+  // The functions below are called on the fabric's thread.
 
-  /// Goes on with the making of the link; an error where that fails or takes too long.
+  /// Continues to make the link. Fails if that fails or takes too long.
   Status form(Fabric& fabric, EdgeTime now);
   bool formed() const { return link_ && report_.phase == LinkReport::Phase::ready; }
-  /// Goes on with the first exchange.
+  /// Continues the first exchange.
   Status warm_up(EdgeTime now);
   bool warm() const { return report_.ended >= 1; }
-  /// All edges of the device are warm.
+  /// Called when all edges of the device are warm.
   virtual Status open() { return Done{}; }
-  /// Goes on with the parcels.
+  /// Continues to exchange parcels.
   virtual Status exchange(EdgeTime now) = 0;
-  /// Whether anything is under way.
+  /// Returns whether operations are under way.
   virtual bool busy() = 0;
 
-  /// Nothing more comes or goes; where it had not ended before, that is why.
+  /// Ends the edge. `why` is the reason unless it has ended before.
   void end(ChannelEnd why);
-  /// Calls on_end, where it has ended and nobody has been told.
+  /// Calls on_end if the edge has ended and nobody was told yet.
   void tell();
-  /// For the link's end; null where it has none.
+  /// Gives the link to its fabric, or returns null if there is none.
   std::unique_ptr<Link> give_up_link();
-  /// The device has let go: neither does this end hold any memory.
+  /// Frees all memory, after the device has let go of it.
   void release();
 
  protected:
   using Lock = std::unique_lock<std::mutex>;
 
-  /// To all others. With a `rest` by the device's thread alone.
+  /// Sends a word to all other ends. Only the fabric's thread may pass a `rest`.
   Status say(EdgeWordKind kind, std::span<const std::byte> rest = {}, std::uint64_t granted = 0,
              std::uint64_t arrived = 0);
   Status look();
-  /// Of the device's memory, what no device uses any more. Throws where there is none.
+  /// Takes device memory that no device uses any more. Throws std::bad_alloc if there is none.
   BlockHandle take(std::size_t bytes) const;
   void post(std::span<const Piece> pieces);
-  /// Whether the link takes another operation.
+  /// Returns whether the link can take another operation.
   bool free() const { return report_.issued == posts_; }
   static Error late(const char* what, std::chrono::milliseconds patience);
 
-  /// Of the link, by end 0.
+  /// Stores the link's name, which end 0 sends.
   void take_name(const Lock& lock, std::span<const std::byte> name);
-  /// A peer is not sane: the next step on the device's thread says so.
+  /// Notes that a peer violates the protocol; the fabric's thread reports it in its next step.
   void blame(const Lock& lock, std::string text);
   Status take_mistake();
   template <class Call>
@@ -104,11 +104,11 @@ class EdgeEnd {
   std::condition_variable changed_;
   std::optional<LinkId> id_;
   std::optional<ChannelEnd> end_;
-  bool told_ = false;    // Of the end; or nobody wants to know.
-  bool silent_ = false;  // Nobody wants to hear anything.
+  bool told_ = false;    // The end was reported, or nobody wants to know.
+  bool silent_ = false;  // No callback may be called any more.
   ChannelCounters counters_;
 
-  // Of the device's thread.
+  // Used by the fabric's thread.
   std::unique_ptr<Link> link_;
   LinkReport report_;
   std::uint64_t posts_ = 0;
@@ -116,15 +116,15 @@ class EdgeEnd {
  private:
   Status begin_link(Fabric& fabric);
   virtual Result<std::unique_ptr<Link>> begin(Fabric& fabric, const LinkId& id) = 0;
-  /// Of the first exchange.
+  /// Returns the number of pieces of the first exchange.
   virtual std::size_t pieces() const { return 1; }
   virtual void drop_line() = 0;
 
   bool calling_ = false;
   std::optional<std::string> mistake_;
-  EdgeTime deadline_ = EdgeTime::max();  // Of the forming.
-  BlockHandle token_;                    // What the first exchange sends.
-  std::vector<std::byte> word_;          // What was said last.
+  EdgeTime deadline_ = EdgeTime::max();  // The time by which the edge must be formed.
+  BlockHandle token_;                    // The data of the first exchange.
+  std::vector<std::byte> word_;          // The buffer of say().
 };
 
 }  // namespace troupe::transport

@@ -10,17 +10,17 @@ namespace troupe::transport {
 
 using EdgeTime = std::chrono::steady_clock::time_point;
 
-/// Where the tensors of a parcel are, at one end of an edge.
+/// The state of a parcel's tensors at one end of an edge.
 enum class OperationState : std::uint8_t {
   waiting,  // The receiver has no room for them yet.
-  granted,  // It has, and the device is to get the operation.
-  posted,   // The link was told.
-  issued,   // The device has it in its queue.
-  done,     // It has left the queue in order, with the numbers.
-  failed,   // It left the queue somehow, or never will: there is garbage.
+  granted,  // The receiver has room; the operation can be posted.
+  posted,   // The link has the operation.
+  issued,   // The device has the operation in its queue.
+  done,     // The operation completed; the data is valid.
+  failed,   // The operation was aborted, or never runs; the data is garbage.
 };
 
-/// How one of them gets from state to state, and until when it must. Pure: knows no clock.
+/// The state machine of one operation, with its deadline. It reads no clock.
 class Operation {
  public:
   OperationState state() const { return state_; }
@@ -28,7 +28,7 @@ class Operation {
     return state_ == OperationState::posted || state_ == OperationState::issued;
   }
 
-  /// Only the first that waits has a deadline: the others wait for it.
+  /// Sets a deadline for the first waiting operation only; later ones wait for it.
   void expect_grant(EdgeTime deadline) {
     assert(state_ == OperationState::waiting);
     if (deadline_ == never) deadline_ = deadline;
@@ -37,7 +37,7 @@ class Operation {
     assert(state_ == OperationState::waiting);
     move_to(OperationState::granted, deadline);
   }
-  /// With it the link has been given so many operations in all.
+  /// `number` counts the operations that the link was given, this one included.
   void post(std::uint64_t number, EdgeTime deadline) {
     assert(state_ == OperationState::granted);
     number_ = number;

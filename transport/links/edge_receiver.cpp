@@ -15,14 +15,14 @@ ReceivingEnd::ReceivingEnd(EdgesOrder order, const EdgeTerms& terms, HandedOver 
       poison_(poison),
       line_(order_.places) {}
 
-/// What was announced is received yet and dropped, so that the sender's device is not held up.
+/// Announced parcels are still received, and dropped, so that the sender's device does not block.
 void ReceivingEnd::let_go() {
   silence();
   Lock lock(mutex_);
   if (end_) return;
   end_ = ChannelEnd{ChannelEnd::Why::closed, "the channel was closed by its receiver"};
   lock.unlock();
-  // Where the words' channel has ended the sender knows.
+  // If the channel of words has ended, the sender knows already.
   (void)say(EdgeWordKind::let_go).ok();
 }
 
@@ -97,7 +97,7 @@ Status ReceivingEnd::exchange(EdgeTime now) {
 Status ReceivingEnd::post_next(Lock& lock, EdgeTime now) {
   auto& incoming = line_[posted_];
   incoming.operation.grant(now + order_.patience.exchange);
-  // Nobody else touches it: others only add to the line.
+  // Other threads only append to the queue, so this element needs no lock.
   lock.unlock();
   pieces_.clear();
   if (!incoming.plans.empty()) {
@@ -127,7 +127,7 @@ bool ReceivingEnd::may_deliver() {
          (state == OperationState::issued && handed_over_ == HandedOver::at_issue);
 }
 
-/// The listener may keep the tensors; the payload is held here until the device is done with it.
+/// The listener may keep the tensors. The payload is held until the device has finished with it.
 void ReceivingEnd::deliver_next(Lock& lock) {
   auto& incoming = line_[delivered_++];
   if (!end_ && !silent_ && !poison_.spoils(order_.epoch.number)) {
@@ -141,7 +141,7 @@ void ReceivingEnd::deliver_next(Lock& lock) {
   incoming.tensors.clear();
 }
 
-/// Their places are free again.
+/// Removes completed parcels and grants their places again.
 Status ReceivingEnd::pop_done(Lock& lock) {
   const auto before = arrived_;
   while (delivered_ > 0 && line_.front().operation.state() == OperationState::done) {

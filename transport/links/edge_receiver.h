@@ -18,7 +18,7 @@ class ReceivingEnd final : public EdgeEnd {
   ReceivingEnd(EdgesOrder order, const EdgeTerms& terms, HandedOver handed_over, Listener listener,
                const Poison& poison);
 
-  /// Its receiver is gone.
+  /// Called when the Receiver handle is destroyed.
   void let_go();
 
   void hear(const ReadEdgeWord& read) override;
@@ -35,7 +35,7 @@ class ReceivingEnd final : public EdgeEnd {
   struct Incoming {
     std::size_t head_bytes = 0;
     std::size_t payload_bytes = 0;
-    std::vector<std::byte> front;  // From the head on.
+    std::vector<std::byte> front;  // The front without its header.
     std::vector<TensorPlan> plans;
     BlockHandle payload;
     std::vector<Tensor> tensors;
@@ -54,18 +54,18 @@ class ReceivingEnd final : public EdgeEnd {
   const Listener listener_;
   const Poison& poison_;
 
-  Line<Incoming> line_;        // First those that were posted, then those that were announced.
-  std::size_t posted_ = 0;     // Of the line,
-  std::size_t delivered_ = 0;  // and of these.
+  Line<Incoming> line_;        // Posted parcels, then announced ones.
+  std::size_t posted_ = 0;     // Posted parcels of `line_`,
+  std::size_t delivered_ = 0;  // and delivered ones.
   std::uint64_t announced_ = 0;
   std::uint64_t arrived_ = 0;
   std::uint64_t granted_ = 0;
-  std::optional<ChannelEnd> last_word_;  // Of the sender.
+  std::optional<ChannelEnd> last_word_;  // The last word of the sender.
 
-  std::vector<Piece> pieces_;  // Of the device's thread.
+  std::vector<Piece> pieces_;  // Used by the fabric's thread.
 };
 
-/// What the program holds of it.
+/// The handle that the program holds on a ReceivingEnd.
 class EdgeReceiver final : public Receiver {
  public:
   explicit EdgeReceiver(std::shared_ptr<ReceivingEnd> end) : end_(std::move(end)) {}

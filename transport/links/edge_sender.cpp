@@ -10,7 +10,7 @@ namespace troupe::transport {
 SendingEnd::SendingEnd(EdgesOrder order, const EdgeTerms& terms, OnEnd on_end)
     : EdgeEnd(std::move(order), {terms.number, 0, {terms.words}}, std::move(on_end)),
       credit_(terms.bound),
-      // What has arrived may be in the line yet, where this device has not looked since.
+      // Parcels that have arrived stay in the queue until this device polls the link.
       line_(terms.bound.parcels + order_.places) {}
 
 namespace {
@@ -77,7 +77,7 @@ void SendingEnd::cut() {
   if (end_) return;
   end_ = ChannelEnd{ChannelEnd::Why::lost, "the sender was let go"};
   lock.unlock();
-  // Where the words' channel has ended the receiver knows.
+  // If the channel of words has ended, the receiver knows already.
   (void)say(EdgeWordKind::cut).ok();
 }
 
@@ -124,7 +124,7 @@ void SendingEnd::pop_done() {
   }
 }
 
-/// They never go, so nobody need keep their tensors.
+/// Frees the tensors of parcels that will never be sent.
 void SendingEnd::drop_waiting() {
   for (std::size_t i = posted_; i < line_.size(); ++i) line_[i].tensors.clear();
 }
@@ -133,13 +133,13 @@ bool SendingEnd::may_post() {
   return !end_ && posted_ < line_.size() && posted_ < order_.places && next_ < granted_ && free();
 }
 
-/// The send first, then the word of it: whoever hears the word finds the send posted, so that of
-/// two devices that wait for each other one has posted before.
+/// Posts a send and then announces it. A receiver that hears the word finds the send posted; so if
+/// two devices wait for each other, one of them has posted already.
 Status SendingEnd::post_next(Lock& lock, EdgeTime now) {
   auto& outgoing = line_[posted_];
   const auto number = next_++;
   outgoing.operation.grant(now + order_.patience.exchange);
-  // Nobody else touches it: others only add to the line.
+  // Other threads only append to the queue, so this element needs no lock.
   lock.unlock();
   pieces_.clear();
   for (auto& tensor : outgoing.tensors)
@@ -165,7 +165,7 @@ Status SendingEnd::check_deadlines(EdgeTime now) {
   return check_arrivals(now);
 }
 
-/// What is small leaves the device before anybody has received it.
+/// Checks for acknowledgements, since a small send leaves the device before anybody receives it.
 Status SendingEnd::check_arrivals(EdgeTime now) {
   if (end_ || arrived_ == next_) {
     arrival_deadline_ = EdgeTime::max();

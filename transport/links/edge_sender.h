@@ -17,11 +17,11 @@ class SendingEnd final : public EdgeEnd {
  public:
   SendingEnd(EdgesOrder order, const EdgeTerms& terms, OnEnd on_end);
 
-  /// As Sender has them; any thread.
+  /// These implement Sender, for any thread.
   Tensor lend(const Shape& shape, DType type);
   Status send(std::span<const std::byte> head, std::span<const Tensor> tensors);
   Status close(std::chrono::milliseconds patience);
-  /// Its sender is gone.
+  /// Called when the Sender handle is destroyed.
   void cut();
 
   void hear(const ReadEdgeWord& read) override;
@@ -49,20 +49,20 @@ class SendingEnd final : public EdgeEnd {
   Status check_arrivals(EdgeTime now);
 
   Credit credit_;
-  Line<Outgoing> line_;  // First those that were posted, then those that wait.
+  Line<Outgoing> line_;  // Posted parcels, then waiting ones.
   std::size_t posted_ = 0;
-  std::uint64_t next_ = 0;  // The number of the next one to post.
+  std::uint64_t next_ = 0;  // The number of the next parcel to post.
   std::uint64_t granted_ = 0;
   std::uint64_t arrived_ = 0;
   bool closing_ = false;
 
-  // Of the device's thread.
+  // Used by the fabric's thread.
   std::uint64_t arrived_before_ = 0;
-  EdgeTime arrival_deadline_ = EdgeTime::max();  // Of the next one to arrive.
+  EdgeTime arrival_deadline_ = EdgeTime::max();  // For the next parcel to arrive.
   std::vector<Piece> pieces_;
 };
 
-/// What the program holds of it.
+/// The handle that the program holds on a SendingEnd.
 class EdgeSender final : public Sender {
  public:
   explicit EdgeSender(std::shared_ptr<SendingEnd> end) : end_(std::move(end)) {}

@@ -8,7 +8,8 @@
 namespace troupe::transport {
 namespace {
 
-// While something is under way; and for deadlines, and failures of which only asking tells.
+// The polling intervals while operations are under way, and otherwise: deadlines and some failures
+// are found only by polling.
 constexpr auto while_busy = std::chrono::microseconds(20);
 constexpr auto now_and_then = std::chrono::milliseconds(2);
 

@@ -9,22 +9,23 @@
 
 namespace troupe::transport {
 
-/// The one thread that calls a device's fabric: it advances the edges of one epoch after another.
-/// While something is under way it asks again and again, since a device tells nobody.
+/// The only thread that calls a device's fabric. It advances the edges of one attempt after
+/// another. While operations are under way it polls, because a device notifies nobody.
 class EdgeThread {
  public:
-  /// `enter` is called first, on that thread.
+  /// Calls `enter` first, on the new thread.
   explicit EdgeThread(std::function<void()> enter = {});
   ~EdgeThread();
   EdgeThread(const EdgeThread&) = delete;
   EdgeThread& operator=(const EdgeThread&) = delete;
 
-  /// Any thread: for EdgesOrder::wake.
+  /// Wakes the thread, from any thread; meant for EdgesOrder::wake.
   void wake();
 
-  /// It advances these from now on, until leave().
+  /// Advances `edges` from now on, until leave().
   void drive(Edges& edges);
-  /// Once it returns, they are not advanced any more. Not on the thread itself.
+  /// When it returns, the edges are not advanced any more. Do not call it on the edge thread
+  /// itself.
   void leave();
 
  private:

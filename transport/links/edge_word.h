@@ -9,20 +9,20 @@
 
 #include "transport/channels/door.h"
 
-/// What the ends of an edge tell one another by ordinary channels, as bytes. Nothing is believed.
+/// The byte format of the words that ends of edges exchange. Readers check everything.
 namespace troupe::transport {
 
 constexpr std::uint32_t edge_magic = 0x45505254;  // "TRPE"
 
 enum class EdgeWordKind : std::uint32_t {
-  name = 1,    // From end 0 to all others: the link's id follows.
-  parcel = 2,  // To the receiver: what stands in front of a parcel follows, as in frame.h. Its
-               // tensors come by the link, to which the send is posted already.
-  closed = 3,  // To the receiver: all has arrived, and nothing more comes.
+  name = 1,    // From end 0 to all others. The link's id follows.
+  parcel = 2,  // To the receiver. A parcel's front follows, as in frame.h. The send of its tensors
+               // is posted on the link already.
+  closed = 3,  // To the receiver: everything has arrived, and nothing more comes.
   cut = 4,     // To the receiver: nothing more comes.
   grant = 5,   // To the sender: how much it may post.
-  let_go = 6,  // To the sender: nothing more is wanted.
-  sum = 7,     // To all others: one sum more may be posted. The sizes of its pieces follow.
+  let_go = 6,  // To the sender: send nothing more.
+  sum = 7,     // To all others: this end is ready for one sum more. The sizes of its pieces follow.
 };
 
 struct EdgeWord {
@@ -31,14 +31,14 @@ struct EdgeWord {
   std::array<std::uint64_t, 2> run{};
   std::uint64_t epoch = 0;
   std::uint64_t edge = 0;
-  // Of a grant, both counted from the epoch's beginning.
-  std::uint64_t granted = 0;  // So many parcels may be posted.
-  std::uint64_t arrived = 0;  // So many has the listener had.
-  std::uint64_t member = 0;   // The end whose word it is: 0 the sender's, 1 the receiver's.
+  // Counts of a grant, from the start of the attempt:
+  std::uint64_t granted = 0;  // parcels that may be posted,
+  std::uint64_t arrived = 0;  // and parcels that the listener has received.
+  std::uint64_t member = 0;   // The speaking end: 0 is the sender, 1 the receiver.
 };
 static_assert(sizeof(EdgeWord) == 64);
 
-/// Replaces the `bytes`, which keep their memory.
+/// Replaces `bytes` and reuses its memory.
 void write_edge_word(const EdgeWord& word, std::span<const std::byte> rest,
                      std::vector<std::byte>& bytes);
 
@@ -46,7 +46,7 @@ struct ReadEdgeWord {
   EdgeWord word;
   std::span<const std::byte> rest;
 };
-/// None where it is not a word of an edge.
+/// Returns nothing if the bytes are not a valid word.
 std::optional<ReadEdgeWord> read_edge_word(std::span<const std::byte> bytes);
 
 }  // namespace troupe::transport

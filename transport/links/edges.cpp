@@ -186,7 +186,7 @@ bool Edges::fail(EdgeEnd& end, const Error& error, EdgeTime now) {
   return false;
 }
 
-/// All links at once: one that is aborted alone waits for the device, which the others occupy.
+/// Aborts all links together: aborting one alone waits for the device, which the others occupy.
 void Edges::end_all(EdgeTime now) {
   std::string why;
   {

@@ -53,7 +53,7 @@ class IpcFabric final : public Fabric {
     ending_ = std::move(links);
   }
 
-  /// A device that has failed touches nothing any more.
+  /// A failed device uses no memory any more.
   bool ended() override {
     if (ending_.empty()) return true;
     const auto passed = order_.copies->passed();
@@ -68,16 +68,16 @@ class IpcFabric final : public Fabric {
   const IpcOrder order_;
   const BlockHandle word_;
   Poison poison_;
-  std::map<std::string, Descriptor> named_;    // And not begun.
-  std::vector<std::unique_ptr<Link>> ending_;  // Whose copies may be under way.
-  Device::Mark last_ = 0;                      // Behind all of these.
+  std::map<std::string, Descriptor> named_;    // Links that were named and not begun.
+  std::vector<std::unique_ptr<Link>> ending_;  // Links whose copies may still run.
+  Device::Mark last_ = 0;                      // The mark behind all their copies.
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Fabric>> open_ipc_fabric(IpcOrder order) {
   try {
-    // Memory of the host that the device sees as well.
+    // Host memory that the device can also read.
     auto word = order.copies->host_memory().take(sizeof(std::uint64_t));
     return std::unique_ptr<Fabric>(std::make_unique<IpcFabric>(std::move(order), std::move(word)));
   } catch (const std::bad_alloc&) {

@@ -9,28 +9,28 @@
 
 namespace troupe::transport {
 
-/// What a GPU must have for links with other processes of its machine.
+/// The parts of a GPU for links with other processes of its machine.
 struct IpcOrder {
-  std::unique_ptr<Device> copies;  // A queue of the GPU, for the links alone.
-  const ExportedMemory& memory;    // In which all lies that is sent.
-  ImportMemory import;             // For this GPU to read.
+  std::unique_ptr<Device> copies;  // A queue of the GPU, used only by the links.
+  const ExportedMemory& memory;    // All sent tensors lie in this memory.
+  ImportMemory import;             // Imports memory that this GPU can read.
 };
 
-/// Links between processes of one machine and one user whose GPUs are the same, or can read each
-/// other's memory. The receiver reads the memory of the sender, and copies it into its own:
+/// Opens links between processes of one machine and one user whose GPUs are the same or can read
+/// each other's memory. The receiver copies from the sender's memory into its own:
 ///
 ///     sender                                        receiver
-///        --- offer: where it lies ------------------>
-///                                                     copies it, in a queue of its own
+///        --- offer: where the tensors lie ---------->
+///                                                     copies them, in its own queue
 ///        <-- taken ----------------------------------
 ///
-/// No device ever waits for another process, and none writes into memory that is not its own. So
-/// there is nothing to abort: who gives a link up hangs up, and what the other end copies meanwhile
-/// is finished and dropped. When a process dies its socket ends, and what it has exported stays
-/// until nobody reads it any more.
+/// No device waits for another process, and none writes into another process's memory. So nothing
+/// needs to be aborted: an end that gives a link up hangs up, and the other end finishes its copies
+/// and drops them. When a process dies, its socket ends, and its exported memory stays until nobody
+/// reads it.
 Result<std::unique_ptr<Fabric>> open_ipc_fabric(IpcOrder order);
 
-/// Both ends of a link must have the same.
+/// The kind of these links; both ends must have the same kind.
 constexpr const char* kind_of_ipc = "ipc 1";
 
 }  // namespace troupe::transport

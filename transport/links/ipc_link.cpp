@@ -47,7 +47,7 @@ Device::Mark IpcSendingLink::hang_up() {
 Status IpcSendingLink::advance() {
   if (!socket_) let_in();
   if (!socket_) return Done{};
-  // What was said before it went counts.
+  // Words that the other end sent before it went still count.
   const bool is_gone = socket_->is_gone();
   if (auto heard = hear_taken(); !heard) return heard;
   if (is_gone && report_.ended < report_.issued) return end_is_gone();
@@ -75,7 +75,7 @@ Status IpcSendingLink::hear_taken() {
   }
 }
 
-/// All pieces in which it lies.
+/// Exports all pieces of memory that contain the range.
 Status IpcSendingLink::show(const MemoryRange& range) {
   for (auto at = range.offset; at < range.offset + range.bytes;) {
     const auto piece = memory_.piece_at(at);
@@ -109,7 +109,7 @@ Status IpcReceivingLink::advance() {
   return copied_ == 0 ? Done{} : finish();
 }
 
-/// No further than to an offer: what is behind it waits in the socket.
+/// Reads words up to the next offer; later words wait in the socket.
 Status IpcReceivingLink::hear() {
   while (!offer_) {
     const auto word = socket_->hear();
@@ -157,9 +157,9 @@ Status IpcReceivingLink::begin_copies() {
   return Done{};
 }
 
-/// The sender keeps its memory until it is told, or hangs up. So what is there when the copies are
-/// done, and it has not hung up, is what it has sent. That is known only then: what is issued has
-/// ended here, since else garbage would be handed over of which no poison word tells.
+/// Acknowledges finished copies. The sender keeps its memory until it is told, or hangs up. So the
+/// copies are valid if it has not hung up when they are done. A receive counts as issued only then:
+/// earlier, the listener could get garbage that no poison word marks.
 Status IpcReceivingLink::finish() {
   const auto passed = copies_.passed();
   if (!passed) return passed.error();

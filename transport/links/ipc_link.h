@@ -14,19 +14,19 @@
 
 namespace troupe::transport {
 
-/// What both ends of a link as in ipc_fabric.h have in common.
+/// The common part of both ends of a link of ipc_fabric.h.
 class IpcLink : public Link {
  public:
   LinkReport report() final;
   std::string why_broken() const final { return problem_; }
-  /// The device's memory is no other end's any more. Once this mark of the queue of copies is
-  /// passed it is nobody's; 0: now.
+  /// Gives the link up: the other end may not use this device's memory any more. Returns the mark
+  /// of the copy queue behind which this end's memory is free; 0 means now.
   virtual Device::Mark hang_up() = 0;
 
  protected:
-  /// Goes on as far as it can, now.
+  /// Makes all progress that is possible now.
   virtual Status advance() = 0;
-  /// What the device says goes wrong is said by exceptions.
+  /// Turns exceptions, by which a device reports errors, into the state `broken`.
   template <class Call>
   void try_on_device(Call&& call) {
     try {
@@ -45,12 +45,12 @@ class IpcLink : public Link {
 
 class IpcSendingLink final : public IpcLink {
  public:
-  /// The memory outlives it.
+  /// The memory must outlive the link.
   IpcSendingLink(const ExportedMemory& memory, Descriptor listening)
       : memory_(memory), listening_(std::move(listening)) {}
 
   void post(std::span<const Piece> pieces) override;
-  void join() override {}  // Whoever reads what is sent changes nothing.
+  void join() override {}  // Later work cannot disturb a send: it only reads.
   Device::Mark hang_up() override;
 
  private:
@@ -60,19 +60,19 @@ class IpcSendingLink final : public IpcLink {
   Status show(const MemoryRange& range);
 
   const ExportedMemory& memory_;
-  Descriptor listening_;             // Until the other end has come.
-  std::optional<IpcSocket> socket_;  // From then on.
-  std::set<std::size_t> shown_;      // The offsets of pieces that the other end has.
+  Descriptor listening_;             // Set until the other end has connected.
+  std::optional<IpcSocket> socket_;  // Set from then on.
+  std::set<std::size_t> shown_;      // Offsets of pieces that the other end has imported.
 };
 
 class IpcReceivingLink final : public IpcLink {
  public:
-  /// The device outlives it.
+  /// The device must outlive the link.
   IpcReceivingLink(Device& copies, ImportMemory import, Descriptor socket)
       : copies_(copies), import_(std::move(import)), socket_(std::in_place, std::move(socket)) {}
 
   void post(std::span<const Piece> pieces) override;
-  // What is issued has ended: see finish().
+  // finish() reports operations as issued only after they have ended.
   void join() override {}
   Device::Mark hang_up() override;
 
@@ -85,12 +85,12 @@ class IpcReceivingLink final : public IpcLink {
 
   Device& copies_;
   const ImportMemory import_;
-  std::optional<IpcSocket> socket_;  // Until it is hung up.
+  std::optional<IpcSocket> socket_;  // Set until hang_up().
   std::unique_ptr<ImportedMemory> memory_;
-  std::optional<std::vector<MemoryRange>> offer_;  // Of what is taken next.
-  bool waits_ = false;                             // Something is posted, and not copied yet.
+  std::optional<std::vector<MemoryRange>> offer_;  // The ranges to copy next.
+  bool waits_ = false;                             // A receive is posted and not copied yet.
   std::vector<Piece> pieces_;
-  Device::Mark copied_ = 0;  // Behind the copies that are under way; 0: none are.
+  Device::Mark copied_ = 0;  // The mark behind the running copies; 0: none run.
 };
 
 }  // namespace troupe::transport

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t ipc_magic = 0x49505254;  // "TRPI"
 
-/// What stands before the ranges.
+/// The part of a word before its ranges.
 struct IpcHead {
   std::uint32_t magic = ipc_magic;
   IpcKind kind = IpcKind::opening;
@@ -27,7 +27,7 @@ static_assert(sizeof(IpcHead) == 16 && sizeof(MemoryRange) == 16);
 constexpr int most_who_wait = 8;
 constexpr std::size_t most_word_bytes = sizeof(IpcHead) + most_ipc_ranges * sizeof(MemoryRange);
 
-// Words stay whole, come in order, and files come with the word with which they were sent.
+// SOCK_SEQPACKET keeps words whole and in order, and a file stays with its word.
 Result<Descriptor> open_socket() {
   Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return system_error("cannot make a socket");
@@ -38,7 +38,7 @@ const sockaddr* where_of(const SocketAddress& address) {
   return reinterpret_cast<const sockaddr*>(&address.storage);
 }
 
-/// Names in the namespace that has no files can be read by everybody.
+/// Checks the user, since everybody can see names of abstract sockets.
 bool is_of_this_user(const Descriptor& socket) {
   ucred other{};
   socklen_t size = sizeof other;
@@ -91,7 +91,8 @@ void IpcSocket::send_line() {
   while (!line_.empty() && send_first()) line_.pop_front();
 }
 
-/// False where there is no room now. Who is gone takes everything.
+/// Sends the first queued word. Returns false if there is no room. A word to a dead peer is
+/// dropped.
 bool IpcSocket::send_first() {
   const auto& word = line_.front();
   const IpcHead head{.kind = word.kind, .number = word.number};
@@ -99,18 +100,18 @@ bool IpcSocket::send_first() {
   iovec parts[2] = {{const_cast<IpcHead*>(&head), sizeof head},
                     {const_cast<MemoryRange*>(word.ranges.data()), bytes}};
   if (send_with_file(socket_.number(), parts, word.file) >= 0) return true;
-  // Of files only so many are on the way at once: the other end takes some first.
+  // The system limits files in flight: the other end must take some first.
   return errno != EAGAIN && errno != EINTR && errno != ENOBUFS && errno != ETOOMANYREFS;
 }
 
 Result<std::optional<IpcWord>> IpcSocket::hear() {
   send_line();
-  bytes_.resize(most_word_bytes + 1);  // One that is longer is cut off, and found out.
+  bytes_.resize(most_word_bytes + 1);  // A longer word is cut off and detected below.
   IpcWord word;
   ssize_t came = 0;
   do {
     came = receive_with_file(socket_.number(), bytes_, word.file);
-    // Who hangs up without hearing all says so once, before what has come from it.
+    // A peer that hung up with unread words causes one ECONNRESET before its own words can be read.
   } while (came < 0 && (errno == EINTR || errno == ECONNRESET));
   if (came <= 0) return std::optional<IpcWord>();
   const auto size = static_cast<std::size_t>(came);

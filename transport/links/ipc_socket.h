@@ -12,15 +12,16 @@
 #include "core/memory/exported_memory.h"
 #include "core/result.h"
 
-/// What the two ends of a link by shared memory of devices tell one another, by a socket of their
-/// own: words with ranges of memory in them, and now and then a file.
+/// The messages between the two ends of an ipc link, on a socket of their own: words that contain
+/// memory ranges, and sometimes a file descriptor.
 namespace troupe::transport {
 
 enum class IpcKind : std::uint32_t {
-  opening = 1,  // By the sender, first of all: how much memory it has reserved.
-  piece = 2,  // By the sender: a piece of it, with its file. Before the first offer that needs it.
-  offer = 3,  // By the sender: what the operation of this number sends lies there, and is done.
-  taken = 4,  // By the receiver: it has what was sent with this number.
+  opening = 1,  // From the sender, first of all: how much memory it reserves.
+  piece = 2,  // From the sender: a piece of memory, with its file; sent before the first offer that
+              // uses it.
+  offer = 3,  // From the sender: the data of operation `number` lies in these ranges.
+  taken = 4,  // From the receiver: it has copied the data of operation `number`.
 };
 
 struct IpcWord {
@@ -30,30 +31,30 @@ struct IpcWord {
   Descriptor file;
 };
 
-/// Ranges of one word, at most.
+/// The most ranges in one word.
 constexpr std::size_t most_ipc_ranges = 4096;
 
-/// A name for a link, and the socket at which the other end is waited for.
+/// A link's name, and the socket that listens for the other end.
 struct NamedSocket {
   std::string name;
   Descriptor listening;
 };
 Result<NamedSocket> listen_for_ipc();
-/// The one who has come; nobody yet: none. Who is of another user is sent away.
+/// Returns a connection, or none if nobody has connected. Rejects other users.
 Descriptor accept_ipc(const Descriptor& listening);
 Result<Descriptor> connect_ipc(const std::string& name);
 
-/// One end. Never waits.
+/// One end of the socket. It never waits.
 class IpcSocket {
  public:
   explicit IpcSocket(Descriptor socket);
 
-  /// What there is no room for goes later, in order, when this end says or hears something.
+  /// Sends a word. If there is no room, it is sent later, in order, by a call of say() or hear().
   void say(IpcWord word);
-  /// The next word that has come, or none. Nothing that comes is believed.
+  /// Returns the next word, or none. Checks everything that arrives.
   Result<std::optional<IpcWord>> hear();
-  /// Whether the other end has hung up, or its process has ended. What it has said before can be
-  /// heard yet.
+  /// Returns whether the other end has hung up or its process has ended. Its earlier words can
+  /// still be heard.
   bool is_gone() const;
 
  private:
@@ -62,7 +63,7 @@ class IpcSocket {
 
   Descriptor socket_;
   std::deque<IpcWord> line_;
-  std::vector<std::byte> bytes_;  // Of the word that is said or heard.
+  std::vector<std::byte> bytes_;  // A buffer for one word.
 };
 
 }  // namespace troupe::transport

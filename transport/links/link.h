@@ -11,99 +11,99 @@
 #include "core/result.h"
 #include "transport/links/poison.h"
 
-/// What moves bytes from the memory of one device to that of another. A link is one way, between
-/// two devices, and of one epoch: a communicator of NCCL with two ranks, or what ipc_fabric.h has.
-/// Some fabrics also have links that join any number of devices, and add up what each of them has.
-/// They are used as edges.h says, which keeps clear of the traps that NCCL has:
+/// Links move bytes from one device's memory to another's. A link has one direction, joins two
+/// devices and serves one attempt: it is a NCCL communicator with two ranks, or a link of
+/// ipc_fabric.h. Some fabrics also have links that join any number of devices and sum what each of
+/// them has. edges.h uses links in a way that avoids NCCL's traps:
 ///
-/// - There are no tags: the k-th send meets the k-th receive, the k-th sum that of all others.
-/// - What is posted goes into a queue of the link's and stays there, with all that is behind it,
-///   until the other ends have posted their part. It occupies the device meanwhile, and begins only
-///   where other work leaves room for it.
-/// - A send may be over before its receive was posted, and so may the part of an end to which no
-///   piece of a sum comes: what is small waits on the way.
-/// - The first exchange of a link connects its ends, takes memory and loads code. That, to make a
-///   link and to end one wait for the device: for ever, where what nobody meets occupies it.
-/// - Sizes that differ are no error: what happens then is not said.
-/// - In which order the numbers of a sum are added up is not said either.
-/// - What is aborted ends as well: garbage is where its numbers would be, and what stands behind
-///   it begins.
-/// - That another end is gone, or that something failed, is found by asking, and not always.
+/// - There are no tags: the k-th send matches the k-th receive, and the k-th sums of all ends
+///   match.
+/// - A posted operation blocks the link's queue until the other ends have posted their part. It
+///   occupies the device meanwhile, and starts only if other work leaves room for it.
+/// - A send may complete before its receive was posted: small data is buffered on the way. So may
+///   the part of an end that gets no piece of a sum.
+/// - A link's first exchange connects its ends, allocates memory and loads code. It waits for the
+///   device, as making and ending a link do: forever, if an unmatched operation occupies the
+///   device.
+/// - Sizes that differ cause undefined behavior instead of an error.
+/// - The order in which a sum adds its terms is undefined.
+/// - An aborted operation completes with garbage, and the work behind it starts.
+/// - The loss of another end, or a failure, is found only by polling, and not always.
 namespace troupe::transport {
 
-/// What names a link that is to be. Bytes that only the fabric which made it understands.
+/// The id of a link, which only the fabric that made it can interpret.
 struct LinkId {
   std::array<std::byte, 128> bytes{};
 };
 
 enum class LinkSide : std::uint8_t { sends, receives };
 
-/// One of the ends of a link that adds up.
+/// The number of an end of a summing link, and the number of ends.
 struct LinkMember {
   int number = 0;
   int of = 2;
 };
 
-/// What is sent, where to put what comes, or what is added up.
+/// Memory to send, to receive into, or to sum.
 struct Piece {
   std::byte* memory = nullptr;
   std::size_t bytes = 0;
 };
 
-/// How far a link is.
+/// The progress of a link.
 struct LinkReport {
   enum class Phase : std::uint8_t { forming, ready, broken };
 
   Phase phase = Phase::forming;
-  std::uint64_t issued = 0;  // Of the operations that were posted, those in the device's queue.
-  std::uint64_t ended = 0;   // Of these, in order, those that have left it.
+  std::uint64_t issued = 0;  // Posted operations that the device has in its queue or had.
+  std::uint64_t ended = 0;   // Issued operations that have left the queue; they leave it in order.
 };
 
-/// One end of a link. Never waits.
+/// One end of a link. It never waits.
 class Link {
  public:
-  /// By its fabric alone, to which it was given back.
+  /// Called only by the fabric, to which the link was given back.
   virtual ~Link() = default;
 
   virtual LinkReport report() = 0;
-  /// Where it is broken.
+  /// The error of a broken link.
   virtual std::string why_broken() const = 0;
 
-  /// Sends all pieces, or receives them, as one operation; the other end has pieces of the same
-  /// sizes. A link that adds up has a piece for each member, of floats: member k's piece k becomes
-  /// the sum of all members' pieces k, and its others are nothing any more. Only where the link is
-  /// ready and what was posted before is issued. The device is done with the memory: what is sent
-  /// or added up is there, and nothing that it was given before touches what is written. So this
-  /// waits for no work of the device. The memory is the link's until the operation has ended.
+  /// Sends or receives all pieces as one operation; the other end posts pieces of the same sizes.
+  /// On a summing link each member posts one piece of floats for each member: member k's piece k
+  /// becomes the sum of all pieces k, and its other pieces become undefined. Requires that the link
+  /// is ready, that earlier posts are issued, and that the device is done with the memory: sent
+  /// data is complete, and no earlier work touches received data. So it never waits for the device.
+  /// The link owns the memory until the operation has ended.
   virtual void post(std::span<const Piece> pieces) = 0;
 
-  /// Whatever the device is given from now on begins after all operations that are issued.
+  /// Orders all later work of the device after all issued operations.
   virtual void join() = 0;
 };
 
-/// What makes the links of one device. One thread calls it and its links.
+/// Makes the links of one device. One thread calls the fabric and its links.
 class Fabric {
  public:
   virtual ~Fabric() = default;
 
-  /// Names a link. Whoever made the name lives until both ends are ready.
+  /// Makes the id of a new link. The process that made it must live until both ends are ready.
   virtual Result<LinkId> name_link() = 0;
-  /// Begins to make an end, which becomes ready once the other end was begun as well.
+  /// Starts to make an end. It becomes ready after the other end was begun too.
   virtual Result<std::unique_ptr<Link>> begin(const LinkId& id, LinkSide side) = 0;
-  /// Whether there are links that add up. Fabrics of one kind say the same.
+  /// Returns whether the fabric has summing links. All fabrics of one kind agree.
   virtual bool adds() const { return false; }
-  /// Likewise an end of such a link, once all were begun.
+  /// Starts to make an end of a summing link. It becomes ready after all ends were begun.
   virtual Result<std::unique_ptr<Link>> begin_adding(const LinkId& /*id*/, LinkMember /*member*/) {
     return Error{"links of this kind add up nothing"};
   }
 
-  /// Begins to end them all at once: what they have posted is aborted. Not before an earlier call
-  /// has come to its end().
+  /// Starts to end all links together and aborts their operations. Call it again only after
+  /// ended().
   virtual void end(std::vector<std::unique_ptr<Link>> links) = 0;
-  /// Whether all that was given to end() is gone, and the device touches none of its memory.
+  /// Returns whether all links given to end() are gone and the device no longer uses their memory.
   virtual bool ended() = 0;
 
-  /// The device sees it too.
+  /// The poison word, which the device sees too.
   virtual Poison& poison() = 0;
 };
 

@@ -18,9 +18,9 @@ namespace {
 
 using NcclLinks = std::vector<std::unique_ptr<NcclLink>>;
 
-/// In one group, so that no one waits for a device which the others occupy. An abort makes its
-/// group one that blocks, even where no communicator does: it ends when all of them are freed. That
-/// may be never all the same, where another process never lets go.
+/// Aborts all communicators in one group, so that none waits for a device that the others occupy.
+/// An abort makes its group blocking, even for non-blocking communicators: the group ends when all
+/// are freed, or never, if another process never lets go.
 void abort_together(const NcclLibrary& nccl, int device, NcclLinks links,
                     std::atomic<bool>& ended) {
   (void)cudaSetDevice(device);
@@ -28,7 +28,7 @@ void abort_together(const NcclLibrary& nccl, int device, NcclLinks links,
   for (const auto& link : links)
     if (link->communicator()) (void)nccl.abort(link->communicator());
   (void)nccl.end_group();
-  // The device has let go once the streams have run out, with what stands behind NCCL's work.
+  // The device has let go once the streams are empty, including the work behind NCCL's.
   for (const auto& link : links) (void)cudaStreamSynchronize(link->stream());
   links.clear();
   ended = true;
@@ -38,7 +38,7 @@ class NcclFabric final : public Fabric {
  public:
   NcclFabric(const NcclLibrary& nccl, const NcclOrder& order, std::uint64_t* word)
       : nccl_(nccl), order_(order), word_(word), poison_(*word) {}
-  /// A thread that never comes back is left behind: the process is to end then.
+  /// A thread that never returns is detached; the process must end then.
   ~NcclFabric() override {
     if (ender_.joinable()) *ended_ ? ender_.join() : ender_.detach();
     if (*ended_) (void)cudaFreeHost(word_);
@@ -46,8 +46,8 @@ class NcclFabric final : public Fabric {
   NcclFabric(const NcclFabric&) = delete;
   NcclFabric& operator=(const NcclFabric&) = delete;
 
-  /// NCCL listens for the ends of what is named on a thread of its own. Where one never comes that
-  /// stays until the process ends: one for each link that was not formed.
+  /// NCCL listens for the ends of each id on a thread of its own. If an end never connects, that
+  /// thread stays until the process ends: one for each link that was not formed.
   Result<LinkId> name_link() override {
     ncclUniqueId unique;
     if (auto problem = problem_of_nccl(nccl_, nccl_.unique_id(&unique)); !problem.empty())
@@ -67,7 +67,7 @@ class NcclFabric final : public Fabric {
     return begin(id, member, NcclWay::adds);
   }
 
-  /// On a thread of its own, since it waits. Meanwhile nobody else calls NCCL.
+  /// Runs on a thread of its own, because it blocks. No other thread calls NCCL meanwhile.
   void end(std::vector<std::unique_ptr<Link>> links) override {
     assert(*ended_ && "one end comes after the other");
     if (ender_.joinable()) ender_.join();
@@ -117,7 +117,7 @@ Result<std::unique_ptr<Fabric>> open_nccl_fabric(const NcclOrder& order) {
 Result<std::string> kind_of_nccl() {
   const auto nccl = nccl_library();
   if (!nccl) return nccl.error();
-  const int version = (*nccl)->version;  // 2.28.9 is 22809.
+  const int version = (*nccl)->version;  // Version 2.28.9 is encoded as 22809.
   return "nccl " + std::to_string(version / 10'000) + "." + std::to_string(version / 100 % 100) +
          "." + std::to_string(version % 100);
 }

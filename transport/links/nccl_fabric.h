@@ -6,29 +6,29 @@
 #include "core/result.h"
 #include "transport/links/link.h"
 
-struct CUstream_st;  // What CUDA's cudaStream_t points to.
+struct CUstream_st;  // CUDA's cudaStream_t is a pointer to it.
 
 namespace troupe::transport {
 
 struct NcclOrder {
   int device = 0;                // The GPU's number in this process.
-  CUstream_st* queue = nullptr;  // What the device is given: it waits for links that are joined.
-  // Blocks of threads that an operation occupies. Few: all links of a device must fit on it at
-  // once, beside what it computes.
+  CUstream_st* queue = nullptr;  // The queue of the device's work, which waits for joined links.
+  // Thread blocks of one operation. Keep it low: all links of a device must fit on it at once,
+  // beside its computation.
   int most_blocks = 2;
-  // Likewise a sum: a device has few of those, and each is as long as a stage's gradients.
+  // The same for a sum: a device has few summing links, each as large as a stage's gradients.
   int most_adding_blocks = 8;
 };
 
-/// Links of a GPU by NCCL: each is a communicator with a stream of its own, of two ranks or of as
-/// many as add up. By the thread that has the device as its current one, as all calls of what it
-/// gives.
+/// Opens links of a GPU by NCCL. Each link is a communicator with its own stream and two ranks, or
+/// more if it sums. The calling thread must have the GPU as its current device, for this call and
+/// all later ones.
 Result<std::unique_ptr<Fabric>> open_nccl_fabric(const NcclOrder& order);
 
-/// "nccl 2.28.9": both ends of a link must have the same.
+/// Returns the kind of these links, like "nccl 2.28.9". Both ends must have the same kind.
 Result<std::string> kind_of_nccl();
-/// "0000:17:00.0": which GPU of this machine it is, for all of its processes alike. NCCL makes no
-/// link between two processes that have the same one.
+/// Returns the bus id of a GPU, like "0000:17:00.0", which is equal in all processes of a machine.
+/// NCCL makes no link between two processes that use the same GPU.
 Result<std::string> bus_of_gpu(int device);
 
 }  // namespace troupe::transport

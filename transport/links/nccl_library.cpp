@@ -8,7 +8,7 @@ namespace troupe::transport {
 namespace {
 
 constexpr const char* file_name = "libnccl.so.2";
-constexpr int oldest = NCCL_VERSION(2, 22, 0);  // That ends several communicators in one group.
+constexpr int oldest = NCCL_VERSION(2, 22, 0);  // It can abort communicators as a group.
 
 class Opening {
  public:

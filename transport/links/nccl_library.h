@@ -6,10 +6,10 @@
 
 namespace troupe::transport {
 
-/// What is used of NCCL's library. It is looked for when the first link is wanted, so that the
-/// program starts where there is none.
+/// The functions used of NCCL. The library is loaded when the first link is wanted, so that the
+/// program starts on machines without it.
 struct NcclLibrary {
-  int version = 0;  // As NCCL_VERSION_CODE.
+  int version = 0;  // Encoded like NCCL_VERSION_CODE.
   decltype(&ncclGetErrorString) text_of = nullptr;
   decltype(&ncclGetLastError) last_error = nullptr;
   decltype(&ncclGetUniqueId) unique_id = nullptr;
@@ -23,7 +23,8 @@ struct NcclLibrary {
   decltype(&ncclReduce) reduce = nullptr;
 };
 
-/// Looked for once; any thread. The error says why it is of no use. It is never given up.
+/// Loads NCCL on the first call, from any thread. It is never unloaded. The error says why it is
+/// unusable.
 Result<const NcclLibrary*> nccl_library();
 
 }  // namespace troupe::transport

@@ -16,8 +16,8 @@ std::string problem_of_cuda(int outcome) {
 std::string problem_of_nccl(const NcclLibrary& nccl, ncclResult_t outcome) {
   if (outcome == ncclSuccess || outcome == ncclInProgress) return "";
   std::string text = std::string("NCCL: ") + nccl.text_of(outcome);
-  // Of the process and never cleared, so it may be of something else; but it says what went wrong
-  // where the outcome's own text has only its kind.
+  // The last warning is the process's and is never cleared, so it may concern something else. But
+  // it gives the cause, while the outcome's own text gives only its kind.
   const char* last = nccl.last_error(nullptr);
   if (last && *last) text += std::string("; its last warning: ") + last;
   return text;
@@ -30,7 +30,7 @@ NcclLink::~NcclLink() {
 }
 
 Status NcclLink::begin(const LinkId& id) {
-  // What is short goes first: else it waits behind all that a product occupies the device with.
+  // High priority: short transfers would otherwise wait behind long matrix products.
   int least = 0, most = 0;
   note(problem_of_cuda(cudaDeviceGetStreamPriorityRange(&least, &most)));
   note(problem_of_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, most)));
@@ -43,8 +43,7 @@ Status NcclLink::begin(const LinkId& id) {
   config.minCTAs = 1;
   config.maxCTAs = way_ == NcclWay::adds ? order_.most_adding_blocks : order_.most_blocks;
   note(nccl_.init(&communicator_, member_.of, unique, member_.number, &config));
-  // What has gone wrong with one that is there already is its state, as report() tells it: it must
-  // be aborted all the same.
+  // A communicator that exists despite an error must be aborted; report() tells its state.
   if (!communicator_) return Error{problem_.empty() ? "NCCL: it makes nothing" : problem_};
   return Done{};
 }
@@ -69,8 +68,8 @@ void NcclLink::post(std::span<const Piece> pieces) {
   note(nccl_.end_group());
 }
 
-/// A sum is reduced piece by piece, each to the member of its number: ncclReduceScatter would want
-/// pieces of one size.
+/// Posts one piece. A sum reduces each piece to the member of its number, because ncclReduceScatter
+/// requires pieces of equal size.
 void NcclLink::post(const Piece& piece, int number) {
   if (piece.bytes == 0) return;
   switch (way_) {
@@ -84,12 +83,12 @@ void NcclLink::post(const Piece& piece, int number) {
   }
 }
 
-/// By the mark behind the last operation: the stream itself may be NCCL's again.
+/// Waits for the mark behind the last operation, since NCCL may already use the stream again.
 void NcclLink::join() {
   if (!marks_.empty()) note(problem_of_cuda(cudaStreamWaitEvent(order_.queue, marks_.back(), 0)));
 }
 
-/// What was posted is in the stream. (One at a time is posted, so one mark is missing.)
+/// Marks the posted operation as issued. Only one is posted at a time, so one mark is missing.
 void NcclLink::mark_issued() {
   cudaEvent_t mark = nullptr;
   if (spare_.empty()) {

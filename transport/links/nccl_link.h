@@ -10,28 +10,28 @@
 #include "transport/links/nccl_fabric.h"
 #include "transport/links/nccl_library.h"
 
-struct CUevent_st;  // What cudaEvent_t points to.
+struct CUevent_st;  // CUDA's cudaEvent_t is a pointer to it.
 
 namespace troupe::transport {
 
-/// What CUDA means by a result. Empty where all went well.
+/// Returns CUDA's text for a result, or an empty text for success.
 std::string problem_of_cuda(int outcome);
-/// Likewise NCCL. What is under way yet is no problem.
+/// Returns NCCL's text for a result, or an empty text for success and for work in progress.
 std::string problem_of_nccl(const NcclLibrary& nccl, ncclResult_t outcome);
 
-/// What is done with the pieces of a post.
+/// The use of a post's pieces.
 enum class NcclWay : std::uint8_t { sends, receives, adds };
 
-/// A communicator that does not block: NCCL makes it, and hands over what is posted, on a thread of
-/// its own, and tells when it is asked. Until then neither it nor its stream may be touched.
+/// A non-blocking communicator. NCCL creates it and enqueues posted operations on a thread of its
+/// own, and reports progress only when polled. Until then neither it nor its stream may be used.
 class NcclLink final : public Link {
  public:
   NcclLink(const NcclLibrary& nccl, const NcclOrder& order, LinkMember member, NcclWay way)
       : nccl_(nccl), order_(order), member_(member), way_(way) {}
-  /// Its communicator was aborted.
+  /// Its communicator must have been aborted.
   ~NcclLink() override;
 
-  /// Once, first of all. An error says that there is no communicator.
+  /// Called once, first of all. It fails if there is no communicator.
   Status begin(const LinkId& id);
 
   LinkReport report() override;
@@ -55,8 +55,8 @@ class NcclLink final : public Link {
   const NcclWay way_;
   ncclComm_t communicator_ = nullptr;
   CUstream_st* stream_ = nullptr;
-  std::deque<CUevent_st*> marks_;   // Behind each operation that is issued and has not ended.
-  std::vector<CUevent_st*> spare_;  // Made once and used again.
+  std::deque<CUevent_st*> marks_;   // One event behind each running operation.
+  std::vector<CUevent_st*> spare_;  // Events to reuse.
   LinkReport report_;
   std::uint64_t posted_ = 0;
   std::string problem_;

@@ -5,17 +5,17 @@
 
 namespace troupe::transport {
 
-/// A word that the host writes and the device reads: which epochs are void.
+/// A word that the host writes and the device reads: the attempts before it are void.
 ///
-/// When links are aborted, what stands behind an aborted receive begins and finds garbage. So the
-/// word is written before anything is aborted, and all work of a device that changes what outlives
-/// a step looks at it first, and does nothing where its epoch is void.
+/// After links are aborted, the work behind an aborted receive starts and finds garbage. So the
+/// word is written before anything is aborted. Device work that changes state which outlives a step
+/// reads the word first, and does nothing if its attempt is void.
 class Poison {
  public:
-  /// `word` is 0 at first, and in memory that the device sees as well.
+  /// `word` must be 0 and in memory that the device can read.
   explicit Poison(std::uint64_t& word) : word_(&word) {}
 
-  /// This epoch and all before it are void, for ever.
+  /// Voids this attempt and all earlier ones for good.
   void spoil(std::uint64_t epoch) {
     const std::atomic_ref<std::uint64_t> word(*word_);
     auto before = word.load();
@@ -25,7 +25,7 @@ class Poison {
     return epoch < std::atomic_ref<std::uint64_t>(*word_).load();
   }
 
-  /// For kernels, which ask `epoch < *word`.
+  /// For kernels, which test `epoch < *word`.
   const std::uint64_t* word() const { return word_; }
 
  private:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares the ways in which replicas exchange their gradients: the loss, the time of a step, and whether
-the weights are the same with another exchange or another number of replicas, as they must be.
+"""Compares how replicas exchange gradients: the loss, the time of a step, and the weights. The weights
+must be equal for every exchange and number of replicas.
 
     python3 exchanges.py config/quickstart.toml
 """
@@ -15,7 +15,7 @@ from troupe import Client, HeadError
 
 EXCHANGES = ("all_to_all", "server")
 REPLICAS = (1, 2)
-WARM_UP = 5  # Steps whose time says nothing yet.
+WARM_UP = 5  # The times of these first steps are ignored.
 
 
 def measure(client: Client, config: str, **settings: Any) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def measure(client: Client, config: str, **settings: Any) -> dict[str, Any]:
 
 
 def compare(client: Client, config: str, **settings: Any) -> dict[str, set[str]]:
-    """The weights that each exchange made, over all numbers of replicas: one, where they agree."""
+    """Returns the weights of each exchange over all numbers of replicas: one digest if they agree."""
     made: dict[str, set[str]] = {}
     chosen: dict[str, Any]
     for exchange in EXCHANGES:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Trains a run and halves its learning rate whenever its loss has not sunk for a while.
+"""Trains a run and halves its learning rate when the loss stops falling.
 
     python3 plateau.py config/quickstart.toml
 
-Each change is part of the run's record: what it says at the end, given to `troupe train --set`, makes
-the same weights without this script.
+Each change is part of the run's record. The script prints them at the end; with `troupe train --set`
+they give the same weights without this script.
 """
 
 import sys
@@ -15,11 +15,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from troupe import Client, HeadError
 
 SMOOTHING = 0.9
-ENOUGH = 0.005  # A loss that sinks by less than this part of itself stands still.
+ENOUGH = 0.005  # A smaller relative decrease counts as a plateau.
 
 
 def train(client: Client, config: str, patience: int = 40, **settings: Any) -> list[tuple[int, float]]:
-    """The changes that it made: after how many steps, and to which rate."""
+    """Returns the changes: the step after which each applies, and the new rate."""
     run = client.submit(config, **settings)
     changes: list[tuple[int, float]] = []
     smooth = best = float("inf")
@@ -36,7 +36,7 @@ def train(client: Client, config: str, patience: int = 40, **settings: Any) -> l
         rate = changes[-1][1] / 2 if changes else rate / 2
         try:
             after = client.set(run, "optimizer.lr", rate)
-        except HeadError as error:  # It has ended meanwhile.
+        except HeadError as error:  # The run has ended meanwhile.
             print(f"step {step}: the rate stays: {error}")
             continue
         changes.append((after, rate))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws the loss and the learning rate of runs into a PNG. It needs no head, but matplotlib:
-`apt install python3-matplotlib`, or in a virtual environment `pip install matplotlib`.
+"""Draws the loss and the learning rate of runs into a PNG. It needs no head. It needs matplotlib:
+`apt install python3-matplotlib`, or `pip install matplotlib` in a virtual environment.
 
     python3 plot.py loss.png quickstart another-run
 """
@@ -17,7 +17,7 @@ def plot(picture: str, runs: Sequence[str]) -> None:
     """Writes the picture. Raises ImportError if there is no matplotlib."""
     import matplotlib
 
-    matplotlib.use("Agg")  # It draws into a file, without a window.
+    matplotlib.use("Agg")  # Draws into a file, without a window.
     from matplotlib import pyplot
 
     figure, (losses, rates) = pyplot.subplots(

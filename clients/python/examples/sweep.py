@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains one configuration with several learning rates, two runs at a time, and tells the best.
+"""Trains one configuration with several learning rates, two runs at a time, and prints the best.
 
     python3 sweep.py config/quickstart.toml 3e-4 1e-3 3e-3 1e-2
 """
@@ -16,7 +16,7 @@ AT_ONCE = 2
 
 
 def loss_of(client: Client, run: str) -> float:
-    """The validation loss at its end, or where nothing validates it the loss of its last step."""
+    """Returns the last validation loss, or without validation the loss of the last step."""
     loss = float("inf")
     for event in client.events(run):
         if event["type"] in ("eval", "step"):

@@ -1,4 +1,4 @@
-"""Steers the runs of a head of Troupe, and reads the folders that runs leave.
+"""Controls the runs of a Troupe head, and reads the folders of runs.
 
     from troupe import Client, history
 
@@ -10,7 +10,7 @@
 
     print(history("quickstart")["loss"])  # Reads runs/quickstart and needs no head.
 
-It needs pyzmq and msgpack, and nothing else.
+The package needs only pyzmq and msgpack.
 """
 
 from .client import Client, default_head

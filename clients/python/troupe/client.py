@@ -1,4 +1,4 @@
-"""A client of a head."""
+"""The client of a head."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .wire import HeadError, NoHead, decode, encode
 _PORT = 4700
 _HELLO_PATIENCE = 5.0  # Seconds.
 _MOST_HANDSHAKES = 2  # A head that starts may end one connection before it answers.
-_MONITOR_EVERY = 0.02  # Seconds between looks at a connection that is being made.
-_LOOK_EVERY = 0.5  # Seconds; an event is heard at once, this is for those that were not.
+_MONITOR_EVERY = 0.02  # Seconds between checks of a connection attempt.
+_LOOK_EVERY = 0.5  # Seconds between queries, in case a published event was lost.
 _ENDS = ("done", "stopped", "failed")
 
-# What pyzmq's own types say differs between its versions 24 and 26.
+# pyzmq's own types differ between its versions 24 and 26.
 Socket = Any
 
 Event = dict[str, Any]
@@ -33,7 +33,7 @@ Config = str | os.PathLike[str] | Mapping[str, Any]
 
 
 def default_head() -> str:
-    """TROUPE_HEAD, or else the head that was started last on this machine by this user."""
+    """Returns TROUPE_HEAD, or else the head that this user started last on this machine."""
     if head := os.environ.get("TROUPE_HEAD"):
         return head
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
@@ -44,7 +44,7 @@ def default_head() -> str:
 
 
 def _event(run: str | None, line: str) -> dict[str, Any]:
-    """An event, or a warning in place of a line that a full disk or a crash tore."""
+    """Returns an event, or a warning if a full disk or a crash tore the line."""
     try:
         event: dict[str, Any] = json.loads(line)
         return event
@@ -60,9 +60,9 @@ def _endpoint(address: str) -> str:
 
 
 class Client:
-    """Asks a head, one question after another; not to be shared by threads.
+    """Sends requests to a head, one at a time. Threads must not share a client.
 
-    `patience` is how long, in seconds, an answer may take. What the head refuses raises HeadError.
+    `patience` is the timeout of an answer in seconds. A refused request raises HeadError.
     """
 
     def __init__(self, head: str | None = None, keys: Keys | None = None, patience: float = 60.0):
@@ -104,11 +104,11 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Ends all connections; what was asked goes on."""
+        """Closes all connections. Runs continue."""
         self._context.destroy(linger=0)
 
     def ask(self, type: str, /, **body: Any) -> dict[str, Any]:
-        """Sends any message, and returns the body of its answer."""
+        """Sends any message and returns the body of its answer."""
         id = secrets.randbits(62) | 1
         self._socket.send_multipart(encode(type, id, body))
         until = time.monotonic() + self._patience
@@ -118,7 +118,7 @@ class Client:
                 continue
             answer = decode(self._socket.recv_multipart())
             if answer.re != id:
-                continue  # It answers a question whose patience has ended.
+                continue  # The answer of a request that has timed out.
             if answer.type == "error":
                 said = {key: str(answer.body.get(key, "")) for key in ("code", "path", "hint")}
                 raise HeadError(str(answer.body.get("message", "the head refused, and did not say why")), **said)
@@ -126,15 +126,15 @@ class Client:
         why = self._trouble if self._monitor is not None else "is it still running?"
         raise NoHead(f"the head at {self._endpoint} has not answered {type!r} within {self._patience:g} s; {why}")
 
-    # What is no run yet.
+    # Requests without a run.
 
     def validate(self, config: Config, **settings: Any) -> str:
-        """Only checks a configuration, and its data on the head's machine; returns warnings."""
+        """Checks a configuration and its data on the head's machine, and returns warnings."""
         return str(self.ask("config.validate", **configuration(config, settings))["warnings"])
 
     def plan(self, config: Config, **settings: Any) -> dict[str, Any]:
-        """What would run where on the nodes that are there: as `troupe plan --output json` has it,
-        and `table` for people."""
+        """Plans a configuration for the current nodes. Returns the values of `troupe plan --output
+        json`, and `table` for people."""
         return self.ask("plan.request", **configuration(config, settings))
 
     def simulate(
@@ -148,8 +148,8 @@ class Client:
         seed: int = 1,
         **settings: Any,
     ) -> dict[str, Any]:
-        """Hours of a run on the nodes that are there, while they come and go: as `troupe sim
-        --output json` has it."""
+        """Simulates hours of a run on the current nodes, which come and go. Returns the values of
+        `troupe sim --output json`."""
         return self.ask(
             "sim.request", config=configuration(config, settings), hours=float(hours), seed=seed,
             fail_every=float(fail_every), notice=float(notice), spot=spot,
@@ -164,10 +164,10 @@ class Client:
         resume: bool = False,
         **settings: Any,
     ) -> str:
-        """Gives a run to the head and returns its name.
+        """Submits a run to the head and returns its name.
 
-        `config` is a file or a table. Settings lie over it: `optimizer__lr=1e-3`, or
-        `**{"optimizer.lr": 1e-3}`. With `resume` it goes on from its newest checkpoint.
+        `config` is a file or a table. Settings override it: `optimizer__lr=1e-3`, or
+        `**{"optimizer.lr": 1e-3}`. With `resume` the run continues from its newest checkpoint.
         """
         body = configuration(config, settings)
         if resume:
@@ -175,32 +175,32 @@ class Client:
         return str(self.ask("run.submit", **body)["run"])
 
     def runs(self) -> list[dict[str, Any]]:
-        """How all runs stand: name, state, step, steps, loss, where, why."""
+        """Returns the status of all runs: name, state, step, steps, loss, where, why."""
         return list(self.ask("run.list")["runs"])
 
     def status(self, run: str | None = None) -> dict[str, Any]:
-        """How one run stands; without a name the runs and the nodes of the head."""
+        """Returns the status of one run, or without a name the runs and nodes of the head."""
         return self.ask("run.get", run=run) if run else self.ask("status")
 
     def stop(self, run: str, *, now: bool = False) -> None:
-        """Finishes the step, saves and ends; with `now` it just ends."""
+        """Finishes the step, saves and stops the run. With `now` it stops without saving."""
         self.ask("run.stop", run=run, mode="now" if now else "drain")
 
     def pause(self, run: str) -> None:
         self.ask("run.pause", run=run)
 
     def resume(self, run: str) -> None:
-        """Lets a paused run go on."""
+        """Resumes a paused run."""
         self.ask("run.resume", run=run)
 
     def checkpoint(self, run: str) -> int:
-        """Saves now, and returns the number of steps that are in it."""
+        """Saves now and returns the number of steps in the checkpoint."""
         return int(self.ask("run.checkpoint", run=run)["step"])
 
     def set(self, run: str, key: str, value: Any, *, after: int | None = None) -> int:
-        """Changes a live key, such as optimizer.lr, and returns after how many steps it holds.
+        """Changes a live key, such as optimizer.lr, and returns the step after which it applies.
 
-        A rate may be set for a later step: `after=500`. It is part of the run's record from then on.
+        A rate may be set for a later step: `after=500`. The run's record contains the change.
         """
         body: dict[str, Any] = {"run": run, "set": f"{key}={json.dumps(value)}"}
         if after is not None:
@@ -211,19 +211,19 @@ class Client:
     # Events.
 
     def events(self, run: str | None = None, *, follow: bool = True) -> Iterator[Event]:
-        """All events of a run from its first one on, each once, until it has ended.
+        """Yields all events of a run from the first on, each once, until the run has ended.
 
-        Without `follow` those that there are now. Without a run: the head's own, of nodes that come
-        and go, which never end.
+        Without `follow` it yields only the existing events. Without a run it yields the head's own
+        events, such as those of nodes, which never end.
         """
         bell = self._socket_with_keys(zmq.SUB)
         bell.setsockopt(zmq.SUBSCRIBE, b"" if run is None else f"{run}/".encode())
         bell.connect(self._events)
         try:
             at = 0
-            begun = ""  # A line that is longer than a page, so far.
+            begun = ""  # The beginning of a line that is longer than a page.
             while True:
-                # First whether it has ended: then what is read below is all that there is.
+                # This check comes first, so that the loop below reads all events of an ended run.
                 has_ended = run is not None and self.status(run)["state"] in _ENDS
                 while True:
                     page = self.ask("run.events", run=run or "", **{"from": at})
@@ -242,7 +242,7 @@ class Client:
             bell.close(linger=0)
 
     def wait(self, run: str) -> dict[str, Any]:
-        """Waits until a run has ended, and returns how it stands then."""
+        """Waits until a run has ended and returns its status."""
         for _ in self.events(run):
             pass
         return self.status(run)
@@ -253,24 +253,28 @@ class Client:
         return list(self.ask("node.list")["nodes"])
 
     def drain(self, node: str) -> None:
-        """Moves all that a node plays to others, after a save; it gets nothing new."""
+        """Saves and moves the work of a node to others. The node gets no new work."""
         self.ask("node.drain", node=node)
 
     def cordon(self, node: str) -> None:
-        """From now on the node gets nothing new."""
+        """Stops giving the node new work."""
         self.ask("node.cordon", node=node)
 
     def uncordon(self, node: str) -> None:
         self.ask("node.uncordon", node=node)
 
     def end_nodes(self, node: str | None = None) -> list[str]:
-        """Asks a node, or all, to leave their runs and end for good. Returns their names; they may still be there."""
+        """Asks one node, or all, to leave their runs and end for good.
+
+        Returns their names without waiting for their end.
+        """
         return list(self.ask("node.end", **({"node": node} if node else {}))["nodes"])
 
     def chaos(self, what: str, target: str, *, seconds: float = 5.0, times: float = 4.0) -> None:
-        """A drill: kill, stop, slow (so many times) or partition a node; disk-full for a run.
+        """Injects a fault: kill, stop, slow (by the factor `times`) or partition for a node, disk-full
+        for a run.
 
-        Only where the head was started with --allow-chaos.
+        The head must have been started with --allow-chaos.
         """
         self.ask("chaos", what=what, target=target, seconds=float(seconds), times=float(times))
 
@@ -278,13 +282,13 @@ class Client:
         socket = self._context.socket(kind)
         if self._keys:
             self._keys.apply_to(socket)
-        # The end that dials asks whether the other end lives, and says how long it may be silent itself.
+        # The connecting end sends heartbeats and tells the other end how long it may be silent itself.
         socket.setsockopt(zmq.HEARTBEAT_IVL, 500)
         socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 2000)
         socket.setsockopt(zmq.HEARTBEAT_TTL, 2000)
         return socket
 
-    # The first connection. ZeroMQ itself retries without a word, but its monitor tells why.
+    # The first connection. ZeroMQ retries silently, but its monitor reports why.
 
     def _watch(self) -> None:
         self._trouble = "a connection is made there, but what answers is no head"
@@ -298,7 +302,7 @@ class Client:
         self._monitor = None
 
     def _look_at_handshake(self) -> None:
-        """Raises NoHead if trying again cannot help; otherwise remembers what went wrong last."""
+        """Raises NoHead if a retry cannot help. Otherwise it stores the last problem."""
         while self._monitor is not None and self._monitor.poll(0):
             event = parse_monitor_message(self._monitor.recv_multipart())["event"]
             if event == zmq.EVENT_CLOSED:
@@ -315,7 +319,7 @@ class Client:
                 self._handshakes += 1
                 self._trouble = "it ends the connection before both ends know each other"
                 if self._keys and self._handshakes >= _MOST_HANDSHAKES:
-                    # A head without keys may close before it has said so.
+                    # A head without keys may close before it sends the reason.
                     raise self._refused(
                         "its key is not the head key that was given, or it takes no keys; the head prints its key"
                         " when it starts"
@@ -326,7 +330,7 @@ class Client:
 
     @staticmethod
     def _wait(bell: Socket) -> None:
-        """Until something was published, or for a while; of many events one ring is enough."""
+        """Waits until an event is published or a timeout passes, and discards what has arrived."""
         if not bell.poll(_LOOK_EVERY * 1000):
             return
         try:

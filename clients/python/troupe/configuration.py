@@ -13,10 +13,10 @@ _LONGEST_CHAIN = 16
 
 
 def _merge(lower: dict[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables are merged key by key; all else is replaced."""
+    """Merges tables key by key and replaces all other values."""
     for key, value in upper.items():
         below = lower.get(key)
-        if isinstance(value, Mapping):  # Never the caller's own table: settings are written to it.
+        if isinstance(value, Mapping):  # Copies the caller's table, because settings are written to it.
             value = _merge(below if isinstance(below, dict) else {}, value)
         lower[key] = value
     return lower
@@ -36,7 +36,7 @@ def _read(path: Path, left: int = _LONGEST_CHAIN) -> dict[str, Any]:
 def configuration(
     config: str | os.PathLike[str] | Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A file (TOML or JSON) or a table, with settings over it: "optimizer.lr" or optimizer__lr."""
+    """Returns a file (TOML or JSON) or a table with settings: "optimizer.lr" or optimizer__lr."""
     if isinstance(config, Mapping):
         tree = _merge({}, config)
     else:

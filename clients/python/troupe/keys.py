@@ -12,7 +12,7 @@ import zmq
 
 @dataclass(frozen=True)
 class Keys:
-    """Who this is, and whom it expects: without them a connection stays on this machine."""
+    """A key pair and the head's public key. Without keys a connection stays on this machine."""
 
     public: str
     secret: str
@@ -20,7 +20,7 @@ class Keys:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], head: str) -> Keys:
-        """From a file of `troupe keys new`; `head` is the head's public key, as it prints it."""
+        """Reads a file of `troupe keys new`. `head` is the public key that the head prints."""
         words = dict(
             line.split(" ", 1)
             for line in Path(path).read_text().splitlines()
@@ -32,7 +32,7 @@ class Keys:
 
     @classmethod
     def from_environment(cls) -> Keys | None:
-        """TROUPE_KEYS and TROUPE_HEAD_KEY, as the program has them."""
+        """Reads the variables TROUPE_KEYS and TROUPE_HEAD_KEY, as the program does."""
         path, head = os.environ.get("TROUPE_KEYS"), os.environ.get("TROUPE_HEAD_KEY")
         return cls.read(path, head) if path and head else None
 

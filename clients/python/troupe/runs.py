@@ -1,4 +1,4 @@
-"""Reads the folders that runs leave, without a head."""
+"""Reads the folders of runs without a head."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 Event = dict[str, Any]
 Columns = dict[str, list[Any]]
 
-# What every event has, and what is no column.
+# Fields of events that are not columns.
 _NO_COLUMNS = ("type", "run", "staleness")
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint that still lies on the disk."""
+    """A checkpoint that still exists on disk."""
 
     step: int
     folder: Path
@@ -28,17 +28,17 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Run:
-    """What the folder of a run says."""
+    """The contents of a run's folder."""
 
     name: str
     folder: Path
     config: dict[str, Any]  # Every key of the configuration. Empty if the folder has no config.toml.
     lives: list[dict[str, Any]]  # The processes that led the run: time, command, host, version, commit.
-    state: str  # The last state that was recorded: "running" also if the process was killed.
+    state: str  # The last recorded state: also "running" if the process was killed.
     why: str
-    events: list[Event]  # Everything that was recorded, including steps that were repeated later.
+    events: list[Event]  # All recorded events, including steps that were repeated later.
     checkpoints: list[Checkpoint]
-    history: Columns  # As history() returns it.
+    history: Columns  # The result of history().
     evals: Columns  # "step" and "loss" of the validation data.
 
 
@@ -46,13 +46,13 @@ def history(run: str | os.PathLike[str]) -> Columns:
     """Returns the steps of a run as columns: "step", "loss", "grad_norm", "lr", "rate", "time" and more.
 
     `run` is the name of a run below ./runs, or its folder. Each step appears once: if a run went back
-    to a checkpoint, the repetition replaces what came before it. A value that an event lacks is None.
+    to a checkpoint, repeated steps replace the earlier ones. A value that an event lacks is None.
     """
     return _columns(_events(_folder(run)), "step")
 
 
 def read_run(run: str | os.PathLike[str]) -> Run:
-    """Reads all that the folder of a run says; `run` is the name of a run below ./runs, or its folder."""
+    """Reads the folder of a run. `run` is the name of a run below ./runs, or its folder."""
     folder = _folder(run)
     events = _events(folder)
     states = [event for event in events if event["type"] == "run.state"]
@@ -79,14 +79,14 @@ def _folder(run: str | os.PathLike[str]) -> Path:
 
 
 def _events(folder: Path) -> list[Event]:
-    # events.1.jsonl has the events before those in events.jsonl, which begins anew once it is large.
+    # events.1.jsonl has the events before those in events.jsonl, which restarts when it is large.
     older = folder / "events.1.jsonl"
     return (_events_in(older) if older.exists() else []) + _events_in(folder / "events.jsonl")
 
 
 def _events_in(path: Path) -> list[Event]:
     try:
-        # Only "\n" ends a line: a text may contain other characters that splitlines() breaks at.
+        # Only "\n" ends a line: splitlines() also breaks at other characters of a text.
         lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError as error:
         raise FileNotFoundError(

@@ -1,3 +1,3 @@
-"""The version of the client: that of the program with which it was released."""
+"""The version of the client, equal to that of the program of the same release."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Messages as bytes, and back; transport/wire/wire.h says how they lie on the wire."""
+"""Encodes and decodes messages; transport/wire/wire.h defines the format."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import msgpack
 _PRELUDE = struct.Struct("<4sBBHII")
 _MAGIC = b"TRPE"
 _MAJOR, _MINOR = 1, 0
-# What a head may answer: more is no answer of ours.
+# The limit of an answer. A head never sends more.
 _MOST_BYTES = 8 << 20
-# What others at this address do is not held against this process.
+# A random number that separates this process from others at the same address.
 _INCARNATION = secrets.randbits(62) | 1
 
 
 class HeadError(Exception):
-    """The head has refused what it was asked for; the text says why, and what to do.
+    """The head refused a request. The text says why and what to do.
 
-    `code` is one of docs/reference/messages.md; `path` is what of the request it is about, and `hint`
-    what to do, where that can be told apart. What this end finds wrong has no code.
+    `code` is one of docs/reference/messages.md. If known, `path` is the wrong part of the request and
+    `hint` says what to do. An error that the client itself finds has no code.
     """
 
     def __init__(self, text: str, code: str = "", path: str = "", hint: str = ""):
@@ -33,7 +33,7 @@ class HeadError(Exception):
 
 
 class NoHead(HeadError):
-    """No head answers there, or not any more."""
+    """No head answers at the address, or it stopped answering."""
 
 
 class Message(NamedTuple):
@@ -45,14 +45,14 @@ class Message(NamedTuple):
 
 
 def encode(type: str, id: int, body: dict[str, Any]) -> list[bytes]:
-    """The parts of a message."""
+    """Returns the parts of a message."""
     envelope = msgpack.packb({"type": type, "id": id, "incarnation": _INCARNATION})
     packed = msgpack.packb(body)
     return [_PRELUDE.pack(_MAGIC, _MAJOR, _MINOR, 0, len(envelope), len(packed)), envelope, packed]
 
 
 def decode(parts: Sequence[bytes]) -> Message:
-    """Raises HeadError where the parts are no message of this version."""
+    """Returns the message. Raises HeadError if the parts are no message of this version."""
     if len(parts) < 3 or len(parts[0]) != _PRELUDE.size:
         raise HeadError(f"found {len(parts)} parts that are no message of Troupe")
     magic, major, _, _, envelope_bytes, body_bytes = _PRELUDE.unpack(parts[0])
@@ -63,7 +63,7 @@ def decode(parts: Sequence[bytes]) -> Message:
     try:
         envelope = msgpack.unpackb(parts[1])
         body = msgpack.unpackb(parts[2])
-        if len(parts) > 3:  # An answer that is too long for values.
+        if len(parts) > 3:  # An answer with too many values comes as JSON.
             body = json.loads(parts[3])
     except (ValueError, msgpack.UnpackException) as error:
         raise HeadError(f"found a message that cannot be read: {error}") from error

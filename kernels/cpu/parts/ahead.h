@@ -8,14 +8,14 @@
 
 namespace troupe::kernels::cpu {
 
-/// Memory that is read line by line: `bytes` of each, and `stride` bytes from one to the next.
+/// A memory area of `count` lines of `bytes` bytes each, `stride` bytes apart.
 struct Lines {
   const void* data = nullptr;
   std::int64_t count = 0;
   std::int64_t stride = 0;
   std::int64_t bytes = 0;
 
-  /// One of so many shares, without those that have been before.
+  /// Returns part i of `shares` nearly equal parts.
   Lines share(std::int64_t i, std::int64_t shares) const {
     const std::int64_t first = i * count / shares, end = (i + 1) * count / shares;
     return {static_cast<const char*>(data) + first * stride, end - first, stride, bytes};
@@ -38,19 +38,19 @@ Lines lines_of(const Panels<Number>& panels, std::int64_t depth, std::int64_t co
   return {panels.data, deep, panels.step * size, columns * size};
 }
 
-/// What will be read next is fetched while something else is multiplied, a cache line at a time: so
-/// many at once that the processor cannot wait for more hold up what it needs now. They are fetched
-/// to the second cache: all of them would drive what is multiplied from the first.
+/// A prefetcher for the next operands of a product, one cache line at a time: many fetches at once
+/// would delay the loads that the current product waits for. It fetches into the second-level
+/// cache, because the operands in use need the first.
 class Ahead {
  public:
-  /// First the one, then the other, in so many steps.
+  /// Fetches `first` and then `second`, spread over `steps` steps.
   Ahead(const Lines& first, const Lines& second, std::int64_t steps) : second_(second) {
     every_ = std::max<std::int64_t>(
         1, steps / std::max<std::int64_t>(1, cache_lines(first) + cache_lines(second)));
     begin(first);
   }
 
-  /// Fetches something once in so many steps.
+  /// Returns the number of steps from one fetch to the next.
   std::int64_t every() const { return every_; }
 
   void fetch() {
@@ -65,7 +65,7 @@ class Ahead {
   static std::uintptr_t address(const Lines& lines) {
     return reinterpret_cast<std::uintptr_t>(lines.data);
   }
-  /// At most: a line may begin and end within one.
+  /// Returns an upper bound: a line may begin and end within a cache line.
   static std::int64_t cache_lines(const Lines& lines) {
     return lines.count * (lines.bytes / static_cast<std::int64_t>(cache_line) + 1);
   }
@@ -86,7 +86,7 @@ class Ahead {
       second_ = {};
       return begin(lines);
     }
-    // What is here already, again and again.
+    // Nothing is left: go on from this object's own address. A prefetch never faults.
     at_ = reinterpret_cast<std::uintptr_t>(this);
     end_ = UINTPTR_MAX;
   }

@@ -4,16 +4,16 @@
 
 #include "kernels/cpu/parts/panels.h"
 
-/// The tile registers of AMX, in the few instructions that products need. Written as assembler
-/// since a compiler offers them only to files that it compiles for such processors alone.
+/// The AMX instructions that products need, for the tile registers. Written in assembler, since a
+/// compiler offers the intrinsics only in files compiled for such processors.
 namespace troupe::kernels::cpu::amx {
 
-/// Rows of a tile, and pairs or floats in each.
+/// The rows of a tile, and the pairs or floats in each row.
 constexpr std::int64_t tile_size = 16;
 
 #if defined(__x86_64__)
 
-/// The registers of a thread from construction to destruction; they begin as tiles of full size.
+/// The thread's tile registers, configured with full size and released by the destructor.
 class Registers {
  public:
   Registers() {
@@ -29,7 +29,7 @@ class Registers {
   Registers& operator=(const Registers&) = delete;
 };
 
-/// `stride` is in bytes, from one row to the next; 0 fills the tile with one row.
+/// Loads a tile. `stride` is in bytes from row to row; 0 fills the tile with one row.
 template <int tile>
 inline void load(const void* from, std::int64_t stride) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(tile) : "memory");
@@ -42,7 +42,7 @@ template <int tile>
 inline void clear() {
   asm volatile("tilezero %%tmm%c0" ::"i"(tile));
 }
-/// sum += a b, where a row of b is a pair of each column.
+/// sum += a b. A row of b holds one pair of each column.
 template <int sum, int a, int b>
 inline void add_product() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(sum), "i"(a), "i"(b));

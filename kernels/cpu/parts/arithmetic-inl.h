@@ -1,4 +1,4 @@
-// Included once for each target of Highway: what a step of a product does.
+// Included once per Highway target: the arithmetic of one step of a product.
 #if defined(TROUPE_KERNELS_CPU_ARITHMETIC_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_KERNELS_CPU_ARITHMETIC_INL_H
 #undef TROUPE_KERNELS_CPU_ARITHMETIC_INL_H
@@ -41,7 +41,7 @@ struct Bf16 {
   }
 };
 
-/// A bf16 number is the upper half of a float, and the product of two is exact in one.
+/// A bf16 number is the upper half of a float. The product of two is exact in fp32.
 struct Bf16ByFloats : Bf16 {
   static HWY_INLINE FloatVector first(WordVector pair) {
     return hn::BitCast(Floats(), hn::ShiftLeft<16>(pair));
@@ -56,8 +56,8 @@ struct Bf16ByFloats : Bf16 {
 };
 
 #if HWY_TARGET == HWY_AVX3
-/// The processor's own instruction, which Highway does not know. It gives the same bits, but that
-/// it takes denormal numbers for zero.
+/// The instruction vdpbf16ps, which Highway lacks. Its bits are those of Bf16ByFloats, except that
+/// it treats denormal numbers as zero.
 struct Bf16ByPairs : Bf16 {
   static HWY_INLINE void add_product(WordVector a, WordVector b, FloatVector& sum) {
     asm("vdpbf16ps %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));

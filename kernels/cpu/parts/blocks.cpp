@@ -21,28 +21,28 @@
 namespace troupe::kernels::cpu {
 namespace {
 
-// Two by two tiles of sums: four loads for four products.
+// Two by two tiles of sums, so that four loads serve four products.
 constexpr std::int64_t square = 2 * amx::tile_size;
 static_assert(square == panel_columns);
 constexpr std::int64_t block_pairs = terms_in_block / 2;
 static_assert(block_pairs == amx::tile_size);
 
-/// What a block of terms is of the rows of a square: two tiles of the first factor.
+/// The pairs of a square's rows in one block of terms: two tiles of the first factor.
 constexpr std::int64_t strip_block = square * block_pairs;
 
-/// So deep that a strip of the first factor stays in the first cache.
+/// The depth, in blocks, at which a strip of the first factor fits into the first-level cache.
 constexpr std::int64_t most_blocks = 16;
 
-/// A square of sums: where they begin, and where they end up. Strides are in floats.
+/// The addresses of a square of sums. Strides are in floats.
 struct Square {
-  const float* start;  // Null: zeros.
+  const float* start;  // The initial values; null: zeros.
   std::int64_t start_stride;
   float* c;
   std::int64_t c_stride;
-  float* next;  // The sums of the next square, which may come while these are computed.
+  float* next;  // The sums of the next square, for prefetching.
 };
 
-/// Adds so many blocks of a strip times a panel to a whole square.
+/// Adds `blocks` blocks of a strip times a panel to a whole square of sums.
 using AddBlocks = void (*)(const Bf16Pair* strip, const Bf16Pair* panel, std::int64_t blocks,
                            const Square& sums);
 
@@ -95,7 +95,7 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-/// Adds one block to some columns of some rows, which lie side by side in registers.
+/// Adds one block to a vector of columns of some rows, whose sums all stay in registers.
 template <int rows>
 HWY_INLINE void add_block(const Bf16Pair* a, const Bf16Pair* panel, float* c, std::int64_t stride) {
   FloatVector even[rows], odd[rows];
@@ -135,7 +135,7 @@ void add_blocks_by_vectors(const Bf16Pair* strip, const Bf16Pair* panel, std::in
   }
 }
 
-/// Calling memcpy for a cache line would take longer than copying it.
+/// Copies the terms of one row in a block. Calling memcpy would take longer than the copy.
 HWY_INLINE void copy_block(const BFloat16* from, Bf16Pair* to) {
   const hn::CappedTag<std::uint16_t, terms_in_block> halves;
   constexpr std::int64_t halves_in_vector = hn::MaxLanes(halves);
@@ -145,8 +145,8 @@ HWY_INLINE void copy_block(const BFloat16* from, Bf16Pair* to) {
     hn::StoreU(hn::LoadU(halves, &from[i].bits), halves, halves_to + i);
 }
 
-/// At most a square's rows of the first factor, `terms` deep, as tiles of whole blocks; what is
-/// missing is zero.
+/// Copies at most `square` rows of the first factor, `terms` deep, as tiles of whole blocks. Fills
+/// the rest with zeros.
 void copy_strip(const Matrix<BFloat16>& a, std::int64_t rows, std::int64_t terms, Bf16Pair* to) {
   const std::int64_t whole = terms / terms_in_block,
                      blocks = (terms + terms_in_block - 1) / terms_in_block;
@@ -165,7 +165,7 @@ void copy_strip(const Matrix<BFloat16>& a, std::int64_t rows, std::int64_t terms
       break;
     case Order::by_column:
       for (std::int64_t block = 0; block < blocks; ++block) {
-        alignas(64) Bf16Pair pairs[block_pairs * square];  // Of the block's terms, row after row.
+        alignas(64) Bf16Pair pairs[block_pairs * square];  // One row per depth.
         const std::int64_t first = block * terms_in_block, left = terms - first;
         const std::int64_t together = std::min(left, terms_in_block) / 2;
         for (std::int64_t k = 0; k < together; ++k)
@@ -199,7 +199,7 @@ void multiply(const Product<BFloat16>& p, const Panels<BFloat16>& b, AddBlocks a
         float* c = p.c + i * p.c_stride + j;
         Square sums{start ? start + i * start_stride + j : nullptr, start_stride, c, p.c_stride,
                     c + square};
-        // Of a square at the edge, what lies beyond may belong to others.
+        // At the edge, memory beyond the square may belong to others, so sums go through a buffer.
         alignas(64) float edge[square * square];
         const bool at_edge = rows < square || columns < square;
         if (at_edge) {

@@ -4,8 +4,8 @@
 
 namespace troupe::kernels::cpu {
 
-/// What Product<BFloat16> promises of SumOrder::blocks, on the calling thread. By the tiles of AMX
-/// where the processor has them, by vectors elsewhere: the bits are the same.
+/// Computes a bf16 product with SumOrder::blocks on the calling thread. Uses AMX tiles if the
+/// processor has them, else vectors; the bits are equal.
 void multiply_blocks(const Product<BFloat16>& product, const Panels<BFloat16>& b);
 
 }  // namespace troupe::kernels::cpu

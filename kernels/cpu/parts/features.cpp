@@ -17,8 +17,8 @@ bool has_bf16_pairs() { return false; }
 #if defined(__x86_64__) && defined(__linux__)
 namespace {
 
-/// Tiles are 8 KiB that the system must save for each thread: it wants to be asked, once for the
-/// process.
+/// Asks the system for permission to use tiles, once per process: they add 8 KiB to the state that
+/// it saves for each thread.
 bool ask_for_tiles() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned bf16 = 1u << 22, tiles = 1u << 24;

@@ -2,10 +2,10 @@
 
 namespace troupe::kernels::cpu {
 
-/// Whether the processor multiplies pairs of bf16 numbers in one instruction.
+/// Returns whether the processor multiplies pairs of bf16 numbers in one instruction.
 bool has_bf16_pairs();
 
-/// Whether it multiplies tiles of bf16 numbers, and the system lets this process use them (AMX).
+/// Returns whether the processor has bf16 tiles (AMX) and the system lets this process use them.
 bool has_bf16_tiles();
 
 }  // namespace troupe::kernels::cpu

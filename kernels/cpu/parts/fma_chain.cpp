@@ -16,7 +16,7 @@ namespace {
 
 template <class Arithmetic>
 FmaChain chain(std::int64_t steps) {
-  // More than an addition's latency times how many start in a cycle, and no more than there are
+  // More than an addition's latency times the additions started per cycle, and few enough for the
   // registers.
   constexpr int sums = 12;
   using Number = typename Arithmetic::Number;

@@ -1,4 +1,4 @@
-// Included once for each target of Highway.
+// Included once per Highway target.
 #if defined(TROUPE_KERNELS_CPU_FUSED_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_KERNELS_CPU_FUSED_INL_H
 #undef TROUPE_KERNELS_CPU_FUSED_INL_H
@@ -14,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {
 
-/// a * b + c with one rounding. Highway's own rounds twice where the processor cannot fuse.
+/// Returns a * b + c with one rounding. Highway's MulAdd rounds twice on processors without FMA.
 template <class V>
 HWY_INLINE V fused(V a, V b, V c) {
 #if HWY_TARGET == HWY_SCALAR

@@ -1,5 +1,5 @@
-// Functions of vectors of floats, out of operations that round once: the same bits on every
-// instruction set. Right for every input: 0, infinities, NaN, denormal numbers.
+// Functions of float vectors, built from operations that round once: equal bits on every
+// instruction set. They handle every input: 0, infinities, NaN, denormal numbers.
 
 #if defined(TROUPE_KERNELS_CPU_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_KERNELS_CPU_MATH_INL_H
@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// c0 + c1 x + c2 x^2 + ...
+/// Returns c0 + c1 x + c2 x^2 + ...
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V polynomial(D d, V, float c0) {
   return hn::Set(d, c0);
@@ -25,14 +25,14 @@ HWY_INLINE V polynomial(D d, V x, float c0, Higher... higher) {
   return fused(polynomial(d, x, higher...), x, hn::Set(d, c0));
 }
 
-/// 1 / sqrt(x) of a single number.
+/// Returns 1 / sqrt(x) of a single number.
 template <class T>
 HWY_INLINE T inverse_root(T x) {
   const hn::CappedTag<T, 1> d;
   return hn::GetLane(hn::Div(hn::Set(d, T{1}), hn::Sqrt(hn::Set(d, x))));
 }
 
-/// The lesser and the greater of two; a NaN in `x` stays.
+/// Return the lesser, and the greater, of x and a bound; a NaN in `x` stays.
 template <class V>
 HWY_INLINE V at_most(V x, V bound) {
   return hn::IfThenElse(hn::Gt(x, bound), bound, x);
@@ -42,66 +42,66 @@ HWY_INLINE V at_least(V x, V bound) {
   return hn::IfThenElse(hn::Lt(x, bound), bound, x);
 }
 
-/// x = n ln 2 + r with |r| at most half of ln 2, and e^r - 1.
+/// A split of x = n ln 2 + r with |r| at most half of ln 2: n and e^r - 1.
 template <class D>
 struct Exponent {
   hn::Vec<hn::RebindToSigned<D>> n;
   hn::Vec<D> expm1;
 };
 
-/// For |x| below 2^21.
+/// Requires |x| below 2^21.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE Exponent<D> split_exponent(D d, V x) {
   const hn::RebindToSigned<D> di;
-  // Adding 1.5 * 2^23 rounds to a whole number, which then stands in the lowest bits.
+  // Adding 1.5 * 2^23 rounds to an integer and leaves it in the lowest bits.
   const V shift = hn::Set(d, 0x1.8p23f);
   const V shifted = fused(x, hn::Set(d, 1.44269504f), shift);
   const V n = hn::Sub(shifted, shift);
-  // ln 2 in two parts; n times the first is exact.
+  // ln 2 is split into two parts; n times the first is exact.
   const V r = fused(n, hn::Set(d, -0x1.7f7d1cp-20f), fused(n, hn::Set(d, -0x1.62e4p-1f), x));
-  // r + r^2 q(r), q by Remez's algorithm: relative error 2^-28 of e^r.
+  // r + r^2 q(r), with q by Remez's algorithm: relative error 2^-28 of e^r.
   const V q = polynomial(d, r, 0x1.fffffcp-2f, 0x1.55548cp-3f, 0x1.555858p-5f, 0x1.123ddep-7f,
                          0x1.6ac722p-10f);
   return {hn::Sub(hn::BitCast(di, shifted), hn::BitCast(di, shift)), fused(hn::Mul(r, r), q, r)};
 }
 
-/// 2^n for n in [-126, 127].
+/// Returns 2^n for n in [-126, 127].
 template <class D, class VI = hn::Vec<hn::RebindToSigned<D>>>
 HWY_INLINE hn::Vec<D> power_of_two(D d, VI n) {
   const hn::RebindToSigned<D> di;
   return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
 }
 
-/// e^x, to 2 units in the last place.
+/// Returns e^x, to 2 units in the last place.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exp(D d, V x) {
   // Beyond these bounds the result is 0 or infinity.
   const V bounded = at_most(at_least(x, hn::Set(d, -105.0f)), hn::Set(d, 89.0f));
   const auto [n, expm1] = split_exponent(d, bounded);
-  // 2^n in two steps, since n goes from -151 to 128.
+  // 2^n in two factors, since n goes from -151 to 128.
   const auto half = hn::ShiftRight<1>(n);
   const V p = hn::Add(expm1, hn::Set(d, 1.0f));
   return hn::Mul(hn::Mul(p, power_of_two(d, half)), power_of_two(d, hn::Sub(n, half)));
 }
 
-/// e^x for x <= 0, to 2 units in the last place; but 0 for x < -86. Faster than exp, for sums to
-/// which e^0 belongs.
+/// Returns e^x for x <= 0, to 2 units in the last place, but 0 for x < -86. Faster than exp; meant
+/// for sums that include e^0.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exp_nonpositive(D d, V x) {
   const V lowest = hn::Set(d, -86.0f);
   const auto [n, expm1] = split_exponent(d, at_least(x, lowest));
   const V p = hn::Add(expm1, hn::Set(d, 1.0f));
-  // n goes from -124 to 0: it can be added to the exponent of p.
+  // n goes from -124 to 0, so it can be added to the exponent of p.
   const hn::RebindToSigned<D> di;
   const V y = hn::BitCast(d, hn::Add(hn::BitCast(di, p), hn::ShiftLeft<23>(n)));
   return hn::IfThenElse(hn::Lt(x, lowest), hn::Zero(d), y);
 }
 
-/// tanh x, to 3 units in the last place.
+/// Returns tanh x, to 3 units in the last place.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V tanh(D d, V x) {
   const V one = hn::Set(d, 1.0f);
-  // From 9.02 on the nearest number is 1.
+  // For |x| >= 9.02 the nearest float is 1.
   const V y = at_most(hn::Abs(x), hn::Set(d, 10.0f));
   const auto [n, expm1] = split_exponent(d, hn::Add(y, y));
   const V scale = power_of_two(d, n);
@@ -109,16 +109,16 @@ HWY_INLINE V tanh(D d, V x) {
   return hn::CopySign(hn::Div(e, hn::Add(e, hn::Set(d, 2.0f))), x);
 }
 
-/// The error function, to 3 units in the last place.
+/// Returns the error function, to 3 units in the last place.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V erf(D d, V x) {
-  // From 3.92 on the nearest number is 1.
+  // For |x| >= 3.92 the nearest float is 1.
   const V y = at_most(hn::Abs(x), hn::Set(d, 3.95f));
-  // Up to 1: y + y s(y^2), relative error 2^-29.
+  // For y up to 1: y + y s(y^2), relative error 2^-29.
   const V s = polynomial(d, hn::Mul(y, y), 0x1.06eba8p-3f, -0x1.81273ep-2f, 0x1.ce2ce6p-4f,
                          -0x1.b7f71ap-6f, 0x1.53f224p-8f, -0x1.a3515ep-11f, 0x1.4771fep-14f);
   const V near = fused(y, s, y);
-  // Beyond: 1 - e^-l(y), relative error 2^-29.
+  // For y above 1: 1 - e^-l(y), relative error 2^-29.
   const V l = polynomial(d, y, 0x1.661d6cp-12f, 0x1.2088eap+0f, 0x1.46baf0p-1f, 0x1.a6531ap-4f,
                          -0x1.65cb1cp-6f, 0x1.825a3ap-9f, -0x1.86dc70p-13f);
   const auto [n, expm1] = split_exponent(d, hn::Neg(l));
@@ -128,14 +128,14 @@ HWY_INLINE V erf(D d, V x) {
   return hn::CopySign(hn::IfThenElse(hn::Gt(y, one), far, near), x);
 }
 
-/// The natural logarithm, to 2 units in the last place.
+/// Returns the natural logarithm, to 2 units in the last place.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V log(D d, V x) {
   const hn::RebindToSigned<D> di;
   const V infinity = hn::Inf(d);
   const auto denormal = hn::Lt(x, hn::Set(d, 0x1p-126f));
   const V normal = hn::IfThenElse(denormal, hn::Mul(x, hn::Set(d, 0x1p23f)), x);
-  // normal = 2^n (1 + f), with 1 + f from the root of 1/2 to that of 2.
+  // normal = 2^n (1 + f), with 1 + f between sqrt(1/2) and sqrt(2).
   const auto root_half = hn::Set(di, 0x3f3504f3);
   const auto above = hn::Sub(hn::BitCast(di, normal), root_half);
   const auto exponent = hn::ShiftRight<23>(above);

@@ -1,4 +1,4 @@
-// Included once for each target of Highway: bf16 numbers as products take them.
+// Included once per Highway target: pairs of bf16 numbers, the units of products.
 #if defined(TROUPE_KERNELS_CPU_PAIRS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_KERNELS_CPU_PAIRS_INL_H
 #undef TROUPE_KERNELS_CPU_PAIRS_INL_H
@@ -17,7 +17,7 @@ inline Bf16Pair pair(BFloat16 first, BFloat16 second) {
   return static_cast<Bf16Pair>(first.bits | static_cast<std::uint32_t>(second.bits) << 16);
 }
 
-/// Two rows become one of pairs.
+/// Combines two rows into one row of pairs.
 HWY_INLINE void interleave(const BFloat16* first, const BFloat16* second, std::int64_t count,
                            Bf16Pair* to) {
   namespace hn = hwy::HWY_NAMESPACE;

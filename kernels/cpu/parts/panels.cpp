@@ -20,9 +20,9 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int64_t word_bytes = 4;
-constexpr std::int64_t panel_bytes = panel_columns * word_bytes;  // Of one unit of depth.
+constexpr std::int64_t panel_bytes = panel_columns * word_bytes;  // One unit of depth of a panel.
 
-/// At most a panel's row, where calling memcpy would take as long as the copy itself.
+/// Copies at most one row of a panel. Calling memcpy would take as long as the copy.
 HWY_INLINE void copy_row(const float* from, std::int64_t columns, float* to) {
   const hn::CappedTag<float, panel_columns> floats;
   constexpr std::int64_t lanes = hn::MaxLanes(floats);

@@ -6,8 +6,7 @@
 
 namespace troupe::kernels::cpu {
 
-/// A matrix where it lies: `stride` elements from one row to the next, or from one column to the
-/// next.
+/// A matrix in its stored layout: `stride` elements lie between rows, or between columns.
 enum class Order : std::uint8_t { by_row, by_column };
 template <class Number>
 struct Matrix {
@@ -15,7 +14,7 @@ struct Matrix {
   std::int64_t stride = 0;
   Order order = Order::by_row;
 
-  /// The matrix whose first element is the one at (row, column) of this.
+  /// Returns the submatrix that begins at (row, column).
   Matrix from(std::int64_t row, std::int64_t column) const {
     const auto skipped = order == Order::by_row ? row * stride + column : column * stride + row;
     return {data + skipped, stride, order};
@@ -25,10 +24,10 @@ struct Matrix {
   }
 };
 
-/// Two neighbours in depth, the first in the lower half: what bf16 products take at once.
+/// Two neighbours in depth, the first in the lower half: the unit of bf16 products.
 enum class Bf16Pair : std::uint32_t {};
 
-/// What a product takes in one step of its inner loop, and how many numbers that is.
+/// The input of one step of a product's inner loop, and how many numbers it holds.
 template <class Number>
 struct UnitOf;
 template <>
@@ -44,14 +43,14 @@ struct UnitOf<BFloat16> {
 template <class Number>
 using Unit = typename UnitOf<Number>::type;
 
-/// How many units hold so many numbers.
+/// Returns the number of units that hold `numbers` numbers.
 template <class Number>
 constexpr std::int64_t units(std::int64_t numbers) {
   return (numbers + UnitOf<Number>::numbers - 1) / UnitOf<Number>::numbers;
 }
 
-/// The second factor of a product is packed into panels of so many columns. A panel holds them unit
-/// by unit of depth; what is missing in the last panel, or in the last pair, is zero.
+/// The columns of a panel. A product's second factor is packed into panels, each stored unit by
+/// unit of depth. Zeros fill the last panel and the last pair.
 constexpr std::int64_t panel_columns = 32;
 
 constexpr std::int64_t panel_count(std::int64_t columns) {

@@ -7,13 +7,13 @@
 
 namespace troupe::kernels::cpu {
 
-/// How much a thread takes at once: enough to pay for the hand-over, little enough to share evenly.
+/// The elements that a thread takes at once: enough to pay for the hand-over, few enough to share.
 constexpr std::int64_t elements_per_piece = 16384;
 
-/// The same where a thread sums whole columns: a few cache lines of each row.
+/// The columns that a thread takes at once when it sums columns: a few cache lines of each row.
 constexpr std::int64_t columns_per_piece = 64;
 
-/// Calls body(first, size) for pieces of `grain` that make up [0, count), on the stream's threads.
+/// Calls body(first, size) for pieces of `grain` that cover [0, count), on the stream's threads.
 template <class Body>
 void for_pieces(Stream& stream, std::int64_t count, std::int64_t grain, Body body) {
   stream.for_each((count + grain - 1) / grain, [&](std::int64_t piece) {
@@ -27,7 +27,7 @@ void for_elements(Stream& stream, std::int64_t count, Body body) {
   for_pieces(stream, count, elements_per_piece, body);
 }
 
-/// Calls body(row) for each of so many rows.
+/// Calls body(row) for each row. Rows of `columns` elements are grouped into pieces.
 template <class Body>
 void for_rows(Stream& stream, std::int64_t rows, std::int64_t columns, Body body) {
   const std::int64_t rows_per_piece =

@@ -15,8 +15,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Calls body(tag, i) for vectors that make up [0, count), the last ones shorter and shorter: rows
-/// of an image may be.
+/// Calls body(tag, i) for vectors that cover [0, count). The last vectors get shorter and shorter,
+/// since rows of an image may be short.
 template <std::int64_t most = 16, class Body>
 HWY_INLINE void each_short_vector(std::int64_t count, Body body, std::int64_t i = 0) {
   const hn::CappedTag<float, most> tag;
@@ -26,8 +26,8 @@ HWY_INLINE void each_short_vector(std::int64_t count, Body body, std::int64_t i 
     if (i < count) each_short_vector<most / 2>(count, body, i);
 }
 
-/// Calls body(offset, row, index, count) for the pieces of a matrix of taps that lie side by side:
-/// they begin at planes + offset, and in the matrix at column `index` of `row`.
+/// Calls body(offset, row, index, count) for each contiguous run of a matrix of taps. The run
+/// begins at planes + offset, and in the matrix at column `index` of `row`.
 template <class Body>
 HWY_INLINE void each_run(const PlaneShape& shape, const TapRows& matrix, Body body) {
   const auto [begin, pixels] = matrix.pixels;
@@ -80,9 +80,9 @@ namespace {
 HWY_EXPORT(read_tap_rows);
 HWY_EXPORT(add_tap_rows);
 
-/// Calls body(plane_row, image_row, first, end) for each row of each plane of one channel. In
-/// [first, end) the row lies on the image: its column q is the image's column
-/// q * stride + shift. `image_row` is null where the whole row is border.
+/// Calls body(offset, y, first, end, shift) for each row of each plane of one channel. The row
+/// begins at `offset` in the planes. It lies on image row y; if y is outside the image, the row is
+/// border. For q in [first, end), its column q is the image's column q * stride + shift.
 template <class Body>
 void each_plane_row(const PlaneShape& s, Body body) {
   for (std::int64_t row_remainder = 0; row_remainder < s.remainders; ++row_remainder)

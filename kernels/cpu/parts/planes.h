@@ -6,24 +6,24 @@
 
 namespace troupe::kernels::cpu {
 
-/// Channels of an image as a convolution reads them: with the border, and cut into planes, one for
-/// each remainder of row and column by the stride. So neighbours in an output row read neighbours,
-/// whatever the stride is: the tap (c, i, j) of the output pixel (y, x) reads
+/// The layout of an image's channels for a convolution, with border. Each channel is cut into
+/// planes, one per remainder of row and column by the stride. So neighbours in an output row read
+/// neighbours, whatever the stride is. The tap (c, i, j) of the output pixel (y, x) reads
 /// planes[tap(c, i, j) + y * width + x].
 struct PlaneShape {
   explicit PlaneShape(const Conv2dShape& shape);
 
   std::int64_t stride, padding, kernel;
   std::int64_t image_height, image_width;
-  std::int64_t remainders;     // By the stride, in each direction, as far as the kernel reaches.
-  std::int64_t height, width;  // Of a plane.
+  std::int64_t remainders;     // Remainders by the stride, per direction.
+  std::int64_t height, width;  // Size of a plane.
   std::int64_t out_width;
 
   std::int64_t channel() const { return remainders * remainders * height * width; }
 };
 
-/// Where the taps read, one after the other in the order of a weight's elements: by channel, row
-/// and column of the kernel. Divides nothing, since it is asked for every few pixels.
+/// The read positions of the taps in the order of a weight's elements: channel, kernel row, kernel
+/// column. Needs no division, since the inner loop calls it every few pixels.
 class TapPlace {
  public:
   TapPlace(const PlaneShape& shape, std::int64_t first_tap)
@@ -42,14 +42,14 @@ class TapPlace {
   }
 
  private:
-  /// A row or column of the kernel, and what its division by the stride gives.
+  /// A row or column of the kernel, with quotient and remainder by the stride.
   struct Place {
     std::int64_t at, quotient, remainder;
 
     Place(const PlaneShape& shape, std::int64_t at)
         : at(at), quotient(at / shape.stride), remainder(at % shape.stride) {}
 
-    /// Whether it has begun anew.
+    /// Advances by one. Returns true if it has wrapped around to 0.
     bool next(const PlaneShape& shape) {
       if (++at == shape.kernel) {
         at = quotient = remainder = 0;
@@ -68,27 +68,27 @@ class TapPlace {
   Place row_, column_;
 };
 
-/// Some output pixels, in the order of the image.
+/// A range of output pixels in the order of the image.
 struct Pixels {
   std::int64_t begin = 0;
   std::int64_t count = 0;
 };
 
-/// Fills the planes of so many channels; the border is zero.
+/// Fills the planes of `channels` channels; the border is zero.
 void cut_planes(const PlaneShape& shape, const float* image, float* planes, std::int64_t channels);
-/// The other way; the border is dropped.
+/// Copies the planes back to an image and drops the border.
 void join_planes(const PlaneShape& shape, const float* planes, float* image, std::int64_t channels);
 
-/// Some taps of some pixels as a matrix: a row for each tap.
+/// A range of taps and pixels as a matrix with a row for each tap.
 struct TapRows {
   std::int64_t first_tap = 0;
   std::int64_t taps = 0;
   Pixels pixels;
-  std::int64_t stride = 0;  // From row to row.
+  std::int64_t stride = 0;  // Between rows.
 };
-/// rows[t, p] = what tap t of pixel p reads.
+/// rows[t, p] = the input of tap t at pixel p.
 void read_taps(const PlaneShape& shape, const float* planes, const TapRows& matrix, float* rows);
-/// Adds rows[t, p] to where tap t of pixel p reads, tap after tap.
+/// Adds rows[t, p] to the input of tap t at pixel p, tap after tap.
 void add_taps(const PlaneShape& shape, const float* rows, const TapRows& matrix, float* planes);
 
 }  // namespace troupe::kernels::cpu

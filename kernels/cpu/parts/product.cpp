@@ -5,9 +5,9 @@
 namespace troupe::kernels::cpu {
 namespace {
 
-/// Cuts a matrix into tiles of nearly equal size, columns at panels: as large as the second cache
-/// wants them, or smaller, so that each thread gets two. The cut may depend on the threads since a
-/// sum does not depend on the cut.
+/// A cut of a matrix into tiles of nearly equal size, with columns cut between panels. Tiles fit
+/// the second cache, or are smaller so that each thread gets two. The cut may depend on the number
+/// of threads, because sums do not depend on the cut.
 struct Tiles {
   std::int64_t rows, columns;
   std::int64_t row_pieces, column_pieces;
@@ -32,7 +32,7 @@ struct Tiles {
   struct Tile {
     std::int64_t row, rows, column, columns;
   };
-  /// Neighbours share columns: the panels that one has brought to the cache serve the next.
+  /// Returns tile i. Neighbours share columns, so the panels in the cache serve the next tile.
   Tile operator[](std::int64_t i) const {
     const auto first_row = [&](std::int64_t piece) { return piece * rows / row_pieces; };
     const auto first_column = [&](std::int64_t piece) {

@@ -23,8 +23,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The sums that stay in registers: so many rows times so many vectors, next to a vector of each
-// factor.
+// The sums kept in registers: most_rows times most_vectors, beside a vector of each factor.
 #if HWY_TARGET == HWY_SCALAR
 constexpr int most_rows = 2;
 constexpr int most_vectors = 4;
@@ -41,14 +40,14 @@ constexpr int most_vectors = 4;
 constexpr std::int64_t most_columns = lanes * most_vectors;
 static_assert(panel_columns % most_columns == 0 && most_rows <= strip_rows);
 
-// Where panels were not packed, what is multiplied together is spread over more of the caches.
+// Panels that are not packed are spread over more of the cache, so their blocks are less deep.
 constexpr std::int64_t most_depth_unpacked = 256;
 
-/// Where the sums of a strip begin and end up, the first panel's first.
+/// The addresses of a strip's sums, beginning with those of the first panel.
 struct Sums {
   const float* start;
-  std::int64_t start_row;      // From one row to the next,
-  std::int64_t start_columns;  // and from the columns of one tile to those of the next.
+  std::int64_t start_row;      // Between rows.
+  std::int64_t start_columns;  // Between the columns of neighbouring tiles.
   float* c;
   std::int64_t c_row;
 };
@@ -59,19 +58,19 @@ HWY_INLINE void add_products(Operand a, const Operand* b, FloatVector* sum,
   (Arithmetic::add_product(a, b[v], sum[v]), ...);
 }
 
-/// What a tile multiplies: a strip, laid out as `layout` says, and a panel; and what comes next.
+/// The factors of a tile: a strip with its layout, and a panel. `ahead` prefetches the next ones.
 template <class Layout, class U>
 struct Factors {
   const Layout& layout;
   const U* strip;
   const U* panel;
-  std::int64_t panel_step;  // From one unit of depth to the next.
+  std::int64_t panel_step;  // Between units of depth.
   std::int64_t depth;       // In units.
   Ahead& ahead;
 };
 
-/// Sums are counted by packs, not by loops: so each is in a register from its first load to its
-/// last store. Sum i is that of row i / vectors.
+/// Packs enumerate the sums instead of loops, so that each stays in a register from its first load
+/// to its last store. Sum i belongs to row i / vectors.
 template <class Arithmetic, int vectors, class Layout, class U, int... v, int... r, int... i>
 HWY_INLINE void tile(const Factors<Layout, U>& factors, const Sums& sums,
                      std::integer_sequence<int, v...>, std::integer_sequence<int, r...>,
@@ -102,7 +101,7 @@ HWY_INLINE void tile(const Factors<Layout, U>& factors, const Sums& sums) {
                             std::make_integer_sequence<int, rows * vectors>());
 }
 
-/// A tile whose columns are not whole vectors: what lies beyond the last may belong to others.
+/// Computes a tile whose columns are not whole vectors, without writing beyond its last column.
 template <class Arithmetic, int rows, class Layout, class U>
 void edge_tile(const Factors<Layout, U>& factors, std::int64_t columns, const Sums& sums) {
   float whole[rows * most_columns] = {};
@@ -117,14 +116,14 @@ void edge_tile(const Factors<Layout, U>& factors, std::int64_t columns, const Su
     std::copy_n(whole + r * most_columns, columns, sums.c + r * sums.c_row);
 }
 
-/// A strip of so many rows times all panels.
+/// Multiplies a strip of `rows` rows by all panels.
 template <class Arithmetic, int rows, class Layout, class Number>
 void multiply_strip(Factors<Layout, Unit<Number>> factors, const Panels<Number>& b,
                     std::int64_t columns, Sums sums) {
   for (std::int64_t column = 0; column < columns; column += most_columns) {
     factors.panel = b.data + column / panel_columns * b.stride + column % panel_columns;
     const std::int64_t left = columns - column;
-    // The next tile's sums come while this one is computed.
+    // Prefetch the next tile's sums during this one.
     if (left > most_columns)
       for (int r = 0; r < rows; ++r)
         for (std::int64_t v = 0; v < most_columns; v += lanes)
@@ -144,7 +143,7 @@ template <class Layout, class Number>
 using MultiplyStrip = void (*)(Factors<Layout, Unit<Number>>, const Panels<Number>&, std::int64_t,
                                Sums);
 
-/// The functions for one row, for two, ...
+/// Returns the functions for one row, two rows, ...
 template <class Arithmetic, class Layout, class Number, int... before>
 constexpr std::array<MultiplyStrip<Layout, Number>, most_rows> by_height(
     std::integer_sequence<int, before...>) {
@@ -162,7 +161,7 @@ void multiply_strips(const Product<Number>& p, const Layout& layout, const Panel
   Sums from_start{zeros, 0, 0, p.c, p.c_stride};
   if (p.start) from_start = {p.start, p.start_stride, most_columns, p.c, p.c_stride};
   const Sums further{p.c, p.c_stride, most_columns, p.c, p.c_stride};
-  // Blocks of equal depth: each reads and writes all sums, however thin it is.
+  // Blocks of equal depth, because even a thin block reads and writes all sums.
   const std::int64_t most = b.step == panel_columns ? most_depth : most_depth_unpacked;
   const std::int64_t all = units<Number>(p.depth), blocks = (all + most - 1) / most;
   const std::int64_t block_depth = (all + blocks - 1) / blocks * numbers;

@@ -20,12 +20,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::ScalableTag<float>;
 
-/// In the order of the rows.
+/// Adds in the order of the rows.
 void add_matrix_rows(const float* x, std::int64_t stride, float* sum, std::int64_t rows,
                      std::int64_t columns) {
   const Floats floats;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(floats));
-  // Four rows at a time: the sums are read and written a quarter as often.
+  // Four rows at a time, so that sums are loaded and stored a quarter as often.
   for (std::int64_t r = 0; r < rows; r += 4) {
     const std::int64_t together = std::min<std::int64_t>(4, rows - r);
     const float* row = x + r * stride;

@@ -4,8 +4,8 @@
 
 namespace troupe::kernels::cpu {
 
-/// sum[c] += sum over rows of x[r, c], as kernels/row_sums.h has it, for at most `columns_at_once`
-/// columns of a matrix whose rows are `stride` apart.
+/// sum[c] += the sum over rows of x[r, c], in the order of kernels/row_sums.h, for at most
+/// `columns_at_once` columns of a matrix. Its rows are `stride` elements apart.
 constexpr std::int64_t columns_at_once = 512;
 void add_rows(const float* x, std::int64_t stride, float* sum, std::int64_t rows,
               std::int64_t columns);

@@ -8,13 +8,13 @@
 
 namespace troupe::kernels::cpu {
 
-/// Memory that a thread needs for a while, handed out piece by piece. Each piece begins at a cache
-/// line, so its size counts as a multiple of one.
+/// Temporary memory of a thread, handed out piece by piece. Each piece begins at a cache line, so
+/// its size is rounded up by lines().
 class Scratch {
  public:
   static constexpr std::int64_t lines(std::int64_t floats) { return (floats + 15) / 16 * 16; }
 
-  /// `floats` is the sum of the pieces' lines().
+  /// `floats` is the sum of lines() of all pieces.
   Scratch(Stream& stream, std::int64_t floats)
       : block_(stream.memory().take(static_cast<std::size_t>(floats) * sizeof(float))),
         next_(reinterpret_cast<float*>(block_.get()->memory)),

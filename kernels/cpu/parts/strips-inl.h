@@ -1,5 +1,4 @@
-// Included once for each target of Highway: the first factor of a product, as its inner loop wants
-// it.
+// Included once per Highway target: the layout of a product's first factor for its inner loop.
 #if defined(TROUPE_KERNELS_CPU_STRIPS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_KERNELS_CPU_STRIPS_INL_H
 #undef TROUPE_KERNELS_CPU_STRIPS_INL_H
@@ -17,14 +16,14 @@
 HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {
 
-/// A strip is a few rows of the first factor, and so much depth of them in units. How it lies says
-/// how an inner loop walks through it. `together` of them are fetched, and copied, at a time.
+/// A strip is a few rows of the first factor, at most `most_depth` units deep. Its layout says how
+/// the inner loop walks through it. `together` strips are prefetched and copied at a time.
 constexpr std::int64_t most_depth = 384;
-constexpr std::int64_t strip_rows = 16;  // At most.
+constexpr std::int64_t strip_rows = 16;  // The maximum.
 constexpr std::int64_t strip_units = strip_rows * (most_depth + 16);
 
-/// Where an inner loop is in a strip: [r] is the unit of row r. All addresses are a constant away
-/// from one pointer.
+/// The inner loop's position in a strip: [r] is the unit of row r. All addresses are a constant
+/// away from one pointer.
 template <std::int64_t row, class U>
 struct AtColumn {
   const U* first;
@@ -33,8 +32,8 @@ struct AtColumn {
   HWY_INLINE U operator[](int r) const { return first[r * row]; }
   HWY_INLINE void next() { first += depth; }
 };
-/// The same where the distance between rows is no constant. An address may have that once or twice:
-/// so three rows share a pointer, and a whole strip has pointers enough.
+/// The same for a row distance known only at run time. An address can add that distance once or
+/// twice, so three rows share a pointer. Then the pointers of a whole strip fit into registers.
 template <int rows, class U>
 struct AtRows {
   static constexpr int count = (rows + 2) / 3;
@@ -52,7 +51,7 @@ struct AtRows {
   }
 };
 
-/// Pairs of bf16 copied to where all distances are constant.
+/// bf16 pairs, copied to a layout with constant distances.
 struct ByRow {
   static constexpr bool is_copied = true;
   static constexpr std::int64_t row = most_depth + 16, together = 1;
@@ -61,7 +60,7 @@ struct ByRow {
     return AtColumn<row, U>{strip, 1};
   }
 };
-/// Here the rows of a strip are less than a cache line: alone, each would fetch it again.
+/// A strip's rows fill less than a cache line, so several strips are copied together.
 struct ByColumn {
   static constexpr bool is_copied = true;
   static constexpr std::int64_t depth = strip_rows, together = 5;
@@ -70,8 +69,7 @@ struct ByColumn {
     return AtColumn<1, U>{strip, depth};
   }
 };
-/// Floats are multiplied where they lie: a copy of each row took longer than to walk along the
-/// rows.
+/// Floats are multiplied in place: to copy each row took longer than to walk along the rows.
 struct RowsWhereTheyLie {
   static constexpr bool is_copied = false;
   static constexpr std::int64_t together = 1;
@@ -91,7 +89,7 @@ struct ColumnsWhereTheyLie {
   }
 };
 
-/// Cuts rows into strips of nearly equal height: a thin last one would leave registers idle.
+/// A cut of rows into strips of nearly equal height: a thin last one would leave registers idle.
 struct Strips {
   std::int64_t rows, count, least, higher;
 
@@ -100,13 +98,13 @@ struct Strips {
         count((rows + most - 1) / most),
         least(count > 0 ? rows / count : 0),
         higher(rows - least * count) {}
-  /// The first ones have a row more. Asked for so often that it must not divide.
+  /// The first `higher` strips have one row more. Called so often that it must not divide.
   std::int64_t begin(std::int64_t strip) const { return strip * least + std::min(strip, higher); }
   std::int64_t height(std::int64_t strip) const { return least + (strip < higher ? 1 : 0); }
 };
 
-/// So many whole vectors as there are, four at a time: where each load waited for the store before
-/// it, the copy took twice as long. Returns how many numbers that was.
+/// Copies all whole vectors, four at a time, and returns how many numbers it copied. One at a time
+/// took twice as long, because each load waited for the previous store.
 template <class Floats, class Number>
 HWY_INLINE std::int64_t copy_vectors(Floats tag, const Number* from, std::int64_t numbers,
                                      Number* to) {
@@ -125,7 +123,7 @@ HWY_INLINE std::int64_t copy_vectors(Floats tag, const Number* from, std::int64_
   return i;
 }
 
-/// Short rows: calling memcpy for each would take as long as the copy itself.
+/// Copies a short row, for which calling memcpy takes as long as the copy itself.
 HWY_INLINE void copy_row(const BFloat16* from, std::int64_t numbers, Bf16Pair* to) {
   namespace hn = hwy::HWY_NAMESPACE;
   auto i =
@@ -134,7 +132,7 @@ HWY_INLINE void copy_row(const BFloat16* from, std::int64_t numbers, Bf16Pair* t
   for (; i < numbers; i += 2) to[i / 2] = pair(from[i], i + 1 < numbers ? from[i + 1] : BFloat16{});
 }
 
-/// Copies the strips from `first` to before `last`, `numbers` deep.
+/// Copies strips [first, last), `numbers` deep.
 inline void copy_strips(ByRow, const Matrix<BFloat16>& a, const Strips& strips, std::int64_t first,
                         std::int64_t last, std::int64_t numbers, Bf16Pair* to) {
   for (std::int64_t s = first; s < last; ++s, to += strip_units) {
@@ -145,16 +143,16 @@ inline void copy_strips(ByRow, const Matrix<BFloat16>& a, const Strips& strips, 
   }
 }
 
-/// Neighbours in depth become pairs. Beyond the last number of a column any may be written.
+/// Combines neighbours in depth into pairs. Rows after a strip's last may receive any numbers.
 inline void copy_strips(ByColumn, const Matrix<BFloat16>& a, const Strips& strips,
                         std::int64_t first, std::int64_t last, std::int64_t numbers, Bf16Pair* to) {
   constexpr std::int64_t ahead = 32;
   for (std::int64_t k = 0; k < numbers; k += 2) {
     Bf16Pair* strip = to + k / 2 * ByColumn::depth;
     for (std::int64_t s = first; s < last; ++s, strip += strip_units) {
-      // A round number of rows copies faster: also some of the next strip's, where there are any.
+      // Copy strip_rows rows, which is faster, even if some belong to the next strip.
       const auto begin = strips.begin(s), rows = std::min(strip_rows, strips.rows - begin);
-      // The processor does not foresee the next row of a wide matrix.
+      // The processor does not predict the next row of a wide matrix.
       hwy::Prefetch(a.from(begin, k + ahead).data);
       const BFloat16* even = a.from(begin, k).data;
       if (k + 1 < numbers)

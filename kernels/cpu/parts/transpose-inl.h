@@ -1,4 +1,4 @@
-// Included once for each target of Highway: columns of words become rows.
+// Included once per Highway target: transposition of matrices of four-byte words.
 #if defined(TROUPE_KERNELS_CPU_TRANSPOSE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_KERNELS_CPU_TRANSPOSE_INL_H
 #undef TROUPE_KERNELS_CPU_TRANSPOSE_INL_H
@@ -14,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {
 
-/// Four columns of four words become four rows. Strides are in bytes.
+/// Transposes four columns of four words into rows. Strides are in bytes.
 HWY_INLINE void transpose_four(const std::uint8_t* columns, std::int64_t stride, std::uint8_t* rows,
                                std::int64_t row_stride) {
 #if HWY_TARGET == HWY_SCALAR
@@ -44,7 +44,7 @@ HWY_INLINE void transpose_four(const std::uint8_t* columns, std::int64_t stride,
 #endif
 }
 
-/// So many columns of four-byte words, `stride` bytes apart, become rows that are `row_stride`
+/// Transposes columns of four-byte words, `stride` bytes apart, into rows that are `row_stride`
 /// bytes apart.
 inline void transpose(const void* from, std::int64_t stride, std::int64_t words,
                       std::int64_t columns, void* to, std::int64_t row_stride) {

@@ -1,5 +1,5 @@
-// How kernels walk through memory: a vector at a time, and sums in an order that no instruction set
-// changes. Included once for each target of Highway.
+// Loops over memory vector by vector, and sums in an order that is equal on all instruction sets.
+// Included once per Highway target.
 
 #if defined(TROUPE_KERNELS_CPU_VECTORS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_KERNELS_CPU_VECTORS_INL_H
@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Sums run in so many lanes, however many a vector has.
+/// The number of lanes of a sum, whatever the width of a vector.
 constexpr std::int64_t virtual_lanes = 16;
 
 using Floats = hn::CappedTag<float, virtual_lanes>;
@@ -30,8 +30,7 @@ using DoubleVector = hn::Vec<Doubles>;
 template <class D>
 constexpr std::int64_t lanes_of = hn::MaxLanes(D());
 
-/// Reads and writes numbers where a whole vector of them is left. A vector of doubles may be read
-/// from floats.
+/// Access to a whole vector of numbers. A vector of doubles may be read from floats.
 template <class D>
 struct Whole {
   template <class T>
@@ -42,12 +41,12 @@ struct Whole {
       return hn::PromoteTo(D(), hn::LoadU(hn::Rebind<T, D>(), from));
   }
   HWY_INLINE void store(hn::Vec<D> v, hn::TFromD<D>* to) const { hn::StoreU(v, D(), to); }
-  /// `v` where there are numbers.
+  /// Returns `v` in lanes with numbers, and the other argument or zero elsewhere.
   HWY_INLINE hn::Vec<D> or_else(hn::Vec<D> v, hn::Vec<D>) const { return v; }
   HWY_INLINE hn::Vec<D> or_zero(hn::Vec<D> v) const { return v; }
 };
 
-/// The same where fewer than a vector are left: those beyond are read as 0 and not written.
+/// Access to fewer numbers than a vector holds: missing ones are read as 0 and not written.
 template <class D>
 struct Rest {
   std::int64_t count;
@@ -69,7 +68,7 @@ struct Rest {
   HWY_INLINE hn::Vec<D> or_zero(hn::Vec<D> v) const { return or_else(v, hn::Zero(D())); }
 };
 
-/// Calls body(at, i) for i = 0 and then a vector further each time; `at` reads and writes there.
+/// Calls body(at, i) for i = 0 and each vector after it; `at` loads and stores the vector.
 template <class D = Floats, class Body>
 HWY_INLINE void each_vector(std::int64_t count, Body body) {
   std::int64_t i = 0;
@@ -77,7 +76,7 @@ HWY_INLINE void each_vector(std::int64_t count, Body body) {
   if (i < count) body(Rest<D>{count - i}, i);
 }
 
-/// The lanes of a vector combined by a tree: each of the lower half with one of the upper half.
+/// Combines a vector's lanes by a tree: each lane of the lower half with one of the upper half.
 template <class D, class Combine>
 HWY_INLINE hn::TFromD<D> fold_vector([[maybe_unused]] D d, hn::Vec<D> v,
                                      [[maybe_unused]] Combine combine) {
@@ -90,8 +89,8 @@ HWY_INLINE hn::TFromD<D> fold_vector([[maybe_unused]] D d, hn::Vec<D> v,
   return hn::GetLane(v);
 }
 
-/// What is gathered from `count` elements, by lane: element i goes to lane i % 16. Calls
-/// body(at, i, kept) where `kept` are the `n` vectors that keep the lanes of the elements at i.
+/// Accumulators by lane: element i goes to lane i % 16. walk() calls body(at, i, kept), in which
+/// `kept` are the `n` vectors that accumulate the elements at i.
 template <class D, int n>
 struct Lanes {
   static constexpr std::int64_t vectors = virtual_lanes / lanes_of<D>;
@@ -109,7 +108,7 @@ struct Lanes {
     walk(count, body, std::make_integer_sequence<std::int64_t, vectors>());
   }
 
-  /// The lanes combined by a tree: 0 with 8, 1 with 9, ..., then 0 with 4, ...
+  /// Combines the lanes by a tree: 0 with 8, 1 with 9, ..., then 0 with 4, ...
   template <class Combine>
   HWY_INLINE T fold(int which, Combine combine) const {
     hn::Vec<D> rest[vectors];
@@ -123,7 +122,7 @@ struct Lanes {
   }
 
  private:
-  // Vectors are counted by a pack, not by a loop, so that each stays in a register.
+  // A pack counts the vectors instead of a loop, so that each stays in a register.
   template <class Body, std::int64_t... v>
   HWY_INLINE void walk(std::int64_t count, Body body, std::integer_sequence<std::int64_t, v...>) {
     std::int64_t i = 0;

@@ -6,11 +6,11 @@ namespace troupe::kernels::cublas_lt {
 
 enum class EpilogueKind : std::uint8_t {
   none,
-  rounded,       // result = the sums + bias, if there is one.
+  rounded,       // result = the sums + bias, if there is a bias.
   gelu,          // pre = the sums + bias, result = gelu(pre), with tanh.
-  gelu_slope,    // result = the sums, times gelu'(pre).
-  rows_of_a,     // sums[i] = what row i of a adds up to,
-  columns_of_b,  // or column i of b.
+  gelu_slope,    // result = the sums * gelu'(pre).
+  rows_of_a,     // sums[i] = the sum of row i of a.
+  columns_of_b,  // sums[i] = the sum of column i of b.
 };
 
 constexpr bool has_gelu(EpilogueKind kind) {
@@ -20,13 +20,13 @@ constexpr bool takes_place_of_c(EpilogueKind kind) {
   return kind == EpilogueKind::rounded || has_gelu(kind);
 }
 
-/// What else is made with a product. What takes the place of c is, with all that it has to do with,
-/// of the factors' type, which has 16 bits, and without gaps between rows.
+/// The extra output of a product. `result` replaces c; it, `bias` and `pre` have the factors'
+/// 16-bit type and no gaps between rows.
 template <class Number>
 struct Epilogue {
   EpilogueKind kind = EpilogueKind::none;
   const Number* bias = nullptr;
-  const Number* pre = nullptr;  // gelu writes it.
+  const Number* pre = nullptr;  // Written by gelu, read by gelu_slope.
   Number* result = nullptr;
   float* sums = nullptr;
 };

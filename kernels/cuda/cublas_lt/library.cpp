@@ -5,7 +5,7 @@
 namespace troupe::kernels::cublas_lt {
 namespace {
 
-// The binary interface is that of the headers' major version.
+// The ABI depends on the headers' major version.
 const std::string file_name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
 
 Result<Library> load() {

@@ -8,7 +8,7 @@
 
 namespace troupe::kernels::cublas_lt {
 
-/// The functions of cuBLASLt that are used here.
+/// The functions of cuBLASLt that this program uses.
 struct Library {
   decltype(&cublasLtGetVersion) version = nullptr;
   decltype(&cublasLtGetStatusString) text_of = nullptr;
@@ -28,10 +28,10 @@ struct Library {
   std::string name() const;  // "cuBLASLt 13.1.0"
 };
 
-/// Looked for once. It needs no driver; what it creates does.
+/// Loads the library on the first call. Loading needs no driver; library objects do.
 const Result<Library>& library();
 
-/// Throws what went wrong, in the words of the library.
+/// Throws an error with the library's message if the call failed.
 void check(cublasStatus_t outcome);
 
 }  // namespace troupe::kernels::cublas_lt

@@ -15,8 +15,8 @@ using Start = Form::Start;
 using Kind = EpilogueKind;
 
 std::uint32_t alignment_of(const void* address) {
-  // What all memory is a multiple of (core/memory/memory_pool.h). That some of it is of more is
-  // chance, and must not decide which algorithm, and so which bits, a run gets.
+  // Pool memory is aligned to 64 bytes (core/memory/memory_pool.h). A larger alignment is chance,
+  // and must not influence the algorithm and thereby the bits.
   constexpr std::uintptr_t most = 64;
   const auto number = reinterpret_cast<std::uintptr_t>(address);
   return static_cast<std::uint32_t>(number == 0 ? most : std::min(most, number & (~number + 1)));
@@ -53,7 +53,7 @@ std::string to_string(Element element) {
   return {};
 }
 
-/// A single row or column lies either way: as its strides suffice for.
+/// Chooses an order that suits the strides; a single row or column fits either order.
 template <class Number>
 Form::Factor factor(const DeviceMatrix<Number>& matrix, std::int64_t columns) {
   const auto alignment = alignment_of(matrix.data);
@@ -62,7 +62,7 @@ Form::Factor factor(const DeviceMatrix<Number>& matrix, std::int64_t columns) {
   return {Order::by_column, matrix.column_stride, alignment};
 }
 
-/// Of `rows` x `columns`, as the library sees it: what lies by row lies there transposed by column.
+/// Returns the library's layout of a `rows` x `columns` matrix: by row means transposed by column.
 cublasLtMatrixLayout_t layout_of(Element element, const Form::Factor& factor, std::int64_t rows,
                                  std::int64_t columns) {
   if (factor.order == Order::by_row) std::swap(rows, columns);
@@ -193,7 +193,7 @@ Matmul::Matmul(const Form& form)
       start_(result_layout(form, form.start == Start::matrix ? form.start_stride : form.c_stride),
              library()->destroy_layout),
       c_(result_layout(form, form.c_stride), library()->destroy_layout) {
-  // A factor that lies by row lies transposed to the library, which is how it is wanted.
+  // To the library a matrix by row is already transposed, as the product needs it.
   const auto turn = [](const Form::Factor& factor) {
     return factor.order == Order::by_row ? CUBLAS_OP_N : CUBLAS_OP_T;
   };
@@ -210,12 +210,11 @@ void Matmul::set_addresses(const Places& places) const {
 }
 
 bool Matmul::choose_algorithm(cublasLtHandle_t handle, const Places& places) {
-  set_addresses(places);  // Their alignment counts.
+  set_addresses(places);  // The library considers the alignment of these addresses.
   cublasLtMatmulPreference_t made = nullptr;
   check(library()->create_preference(&made));
   const Owned<cublasLtMatmulPreference_t> preference(made, library()->destroy_preference);
-  // Parts of a depth may be summed up apart, and then added in a step of its own; not by whoever
-  // comes first.
+  // Allow partial sums over the depth only if a separate step adds them, not in order of arrival.
   constexpr std::uint32_t in_order = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   set(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, in_order);
   set(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
@@ -231,7 +230,7 @@ bool Matmul::choose_algorithm(cublasLtHandle_t handle, const Places& places) {
                                          c_.get(), made, 1, &best, &found);
   if (outcome == CUBLAS_STATUS_NOT_SUPPORTED || (outcome == CUBLAS_STATUS_SUCCESS && found == 0))
     return false;
-  // Which types go with which epilogue its documents leave open.
+  // The documentation does not say which types go with which epilogue.
   if (outcome == CUBLAS_STATUS_INVALID_VALUE && form_.epilogue != Kind::none) return false;
   check(outcome);
   check(best.state);

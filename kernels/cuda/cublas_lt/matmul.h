@@ -14,18 +14,18 @@
 
 namespace troupe::kernels::cublas_lt {
 
-/// What a product is but for its numbers: products of one form are computed alike.
+/// Everything about a product except its numbers. Products of one form use one algorithm.
 struct Form {
-  /// How a factor lies in memory, and what its address is a multiple of.
+  /// A factor's layout in memory, and the largest power of two that divides its address.
   struct Factor {
     enum class Order : std::uint8_t { by_row, by_column } order = Order::by_row;
     std::int64_t stride = 0;
     std::uint32_t alignment = 0;
     auto operator<=>(const Factor&) const = default;
   };
-  /// What is multiplied. Numbers in tf32 lie in memory as floats.
+  /// The type that is multiplied. tf32 numbers lie in memory as floats.
   enum class Element : std::uint8_t { tf32, f16, bf16 };
-  /// What sums begin with.
+  /// The initial values of the sums.
   enum class Start : std::uint8_t { zeros, one_row, matrix };
 
   Element element = Element::bf16;
@@ -42,24 +42,24 @@ struct Form {
   std::uint32_t bias_alignment = 0;
   std::uint32_t aux_alignment = 0;
 
-  /// Of Float16, BFloat16, or float for tf32, which has no epilogues.
+  /// Returns the form of a product in Float16, BFloat16, or float for tf32, which has no epilogues.
   template <class Number>
   static Form of(const DeviceProduct<Number>& product, const Epilogue<Number>& epilogue = {});
-  /// As the library's documents say; there may still be no algorithm.
+  /// Returns what the library's documentation allows. There may still be no algorithm.
   bool is_possible() const;
   auto operator<=>(const Form&) const = default;
 };
 
 std::string to_string(const Form& form);
 
-/// Where a product's numbers lie.
+/// The addresses of a product's numbers.
 struct Places {
   const void* a = nullptr;
   const void* b = nullptr;
-  const float* start = nullptr;  // A matrix.
+  const float* start = nullptr;  // A matrix, or null.
   void* c = nullptr;
-  // As the library names them: a row that is added or made, and the matrix that an epilogue reads
-  // or writes beside its result.
+  // In the library's words: a row that is added or computed, and the matrix that an epilogue reads
+  // or writes besides its result.
   const void* bias = nullptr;
   const void* aux = nullptr;
 
@@ -67,19 +67,19 @@ struct Places {
   static Places of(const DeviceProduct<Number>& product, const Epilogue<Number>& epilogue = {});
 };
 
-/// Bytes. The same for every product: it may decide between algorithms.
+/// In bytes. It may influence the choice of an algorithm, so it is equal for all products.
 constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 
-/// A form in cuBLASLt's own terms. To it matrices lie column by column, so that it computes the
-/// transposed product: c^T = start^T + b^T a^T. Making one needs no driver.
+/// A form as cuBLASLt objects. The library stores matrices by column, so it computes the transposed
+/// product: c^T = start^T + b^T a^T. Construction needs no driver.
 class Matmul {
  public:
-  /// Throws what the library refuses.
+  /// Throws if the library refuses the form.
   explicit Matmul(const Form& form);
 
-  /// Before it is run, for places like those that will be. False where the library has none.
+  /// Chooses the algorithm for run(), for addresses aligned like `places`. Returns false if none.
   bool choose_algorithm(cublasLtHandle_t handle, const Places& places);
-  /// Of a product of that form. `workspace` has workspace_bytes.
+  /// Computes a product of this form. `workspace` has workspace_bytes.
   void run(cublasLtHandle_t handle, const Places& places, void* workspace,
            cudaStream_t queue) const;
 

@@ -7,7 +7,7 @@
 namespace troupe::kernels::cublas_lt {
 namespace {
 
-/// On others, which take such products as well, the library has a slow kernel for gelu behind them.
+/// Returns whether gelu() is fused. On other GPUs the library appends a slow separate kernel.
 bool fuses_gelu(int compute_capability) {
   return compute_capability == 9 || compute_capability == 10;
 }

@@ -12,20 +12,19 @@
 
 namespace troupe::kernels::cublas_lt {
 
-/// Products on tensor cores, on one GPU. Their workspace is one: a queue has done with it before
-/// another one gets products, or the same one, in order. For each form the library is
-/// asked once for an algorithm, which then stays; none that adds parts of a sum in an order of
-/// chance is taken, and the workspace is always of one size: so the same product has the same bits.
-/// Gelu is taken within products only where that is done in one kernel.
+/// Products on the tensor cores of one GPU. All share one workspace, so they must run in order: a
+/// queue must be done before another queue gets products. The same product always has the same
+/// bits: each form gets an algorithm once, no algorithm may add partial sums in arbitrary order,
+/// and the workspace has one size. Gelu is fused only if the library does it in one kernel.
 class Products {
  public:
-  /// An error where there is no library, no driver, or no memory for the workspace.
+  /// Returns an error if there is no library, no driver, or no memory for the workspace.
   static Result<std::unique_ptr<Products>> open();
   ~Products();
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  /// Whether the library does it well; where it does not, multiply() throws.
+  /// Returns whether the library computes it well. If not, multiply() throws.
   template <class Number>
   bool can_multiply(const DeviceProduct<Number>& product, const Epilogue<Number>& epilogue) {
     return ready(Form::of(product, epilogue), Places::of(product, epilogue)) != nullptr;
@@ -45,7 +44,7 @@ class Products {
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
   bool fuses_gelu_ = false;
-  std::map<Form, std::optional<Matmul>> ready_;  // None: it cannot be done.
+  std::map<Form, std::optional<Matmul>> ready_;  // Empty: the library cannot compute it.
 };
 
 }  // namespace troupe::kernels::cublas_lt

@@ -1,32 +1,32 @@
 #include "kernels/cuda/cudnn/attention.h"
 
-// cuDNN knows attention by the form of its graph. What lies between the two products may vary, and
-// a wrong formula there is taken as readily as the right one; but where the softmax has another
-// form than this, 9.19 crashes instead of refusing it.
+// cuDNN recognizes attention by the shape of its graph. The operations between the two products may
+// vary, and cuDNN takes a wrong formula as readily as the right one. If the softmax has another
+// shape than here, 9.19 crashes instead of refusing the graph.
 namespace troupe::kernels::cudnn {
 namespace {
 
-constexpr int rank = 4;  // [batch, heads, position, number]
+constexpr int rank = 4;  // The dimensions are [batch, heads, position, number].
 constexpr int heads = 1;
 constexpr int positions = 2;
 constexpr int numbers = 3;
 
-/// [batch, heads, length, width] of numbers that lie [batch, length, heads, width].
+/// Returns [batch, heads, length, width] for numbers stored as [batch, length, heads, width].
 Layout heads_of(const AttentionShape& shape, std::int64_t heads, std::int64_t row) {
   return {.sizes = {shape.batch, heads, shape.length, shape.width},
           .strides = {shape.length * row, shape.width, row, 1}};
 }
-/// [batch, heads, width, length] of the same.
+/// Returns [batch, heads, width, length] for the same storage.
 Layout transposed_heads_of(const AttentionShape& shape, std::int64_t heads, std::int64_t row) {
   return {.sizes = {shape.batch, heads, shape.width, shape.length},
           .strides = {shape.length * row, shape.width, 1, row}};
 }
-/// [batch, heads, length, 1]
+/// Returns [batch, heads, length, 1].
 Layout one_a_row(const AttentionShape& shape) {
   return packed({shape.batch, shape.heads, shape.length, 1});
 }
 
-/// -infinity where a query does not see a key.
+/// Returns the scores with -infinity for keys that a query does not see.
 Term masked(Graph& graph, Mask mask, Term scores) {
   if (mask == Mask::full) return scores;
   const Term nothing = graph.number(rank);
@@ -35,7 +35,7 @@ Term masked(Graph& graph, Mask mask, Term scores) {
   return graph.select(graph.at_least(query, key), scores, nothing);
 }
 
-/// A head of keys or values that served several of queries has the sum of their gradients.
+/// Adds the gradients of all query heads that share a head of keys or values.
 Term of_groups(Graph& graph, const AttentionProblem& problem, Term gradients) {
   if (problem.shape.kv_heads == problem.shape.heads) return gradients;
   return graph.sums(graph.as(problem.element, gradients), heads, problem.shape.kv_heads);
@@ -78,8 +78,8 @@ Graph attention_backward(const AttentionProblem& problem, Sums sums) {
   const Term scale = graph.number(rank);
   const Term one = graph.number(rank);
 
-  // Of each row, what the softmax takes off every gradient of its scores. NVIDIA's own graphs have
-  // a factor here too, for dropout.
+  // The term that the softmax subtracts from the gradients of a row's scores. NVIDIA's own graphs
+  // multiply it by a dropout factor, so this graph needs one too.
   const Term taken = graph.multiply(graph.sum(graph.multiply(dout, out), numbers), one);
   graph.store(taken, one_a_row(shape), Element::f32);
 

@@ -5,8 +5,8 @@
 
 namespace troupe::kernels::cudnn {
 
-/// What kernels/attention.h computes, with the elements from one position to the next as there.
-/// Gradients lie as what they are gradients of.
+/// An attention problem of kernels/attention.h, with its distances between positions. Gradients
+/// have the layout of their tensors.
 struct AttentionProblem {
   AttentionShape shape;
   std::int64_t q_row = 0;
@@ -18,17 +18,17 @@ struct AttentionProblem {
   auto operator<=>(const AttentionProblem&) const = default;
 };
 
-/// q, k, v, the scale and, for a mask, -infinity come in; logsumexp (fp32) and out go out.
+/// Inputs: q, k, v, the scale and, with a mask, -infinity. Outputs: logsumexp (fp32) and out.
 Graph attention_forward(const AttentionProblem& problem);
 
-/// In which order the addends of dq are summed up.
+/// The order in which the terms of dq are summed.
 enum class Sums : std::uint8_t {
-  as_they_come,  // In fp32 memory, which holds zeros before. Two runs differ in the last bits.
-  in_order,      // Needs length x length numbers of 16 bits as workspace for each head.
+  as_they_come,  // In fp32 memory that must hold zeros. Runs differ in the last bits.
+  in_order,      // Uses length x length 16-bit numbers of workspace per head.
 };
 
-/// q, k, v, out, dout, logsumexp, the scale, 1 and, for a mask, -infinity come in; a row's sum of
-/// dout * out, which is workspace, dv, dk and dq go out.
+/// Inputs: q, k, v, out, dout, logsumexp, the scale, 1 and, with a mask, -infinity. Outputs: the
+/// row sums of dout * out (only scratch memory), dv, dk and dq.
 Graph attention_backward(const AttentionProblem& problem, Sums sums);
 
 }  // namespace troupe::kernels::cudnn

@@ -25,7 +25,7 @@ Layout outputs(const ConvolutionProblem& problem) {
 }
 
 struct Roles {
-  Layout a, b;  // As Graph::convolution asks for them.
+  Layout a, b;  // In the order of Graph::convolution().
   Layout made;
 };
 

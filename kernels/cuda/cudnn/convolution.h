@@ -5,13 +5,13 @@
 
 namespace troupe::kernels::cudnn {
 
-/// Which of an image's dimensions is innermost in memory.
+/// The innermost dimension of an image in memory.
 enum class Images : std::uint8_t {
-  by_channel,  // Width: as in kernels/conv2d.h.
-  by_pixel,    // Channels, which tensor cores ask for.
+  by_channel,  // Width, as in kernels/conv2d.h.
+  by_pixel,    // Channels, which tensor cores need.
 };
 
-/// What kernels/conv2d.h computes. Sums are in fp32.
+/// A convolution of kernels/conv2d.h. Sums are in fp32.
 struct ConvolutionProblem {
   Conv2dShape shape;
   Images images = Images::by_channel;
@@ -20,14 +20,14 @@ struct ConvolutionProblem {
   auto operator<=>(const ConvolutionProblem&) const = default;
 };
 
-/// x and w come in, y goes out.
+/// Builds a graph with inputs x and w and output y.
 Graph convolution_forward(const ConvolutionProblem& problem);
-/// w and dy come in, dx goes out.
+/// Builds a graph with inputs w and dy and output dx.
 Graph convolution_backward_input(const ConvolutionProblem& problem);
-/// x and dy come in, dw goes out; unlike in kernels/conv2d.h it is overwritten.
+/// Builds a graph with inputs x and dy and output dw, which it overwrites, unlike kernels/conv2d.h.
 Graph convolution_backward_weight(const ConvolutionProblem& problem);
 
-/// The one of the three that Graph::convolution() knows by this name.
+/// Builds the graph for one of the three convolution kinds.
 Graph convolution(Kind kind, const ConvolutionProblem& problem);
 
 }  // namespace troupe::kernels::cudnn

@@ -10,13 +10,13 @@ namespace {
 
 constexpr std::size_t longest_words = 1 << 15;
 
-/// Whether it is of a category, or one of its kinds.
+/// Returns whether an outcome belongs to a category.
 constexpr bool is_a(cudnnStatus_t category, cudnnStatus_t outcome) {
   return CUDNN_STATUS_CATEGORY(outcome) == category;
 }
 
-/// A finalized plan has compiled its kernels, and the driver has loaded them. (That there was no
-/// memory for it is another matter: on another day there is some, and the bits were others.)
+/// Returns whether compiling or loading kernels failed, which finalizing a plan does. Running out
+/// of memory does not count: the outcome, and with it the bits, would depend on the day.
 constexpr bool is_of_kernels(cudnnStatus_t outcome) {
   return outcome == CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED ||
          is_a(CUDNN_STATUS_EXECUTION_FAILED, outcome);
@@ -84,7 +84,7 @@ std::int64_t Descriptor::integer(cudnnBackendAttributeName_t name) const {
 std::vector<Descriptor> Descriptor::parts(cudnnBackendAttributeName_t name,
                                           cudnnBackendDescriptorType_t type,
                                           std::size_t most) const {
-  // cuDNN fills in descriptors that are there already.
+  // cuDNN fills existing descriptors.
   std::vector<Descriptor> parts;
   std::vector<cudnnBackendDescriptor_t> raw;
   for (std::size_t i = 0; i < most; ++i) raw.push_back(parts.emplace_back(type).raw_);

@@ -11,25 +11,25 @@
 
 namespace troupe::kernels::cudnn {
 
-/// What cuDNN has said since it was asked last, in many lines; empty if nothing.
+/// Returns cuDNN's messages since the last call, in many lines; empty if there are none.
 std::string last_words();
 
-/// What failed in a compiler or the driver: another way to compute the same may not.
+/// A failure of a compiler or the driver. Another engine may still compute the graph.
 class WayFailed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// What cuDNN refuses because it cannot do it, rather than because something is wrong.
+/// cuDNN's refusal of something that it cannot do, as opposed to an error.
 class NotSupported : public WayFailed {
  public:
   using WayFailed::WayFailed;
 };
 
-/// Throws what went wrong, in cuDNN's words.
+/// Throws an error with cuDNN's messages if the call failed.
 void check(cudnnStatus_t outcome);
 
-/// What cuDNN calls the type of an attribute.
+/// cuDNN's name for the type of an attribute.
 template <class T>
 constexpr cudnnBackendAttributeType_t attribute_type = CUDNN_TYPE_BACKEND_DESCRIPTOR;
 template <>
@@ -63,8 +63,8 @@ constexpr cudnnBackendAttributeType_t attribute_type<cudnnHandle_t> = CUDNN_TYPE
 template <>
 constexpr cudnnBackendAttributeType_t attribute_type<void*> = CUDNN_TYPE_VOID_PTR;
 
-/// A thing of cuDNN's backend: made empty, then given its attributes, then finalized. What an
-/// attribute refers to must outlive it. Whatever cuDNN refuses is thrown, in its words.
+/// An object of cuDNN's backend: it is created empty, gets its attributes and is finalized. Objects
+/// that attributes refer to must outlive it. Throws cuDNN's messages if cuDNN refuses anything.
 class Descriptor {
  public:
   explicit Descriptor(cudnnBackendDescriptorType_t type);
@@ -85,14 +85,14 @@ class Descriptor {
   void finalize();
 
   std::int64_t integer(cudnnBackendAttributeName_t name) const;
-  /// The values that an attribute has, the first `most` of them.
+  /// Returns the first `most` values of an attribute.
   template <class T>
   std::vector<T> values(cudnnBackendAttributeName_t name, std::size_t most) const {
     std::vector<T> values(most);
     values.resize(get(name, attribute_type<T>, most, values.data()));
     return values;
   }
-  /// The descriptors that an attribute has, the first `most` of them.
+  /// Returns the first `most` descriptors of an attribute.
   std::vector<Descriptor> parts(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
                                 std::size_t most) const;
 

@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::size_t most_ways = 64;
 
-/// cuDNN tells for each engine that it has asked where that gave up, and then from where that was
-/// called: the first reason of each is the one that matters.
+/// Extracts each engine's reason from cuDNN's messages. cuDNN reports where an engine gave up and
+/// then its callers, so the first reason of each engine is the relevant one.
 std::string reasons_in(const std::string& said) {
   static const std::regex form(R"("engineId":(\d+)[^\n]*\n[^\n]*Reason: (.*?)(?: at: [^\n]*)?\n)");
-  std::map<std::string, std::set<std::string>> engines;  // That give the same reason.
+  std::map<std::string, std::set<std::string>> engines;  // Keyed by reason.
   for (std::sregex_iterator match(said.begin(), said.end(), form), end; match != end; ++match)
     engines[(*match)[2].str()].insert((*match)[1].str());
   std::string all;
@@ -36,7 +36,7 @@ std::int64_t engine_of(const Descriptor& way) {
   return engine.at(0).integer(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
 }
 
-/// Whether it gives the same bits each time, of sums in fp32.
+/// Returns whether an engine gives equal bits each time and sums in fp32.
 bool is_wanted(const Descriptor& way) {
   const auto engine = way.parts(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
   const auto notes = engine.at(0).values<cudnnBackendNumericalNote_t>(
@@ -47,10 +47,10 @@ bool is_wanted(const Descriptor& way) {
   });
 }
 
-/// The ways to compute a graph that cuDNN advises, best first. There is one at least.
+/// Returns cuDNN's suggested configurations for a graph, best first. Throws if there is none.
 std::vector<Descriptor> ways_of(const Graph& graph, const OperationGraph& operations,
                                 const Gpu& gpu) {
-  (void)last_words();  // What was said before was of something else.
+  (void)last_words();  // Discard messages about earlier calls.
   Descriptor advice(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   advice.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, operations.descriptor());
   advice.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_HEUR_MODE_A);

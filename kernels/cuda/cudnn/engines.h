@@ -11,41 +11,41 @@
 
 namespace troupe::kernels::cudnn {
 
-/// The numbers of cuDNN's engines that take a graph on a GPU and give the same bits each time, of
-/// sums in fp32, the one it believes fastest first; a number comes again for each way in which its
-/// engine can be set. Where none takes it the error says why, engine by engine. No kernel is made:
-/// it takes some hundredths of a second.
+/// Returns the numbers of cuDNN's engines that take a graph on a GPU, give equal bits each time and
+/// sum in fp32. cuDNN's favourite comes first; an engine occurs once per configuration. If there is
+/// none, the error says why, engine by engine. Compiles no kernel; takes some hundredths of a
+/// second.
 Result<std::vector<std::int64_t>> engines_for(const Graph& graph, const Gpu& gpu);
 
 /// A graph that is ready to run.
 class Plan {
  public:
-  /// By the first of those engines that can indeed. Its kernels are made and given to the driver,
-  /// some tenths of a second. Throws NotSupported where there is none, with the reason of the
-  /// first; and what went wrong.
+  /// Uses the first engine that works. Compiles and loads its kernels, in some tenths of
+  /// a second. Throws NotSupported with the first engine's reason if none works, or another
+  /// exception for an error.
   static Plan make(const Graph& graph, const Gpu& gpu);
 
   std::int64_t engine() const { return engine_; }
-  std::int64_t workspace() const { return workspace_; }  // Bytes.
+  std::int64_t workspace() const { return workspace_; }  // In bytes.
 
-  /// Gives it to a queue of the GPU that it was made for. Tensors are given and made in the graph's
-  /// order; of a number it is the host's memory, which is read before this returns.
+  /// Enqueues the graph on a queue of its GPU. `given` and `made` have the graph's order. For a
+  /// number, `given` holds a host address, which is read before this returns.
   void run(const Gpu& gpu, std::span<const void* const> given, std::span<void* const> made,
            void* workspace, cudaStream_t queue) const;
 
  private:
   Plan(OperationGraph operations, Descriptor way, Descriptor plan);
 
-  // What a descriptor was made of outlives it.
+  // The parts of a descriptor must outlive it.
   OperationGraph operations_;
   Descriptor way_, plan_;
   std::int64_t engine_ = 0;
   std::int64_t workspace_ = 0;
-  std::vector<std::int64_t> given_, made_;  // By cuDNN's numbers.
+  std::vector<std::int64_t> given_, made_;  // Numbers of cuDNN's tensors.
 };
 
-/// Plan::make() with the reason as an error: one where there is no driver, save for engines whose
-/// kernels cuDNN has ready.
+/// Calls Plan::make() and returns its exception as an error. Without a driver only engines with
+/// precompiled kernels work.
 Result<Plan> plan_for(const Graph& graph, const Gpu& gpu);
 
 }  // namespace troupe::kernels::cudnn

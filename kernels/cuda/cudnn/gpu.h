@@ -10,21 +10,21 @@
 
 namespace troupe::kernels::cudnn {
 
-/// A GPU that graphs are made for.
+/// The GPU for which graphs are built.
 class Gpu {
  public:
-  /// One that may well be elsewhere, by its properties in JSON, with cuDNN's names for them.
+  /// Describes a GPU that may be elsewhere by its properties in JSON, with cuDNN's names.
   static Result<Gpu> described(std::string_view properties);
-  /// The one that this thread has.
+  /// Returns the current GPU of this thread.
   static Result<Gpu> here();
   ~Gpu();
   Gpu(Gpu&& other) noexcept;
   Gpu& operator=(Gpu&& other) = delete;
 
-  /// Null where it is elsewhere.
+  /// Null if the GPU is elsewhere.
   cudnnHandle_t handle() const { return handle_; }
 
-  // Something that is made for it must be told so, before it is finalized.
+  // Each sets the GPU in a descriptor that is not finalized yet.
   void tell_graph(Descriptor& graph) const;
   void tell_advice(Descriptor& advice) const;
   void tell_plan(Descriptor& plan) const;
@@ -32,7 +32,7 @@ class Gpu {
  private:
   Gpu() = default;
 
-  std::optional<Descriptor> properties_;  // None where it is here.
+  std::optional<Descriptor> properties_;  // Empty if the GPU is here.
   cudnnHandle_t handle_ = nullptr;
 };
 

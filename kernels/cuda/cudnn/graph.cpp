@@ -8,7 +8,7 @@
 namespace troupe::kernels::cudnn {
 namespace {
 
-/// The sizes, with another one in one dimension.
+/// Returns the sizes with one dimension changed.
 Shape with(const Shape& sizes, int dimension, std::int64_t size) {
   Shape changed;
   for (int d = 0; d < sizes.rank(); ++d) changed.append(d == dimension ? size : sizes[d]);
@@ -126,7 +126,7 @@ Term Graph::transpose(Term x) {
   const Operand from = (*this)[x];
   const Term y =
       perform({.kind = Kind::reorder, .inputs = {x}}, transposed(from.layout.sizes), from.element);
-  // The elements stay where they are; they are only counted in another order.
+  // The elements stay in place; only the strides change.
   (*this)[y].layout.strides = transposed(from.layout.strides);
   return y;
 }

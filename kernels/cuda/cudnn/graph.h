@@ -9,7 +9,7 @@
 
 namespace troupe::kernels::cudnn {
 
-/// What cuDNN computes with.
+/// The types that cuDNN computes with.
 enum class Element : std::uint8_t { f32, f16, bf16, i32, boolean };
 
 template <class Number>
@@ -19,25 +19,24 @@ inline constexpr Element element_of<Float16> = Element::f16;
 template <>
 inline constexpr Element element_of<BFloat16> = Element::bf16;
 
-/// Where a tensor's elements lie: for each dimension its size, and how many elements it is from one
-/// index to the next.
+/// A tensor's layout: for each dimension its size, and the elements from one index to the next.
 struct Layout {
   Shape sizes;
   Shape strides;
 };
 
-/// Without gaps, the last dimension innermost.
+/// Returns a layout without gaps, with the last dimension innermost.
 Layout packed(const Shape& sizes);
 
-/// A tensor of a graph.
+/// A tensor of a graph, by its number.
 struct Term {
   int number = 0;
 };
 
 enum class Home : std::uint8_t {
-  memory,  // Of whoever runs the graph.
-  flight,  // On its way from one operation to the next: never written to memory.
-  launch,  // One number, given with the order to run.
+  memory,  // The caller's memory.
+  flight,  // Passed from operation to operation, and never written to memory.
+  launch,  // A single number, passed at launch.
 };
 
 struct Operand {
@@ -66,7 +65,7 @@ enum class Kind : std::uint8_t {
   convolution_backward_weight,
 };
 
-/// How a convolution's kernel is moved over an image: the same way in height and width.
+/// How a convolution moves its kernel over an image, both in height and in width.
 struct Sweep {
   std::int64_t stride = 1;
   std::int64_t padding = 0;
@@ -76,21 +75,21 @@ struct Operation {
   Kind kind = Kind::copy;
   std::vector<Term> inputs;
   Term output = {};
-  std::int64_t axis = 0;  // Of an index.
-  Sweep sweep = {};       // Of a convolution.
+  std::int64_t axis = 0;  // For an index.
+  Sweep sweep = {};       // For a convolution.
 };
 
-/// What is to be computed, as data. It is written down as one writes mathematics: each function
-/// adds one operation and returns its result, in fp32 and in flight unless told otherwise.
+/// A computation as data, written like a formula: each function adds one operation and returns its
+/// result. Results are in fp32 and never written to memory, unless as() or store() says otherwise.
 class Graph {
  public:
   Term input(const Layout& layout, Element element);
-  /// A number that is known when the graph is run.
+  /// Adds a number that is known when the graph runs.
   Term number(int rank);
 
-  /// a b, of the last two dimensions. Fewer heads (dimension 1) in b serve several of a.
+  /// a b, over the last two dimensions. Fewer heads (dimension 1) in b serve several heads of a.
   Term matmul(Term a, Term b);
-  /// Element by element. A size of 1 serves all of the other's.
+  /// Elementwise. A dimension of size 1 is broadcast.
   Term multiply(Term a, Term b);
   Term add(Term a, Term b);
   Term subtract(Term a, Term b);
@@ -98,34 +97,34 @@ class Graph {
   Term exp(Term x);
   Term log(Term x);
   Term copy(Term x);
-  /// For each element its own index along a dimension.
+  /// Returns each element's index along a dimension.
   Term index(Term like, int axis);
-  /// Whether a >= b.
+  /// Returns whether a >= b, elementwise.
   Term at_least(Term a, Term b);
-  /// a where it holds, elsewhere b.
+  /// Returns a if `holds` is true, else b, elementwise.
   Term select(Term holds, Term a, Term b);
-  /// Over one dimension, which is of size 1 then.
+  /// Reduce one dimension to size 1.
   Term maximum(Term x, int axis);
   Term sum(Term x, int axis);
-  /// Over neighbours of one dimension, so that so many sums are left.
+  /// Adds neighbours of one dimension, so that `left` sums remain.
   Term sums(Term x, int axis, std::int64_t left);
-  /// The last two dimensions change places.
+  /// Swaps the last two dimensions.
   Term transpose(Term x);
 
-  /// One of the three convolutions: of x and w, its gradient for x of w and dy, or its gradient for
-  /// w of x and dy. Images are [batch, channels, height, width], weights [out_channels,
-  /// in_channels, height, width]; `made` is the size of what comes out.
+  /// Adds a convolution of x and w, its gradient for x from w and dy, or its gradient for w from x
+  /// and dy. Images are [batch, channels, height, width], weights [out_channels, in_channels,
+  /// height, width]; `made` is the size of the result.
   Term convolution(Kind which, Term a, Term b, Sweep sweep, const Shape& made);
 
-  /// The result is rounded to this.
+  /// Rounds the result to this type.
   Term as(Element element, Term x);
-  /// The result is written to memory, with these strides and rounded to this.
+  /// Writes the result to memory, with this layout and rounded to this type.
   void store(Term x, const Layout& layout, Element element);
 
-  /// What whoever runs the graph must give, tensors and numbers, in the order in which they came
-  /// in.
+  /// Returns the tensors and numbers that the caller must give, in the order in which they were
+  /// added.
   std::vector<Term> given() const;
-  /// What is written to memory, in the order of the operations.
+  /// Returns the tensors that are written to memory, in the order of the operations.
   std::vector<Term> made() const;
 
   const std::vector<Operand>& operands() const { return operands_; }

@@ -14,23 +14,23 @@ namespace troupe::kernels::cudnn {
 class ReadyGraph {
  public:
   virtual ~ReadyGraph() = default;
-  virtual std::int64_t workspace() const = 0;  // Bytes.
-  /// Gives it to a queue. Tensors are given and made in the graph's order; of a number it is the
-  /// host's memory, which is read before this returns.
+  virtual std::int64_t workspace() const = 0;  // In bytes.
+  /// Enqueues the graph. `given` and `made` have the graph's order. For a number, `given` holds a
+  /// host address, which is read before this returns.
   virtual void run(std::span<const void* const> given, std::span<void* const> made, void* workspace,
                    cudaStream_t queue) const = 0;
 };
 
-/// Makes graphs ready for one GPU.
+/// A factory of graphs that are ready to run on one GPU.
 class GraphRunner {
  public:
   virtual ~GraphRunner() = default;
-  /// An error where no engine takes the graph. Throws what went wrong. What it gives must not
+  /// Returns an error if no engine takes the graph; throws other errors. The result must not
   /// outlive the runner.
   virtual Result<std::unique_ptr<const ReadyGraph>> prepare(const Graph& graph) const = 0;
 };
 
-/// By cuDNN. An error where there is none, or no driver.
+/// Returns a runner that uses cuDNN, or an error if there is no cuDNN or no driver.
 Result<std::unique_ptr<GraphRunner>> open_graph_runner();
 
 }  // namespace troupe::kernels::cudnn

@@ -7,7 +7,7 @@
 namespace troupe::kernels::cudnn {
 namespace {
 
-// The binary interface is that of the headers' major version.
+// The ABI depends on the headers' major version.
 const std::string file_name = "libcudnn.so." + std::to_string(CUDNN_MAJOR);
 constexpr std::size_t oldest = 91900;
 

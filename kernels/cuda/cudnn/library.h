@@ -8,7 +8,7 @@
 
 namespace troupe::kernels::cudnn {
 
-/// The functions of cuDNN that are used here.
+/// The functions of cuDNN that this program uses.
 struct Library {
   decltype(&cudnnGetVersion) version = nullptr;
   decltype(&cudnnGetErrorString) text_of = nullptr;
@@ -26,7 +26,7 @@ struct Library {
   std::string name() const;  // "cuDNN 9.19.0"
 };
 
-/// Looked for once. An error too where it is of an earlier version than any that was tried.
+/// Loads the library on the first call. Rejects versions older than the oldest tested one.
 const Result<Library>& library();
 
 }  // namespace troupe::kernels::cudnn

@@ -9,7 +9,7 @@
 namespace troupe::kernels::cudnn {
 namespace {
 
-constexpr std::int64_t alignment = 16;  // Bytes: the widest load.
+constexpr std::int64_t alignment = 16;  // In bytes: the widest load.
 
 cudnnDataType_t data_type(Element element) {
   switch (element) {
@@ -94,7 +94,7 @@ Descriptor sweep_settings(const Sweep& sweep) {
   return settings;
 }
 
-/// How an operation is done; nothing where there is no choice.
+/// Returns the settings of an operation, or nothing if it has none.
 std::optional<Descriptor> settings_of(const Operation& operation) {
   switch (operation.kind) {
     case Kind::matmul:
@@ -135,7 +135,7 @@ std::optional<Descriptor> settings_of(const Operation& operation) {
 
 using Name = cudnnBackendAttributeName_t;
 
-/// Which of a descriptor's attributes take the settings, the inputs in turn, and the output.
+/// The attributes of a descriptor for the settings, the inputs in turn, and the output.
 struct Form {
   cudnnBackendDescriptorType_t type;
   Name settings = {};
@@ -204,7 +204,7 @@ Form form_of(Kind kind) {
   return {};
 }
 
-/// What is thrown says at which one.
+/// Calls use() for each element. Adds the element's number to exceptions.
 template <class T, class Use>
 void each_of(const std::string& what, const std::vector<T>& all, Use use) {
   std::size_t number = 0;

@@ -8,14 +8,14 @@
 
 namespace troupe::kernels::cudnn {
 
-/// A graph in cuDNN's own terms.
+/// A graph as cuDNN descriptors.
 class OperationGraph {
  public:
-  /// Throws what cuDNN refuses, and at which tensor or operation.
+  /// Throws if cuDNN refuses a tensor or an operation, and says which one.
   OperationGraph(const Graph& graph, const Gpu& gpu);
 
   const Descriptor& descriptor() const { return graph_; }
-  /// By what number cuDNN knows a tensor.
+  /// Returns the number by which cuDNN knows a tensor.
   static std::int64_t number_of(Term term) { return term.number + 1; }
 
  private:

@@ -15,9 +15,9 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-// Of blocks: as much as a line of a GPU's caches, and what its copies like best.
+// The alignment of blocks: a cache line of the GPU, and the best size for copies.
 constexpr std::size_t alignment = 512;
-// What is mapped at once, where so much is left: mapping takes its time, and waits for the GPU.
+// The granules mapped at once, if there is room: mapping is slow and waits for the GPU.
 constexpr std::size_t granules_at_once = 32;
 
 std::size_t rounded_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
@@ -61,7 +61,7 @@ class Arena final : public MemorySource, public ExportedMemory {
     return driver_error("no addresses for its memory", said);
   }
 
-  // From both ends: holes come between blocks that go at different times.
+  // The two kinds grow from opposite ends, because blocks of unlike lifetimes leave holes.
   void* allocate(std::size_t bytes) override { return take(bytes, &FreeRanges::take_highest); }
   void* allocate_lasting(std::size_t bytes) override { return take(bytes, &FreeRanges::take); }
 
@@ -111,7 +111,7 @@ class Arena final : public MemorySource, public ExportedMemory {
     return begin ? std::bit_cast<void*>(base_ + *begin) : nullptr;
   }
 
-  /// Maps so much at the end that a block of this size has its place there.
+  /// Maps enough memory at the end for a block of this size.
   bool grow(std::size_t size) {
     std::size_t there = 0;
     if (const auto last = free_.last(); last.begin + last.length == mapped_) there = last.length;
@@ -130,7 +130,7 @@ class Arena final : public MemorySource, public ExportedMemory {
     };
     bool is_mapped = map_for(readers_);
     if (!is_mapped && readers_.size() > 1) {
-      // Where the others may not after all, what they want goes by the host.
+      // If the other GPUs may not map it after all, their copies go through the host.
       readers_ = {number_};
       is_mapped = map_for(readers_);
     }
@@ -160,11 +160,11 @@ class Arena final : public MemorySource, public ExportedMemory {
   std::size_t granule_ = 0;
   CUdeviceptr base_ = 0;
   std::size_t reserved_ = 0;
-  std::size_t mapped_ = 0;  // From the base on.
-  FreeRanges free_;         // Of what is mapped, from the base on.
+  std::size_t mapped_ = 0;  // From the base.
+  FreeRanges free_;         // Mapped and free, as offsets from the base.
 
-  mutable std::mutex mutex_;             // Whoever exports them is on another thread.
-  std::map<std::size_t, Piece> pieces_;  // From the base: where they begin.
+  mutable std::mutex mutex_;             // Exports run on another thread.
+  std::map<std::size_t, Piece> pieces_;  // Keyed by offset from the base.
 };
 
 class PinnedMemory final : public MemorySource {

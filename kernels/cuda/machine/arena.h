@@ -9,27 +9,27 @@
 
 namespace troupe::kernels::cuda {
 
-/// Memory of a GPU's own. A range of addresses as long as all its memory is reserved once; memory
-/// is mapped into it as it is asked for, stays where it is, and goes when the source does. Blocks
-/// of all sizes lie in it side by side. What NCCL registers, other processes open and network cards
-/// read has to be of this kind (gpuDirectRDMACapable, exported as a file descriptor). Other GPUs of
-/// this process read it too where they can reach it, without a way by the host.
+/// Returns a source of GPU memory. It reserves once as many addresses as the GPU has memory, and
+/// maps memory there on demand. Mapped memory stays until the source is destroyed; blocks of all
+/// sizes lie in it side by side. NCCL, other processes and network cards need memory of this kind
+/// (gpuDirectRDMACapable, exported as a file descriptor). GPUs in `others` that can reach it get
+/// direct access, so that copies need no detour through the host.
 Result<std::unique_ptr<MemorySource>> device_memory(int number, std::span<const int> others = {});
 
-/// What device_memory() has given, for other processes. An error where the GPU cannot do that.
+/// Returns the memory of device_memory() for export, or an error if the GPU cannot export it.
 Result<ExportedMemory*> exported(MemorySource& memory);
 
-/// Addresses for memory that another process has exported, whose GPU is this one or one within its
-/// reach; for this GPU to read.
+/// Reserves addresses for memory that another process exports, so that this GPU can read it. That
+/// memory lies on this GPU or on one that it can reach.
 Result<std::unique_ptr<ImportedMemory>> import_memory(int number, std::size_t reserved);
 
-/// How much of its memory this GPU has, and how much is left.
+/// Returns the free and the total memory of a GPU.
 Result<Room> room_of(int number);
-/// The same, and a process that has not used this GPU before has not done so afterwards: to ask
-/// makes a context there, of some hundred MiB. Not while another thread may begin to use it.
+/// Does the same, but destroys the context of some hundred MiB that the query creates on an unused
+/// GPU. No other thread may begin to use the GPU meanwhile.
 Result<Room> room_beforehand(int number);
 
-/// Memory of the host that GPUs copy from and to while the host goes on.
+/// Returns a source of pinned host memory, which GPUs copy from and to while the host continues.
 std::unique_ptr<MemorySource> pinned_memory();
 
 }  // namespace troupe::kernels::cuda

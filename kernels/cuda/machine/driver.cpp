@@ -8,7 +8,7 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-// Those that are looked for are in drivers from this version of CUDA on.
+// The CUDA version whose functions are looked up; newer drivers have them too.
 constexpr unsigned cuda_version = 12000;
 
 }  // namespace

@@ -10,8 +10,8 @@
 
 namespace troupe::kernels::cuda {
 
-/// Functions of the driver, found when the program runs: one that is linked to it does not start
-/// where there is none.
+/// Functions of the driver, found at run time: a program that is linked to the driver does not
+/// start without one.
 struct Driver {
   decltype(&cuDeviceGet) device = nullptr;
   decltype(&cuDeviceGetAttribute) attribute = nullptr;
@@ -29,21 +29,21 @@ struct Driver {
   decltype(&cuMemExportToShareableHandle) export_handle = nullptr;
   decltype(&cuMemImportFromShareableHandle) import_handle = nullptr;
 
-  /// An error where it lacks one.
+  /// Returns an error if the driver lacks a function.
   static Result<Driver> find();
 
   bool can(int number, CUdevice_attribute what) const;
-  /// Whether this process has a context there, or may have one.
+  /// Returns whether this process has a context on the GPU, or true if that is unknown.
   bool is_used(int number) const;
-  /// Makes a piece of memory readable and writable at these addresses for the GPUs of these
-  /// numbers. False where that cannot be; then nothing is there.
+  /// Maps a piece of memory at these addresses, readable and writable for the GPUs `numbers`.
+  /// Returns false, with nothing mapped, if that fails.
   bool map_for(std::span<const int> numbers, CUdeviceptr at, std::size_t bytes,
                CUmemGenericAllocationHandle piece) const;
-  /// Whether it was made so for that one.
+  /// Returns whether a GPU can read and write the memory at an address.
   bool is_mapped_for(int number, const void* at) const;
 };
 
-/// What the driver says.
+/// Returns an error with the driver's code.
 Error driver_error(const std::string& what, CUresult said);
 
 }  // namespace troupe::kernels::cuda

@@ -40,7 +40,7 @@ class Imported final : public ImportedMemory {
         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     if (said != CUDA_SUCCESS) return driver_error("another process' memory", said);
     const bool mapped = driver_.map_for({&number_, 1}, base_ + piece.offset, piece.bytes, handle);
-    // What is mapped holds the memory by itself.
+    // The mapping keeps the memory alive.
     (void)driver_.release(handle);
     if (!mapped) return Error{"another process' memory cannot be mapped for this GPU"};
     pieces_.emplace(piece.offset, piece.bytes);
@@ -50,7 +50,7 @@ class Imported final : public ImportedMemory {
   const std::byte* at(const MemoryRange& range) const override {
     if (range.bytes > reserved_ || range.offset > reserved_ - range.bytes) return nullptr;
     const auto end = range.offset + range.bytes;
-    auto known = range.offset;  // All before it is there.
+    auto known = range.offset;  // The end of the mapped part so far.
     auto piece = pieces_.upper_bound(range.offset);
     if (piece == pieces_.begin()) return nullptr;
     for (--piece; piece != pieces_.end() && piece->first <= known && known < end; ++piece)
@@ -73,7 +73,7 @@ class Imported final : public ImportedMemory {
   Driver driver_;
   CUdeviceptr base_ = 0;
   std::size_t reserved_ = 0;
-  std::map<std::size_t, std::size_t> pieces_;  // Offset and bytes.
+  std::map<std::size_t, std::size_t> pieces_;  // From offset to bytes.
 };
 
 }  // namespace

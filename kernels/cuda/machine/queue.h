@@ -8,10 +8,10 @@ namespace troupe::kernels::cuda {
 
 class LaunchQueue;
 
-/// Where a stream's kernels are queued. Its device is one of CUDA.
+/// Returns the queue of a stream's device, which is a CUDA device.
 LaunchQueue& queue_of(const Stream& stream);
 
-/// Throws what CUDA says went wrong.
+/// Throws an error with CUDA's message if the call failed.
 void check(cudaError_t outcome);
 
 }  // namespace troupe::kernels::cuda

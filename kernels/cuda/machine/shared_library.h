@@ -7,18 +7,18 @@
 
 namespace troupe::kernels::cuda {
 
-/// A library that is looked for when the program runs, since a machine may do without it. It stays
-/// until the process ends.
+/// A library that is loaded at run time, because some machines do without it. It stays loaded until
+/// the process ends.
 class SharedLibrary {
  public:
-  /// An error says what to do where it is not found.
+  /// Loads a library. An error says what to do if it is missing.
   static Result<SharedLibrary> open(const std::string& name);
 
   template <class Function>
   void find(const char* function, Function*& into) {
     into = reinterpret_cast<Function*>(address_of(function));
   }
-  /// An error names the first function that was not found.
+  /// Returns an error that names the first missing function.
   Status has_all() const;
 
  private:

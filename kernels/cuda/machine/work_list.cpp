@@ -18,7 +18,7 @@ void WorkList::clear() {
   bytes_.clear();
 }
 
-/// Each word is mixed in by a multiplication that reaches all higher bits, and their way back.
+/// Mixes in each word with a multiplication, which reaches all higher bits, and a shift back down.
 std::uint64_t WorkList::hash() const {
   constexpr std::uint64_t odd = 0x9E3779B97F4A7C15u;
   std::uint64_t sum = bytes_.size();

@@ -12,11 +12,11 @@
 
 namespace troupe::kernels::cuda {
 
-/// Work for a queue, written down: each piece is a function that gives it to a queue, and what that
-/// is told, as bytes. Lists of equal bytes are the same work.
+/// Recorded work for a queue. Each piece is a function that gives it to a queue, and the function's
+/// arguments as bytes. Lists of equal bytes are equal work.
 class WorkList {
  public:
-  /// What was told, read back in the same order.
+  /// The recorded arguments, read back in order.
   class Told {
    public:
     explicit Told(const std::byte* at) : at_(at) {}
@@ -40,7 +40,7 @@ class WorkList {
     append((std::size_t{0} + ... + sizeof(Things)));
     (append(things), ...);
   }
-  /// Gives all of it to a queue, in order.
+  /// Gives all pieces to a queue, in order.
   void give_to(cudaStream_t queue) const;
   void clear();
 
@@ -52,9 +52,9 @@ class WorkList {
   template <class T>
   void append(T thing) {
     static_assert(std::is_trivially_copyable_v<T>);
-    // What lies between members is of chance, and would make equal things differ. GCC 12 clears
-    // other bytes where an array of structs of more than 64 bytes is among the members: what is so
-    // large stays as it is, and comes again by chance alone; nothing smaller may have one.
+    // Padding bytes are arbitrary and would make equal arguments differ. GCC 12 clears wrong bytes
+    // if a member is an array of structs that exceeds 64 bytes. Arguments over 256 bytes therefore
+    // keep their padding and repeat only by chance; smaller ones must not have such a member.
 #if __has_builtin(__builtin_clear_padding)
     if constexpr (sizeof(T) <= 256) __builtin_clear_padding(&thing);
 #endif

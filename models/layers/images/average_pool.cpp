@@ -10,7 +10,7 @@ namespace troupe::models {
 Tensor AveragePool::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
   Tensor y = in.pass.stream.make(output(x.shape()));
   kernels::average_pool_forward(in.pass.stream, image_shape(x.shape()), wide(in, x).f32(), y.f32());
-  saved[0] = std::move(x);  // For its shape; the layer before keeps its numbers anyway.
+  saved[0] = std::move(x);  // For its shape. The layer before usually holds it anyway.
   return y;
 }
 

@@ -6,12 +6,12 @@
 
 namespace troupe::models {
 
-/// Each channel of images [batch, channels, height, width] with mean 0 and variance 1, then scaled
-/// and shifted: by the statistics of the micro-batch in training, by the running ones in
-/// evaluation.
+/// Batch normalization: brings each channel of images [batch, channels, height, width] to mean 0
+/// and variance 1, then scales and shifts it. Training uses the statistics of the micro-batch,
+/// evaluation the running ones.
 class BatchNorm final : public Layer {
  public:
-  /// The parameters are `name`.weight and `name`.bias, the buffers `name`.running_mean and
+  /// The parameters are `name`.weight and `name`.bias; the buffers are `name`.running_mean and
   /// `name`.running_var.
   BatchNorm(std::string name, std::int64_t channels, float eps);
 

@@ -4,8 +4,7 @@
 
 namespace troupe::models {
 
-/// Puts a trained row in front of each sample: [batch, length, width] to [batch, length + 1,
-/// width].
+/// A trained row that precedes each sample: [batch, length, width] to [batch, length + 1, width].
 class ClassToken final : public Layer {
  public:
   explicit ClassToken(Parameter token);
@@ -21,8 +20,7 @@ class ClassToken final : public Layer {
   Parameter token_;
 };
 
-/// Takes the first row of each sample and leaves the others: [batch, length, width] to [batch,
-/// width].
+/// The first row of each sample: [batch, length, width] to [batch, width].
 class FirstRow final : public Layer {
  public:
   int saved() const override { return 1; }

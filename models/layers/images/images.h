@@ -7,7 +7,7 @@
 
 namespace troupe::models {
 
-/// [batch, channels, height, width], as kernels that work by channel see it.
+/// Converts [batch, channels, height, width] to the shape that per-channel kernels take.
 inline kernels::ImageShape image_shape(const Shape& shape) {
   assert(shape.rank() == 4);
   return {.batch = shape[0], .channels = shape[1], .pixels = shape[2] * shape[3]};

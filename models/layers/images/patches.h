@@ -4,8 +4,8 @@
 
 namespace troupe::models {
 
-/// Cuts images [batch, channels, height, width] into square patches, row by row: [batch, patches,
-/// channels * size * size].
+/// Square patches of images [batch, channels, height, width], row by row: [batch, patches, channels
+/// * size * size].
 class Patches final : public Layer {
  public:
   /// The size must divide height and width.

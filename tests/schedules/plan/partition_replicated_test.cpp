@@ -13,7 +13,7 @@ using namespace troupe::schedules::testing;
 
 namespace {
 
-/// The time of the slowest stage; negative if the cuts are not allowed or do not fit.
+/// Returns the time of the slowest stage; negative if the cuts are invalid or do not fit.
 double judge(const ReplicatedProblem& problem, const std::vector<int>& cuts,
              const std::vector<int>& replicas) {
   const auto& pieces = problem.chain.pieces;
@@ -42,7 +42,7 @@ double judge(const ReplicatedProblem& problem, const std::vector<int>& cuts,
   return most;
 }
 
-/// Over all cuts and all numbers of replicas; negative if there are none.
+/// Tries all cuts and replica counts; returns a negative number if none fits.
 double best_by_trying_replicas(const ReplicatedProblem& problem) {
   const int count = static_cast<int>(problem.chain.pieces.size());
   double best = -1;

@@ -18,7 +18,7 @@ Chain chain_of(const std::vector<double>& work) {
   return chain;
 }
 
-/// Stage k on device k, all alike.
+/// Builds a problem with stage k on device k, with equal devices.
 PartitionProblem straight(Chain chain, int devices) {
   PartitionProblem problem;
   problem.chain = std::move(chain);
@@ -29,7 +29,7 @@ PartitionProblem straight(Chain chain, int devices) {
   return problem;
 }
 
-/// Compares with all cuts there are, for so many seeds; gives how many of them fit.
+/// Compares partition() with all possible cuts for `cases` seeds; returns how many problems fit.
 template <class Make>
 int agreeing_cases(int cases, Make make) {
   int fitting = 0;
@@ -86,7 +86,7 @@ TEST_CASE("a stage that holds more micro-batches gets fewer units", "[schedules]
 }
 
 TEST_CASE("a slow device in the middle may force the one before it to take less", "[schedules]") {
-  // Taking all it can, device 0 would leave the unit of 8 to device 1.
+  // Greedily, device 0 would leave the unit of 8 to device 1.
   auto problem = straight(chain_of({1, 1, 8, 1}), 3);
   problem.devices[0].speed = 4;
   problem.devices[1].speed = 0.5;

@@ -1,4 +1,4 @@
-// What the devices of a plan hold.
+// The memory of a plan's devices.
 
 #include <cstdint>
 #include <string>
@@ -17,11 +17,11 @@ TEST_CASE("a plan tells what every stage holds", "[schedules]") {
   CHECK(plan.stages[0].last == 2);
   REQUIRE(plan.seats.size() == 2);
   const StageMemory& first = plan.seats[0].memory;
-  CHECK(first.weights == 2 * 20);  // In use and in the making.
+  CHECK(first.weights == 2 * 20);  // One in use and one being written.
   CHECK(first.gradients == 20);
   CHECK(first.optimizer == 40);
   CHECK(first.activations == 2 * 10);  // Two micro-batches in flight.
-  CHECK(first.buffers == 3 * 3);       // Two landing and one outgoing slot for one boundary.
+  CHECK(first.buffers == 3 * 3);       // Two landing slots and one outgoing slot for one boundary.
   CHECK(first.total() == 129);
   CHECK(plan.seats[1].memory.activations == 10);
   CHECK(plan.memory_at(1) == 119);
@@ -65,14 +65,14 @@ TEST_CASE("tied units cost a second copy only where they are apart", "[schedules
   request.units.back().tied = TiedParameters{"table", 7, 7};
   const Plan straight = planned(request);
   CHECK(straight.seats[1].memory.weights == 2 * (20 + 7));
-  CHECK(straight.seats[1].memory.gradients == 20);  // Its use has its own, whoever owns it.
+  CHECK(straight.seats[1].memory.gradients == 20);  // Each use has its own gradient.
   CHECK(straight.seats[1].memory.optimizer == 40);
   CHECK(straight.reduction_traffic == 2 * 7);
   request.schedule = "zb-v";
   request.stages = 4;
   const Plan folded = planned(request);
   REQUIRE(folded.seats.size() == 4);
-  CHECK(folded.seats[1].stage == 3);  // With stage 0 on device 0.
+  CHECK(folded.seats[1].stage == 3);  // Shares device 0 with stage 0.
   CHECK(folded.seats[1].memory.weights == 2 * 10);
   CHECK(folded.reduction_traffic == 0);
 }
@@ -86,8 +86,8 @@ TEST_CASE("the next version lies where activations and further gradient sums wer
     unit.update_room = 70;
   }
   const Plan plan = planned(request);
-  // The first unit's new weights in place of its gradient, and the second one's 70; without one sum
-  // of 20, and without 20 and 10 of activations.
+  // The first unit's new weights replace its gradient, and the second unit needs 70. One gradient
+  // sum of 20, and activations of 20 and 10, are free then.
   CHECK(plan.seats[0].workspace == 25 - 10 + 70 - 20 - 20);
   CHECK(plan.seats[1].workspace == 25 - 10 + 70 - 20 - 10);
   request.holding.gradient_sums = 5;
@@ -114,7 +114,7 @@ TEST_CASE("who owns a tied parameter adds up its gradients, with those from else
 TEST_CASE("when a unit runs backward, later ones of its stage have given their stash back",
           "[schedules]") {
   PlanRequest request = two_stages();
-  request.units[0].workspace = 7;  // Less 5 that unit 1 gave back.
+  request.units[0].workspace = 7;  // Minus 5 that unit 1 has freed.
   request.units[3].workspace = 4;
   const Plan plan = planned(request);
   CHECK(plan.seats[0].workspace == 2);

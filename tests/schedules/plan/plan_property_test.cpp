@@ -1,4 +1,4 @@
-// What must hold of every plan, whatever was asked for.
+// Properties of every plan.
 
 #include <algorithm>
 #include <limits>
@@ -20,7 +20,7 @@ using namespace troupe::schedules::testing;
 
 namespace {
 
-/// Units, devices and wishes of all kinds.
+/// Returns a request with random units, devices and options.
 PlanRequest random_request(Dice& dice) {
   PlanRequest request;
   const int units = dice.roll(1, 10);
@@ -61,7 +61,7 @@ PlanRequest random_request(Dice& dice) {
   return request;
 }
 
-/// Replays every lane against the checker's own account of memory.
+/// Replays every lane with the checker's own memory accounting.
 void require_within_memory(const PlanRequest& request, const Plan& plan) {
   for (const PlannedReplica& replica : plan.replicas) {
     MemoryBudget budget;
@@ -86,7 +86,7 @@ void require_within_memory(const PlanRequest& request, const Plan& plan) {
   }
 }
 
-/// What devices hold of single units is all that their seats hold, of each purpose.
+/// Checks that the holdings of units add up to those of their seats, for each purpose.
 void require_units_add_up(const PlanRequest& request, const Plan& plan) {
   std::map<std::tuple<int, int, Held>, Bytes> expected, found;
   int devices = 0;

@@ -50,7 +50,7 @@ TEST_CASE("a server takes longer to sum gradients than all with all", "[schedule
     request.exchange = exchange;
     return planned(request).step;
   };
-  // 40 bytes of gradients: the server has those of three others on its link, there and back.
+  // The server's link carries 40 bytes of gradients of three other replicas both ways.
   const Seconds passes(2 * (2 + 4));
   CHECK(step(Exchange::server) - passes == Seconds(2 * 3 * 4));
   CHECK(step(Exchange::all_to_all) - passes == Seconds(2 * 3 * 4 / 4));
@@ -188,8 +188,8 @@ TEST_CASE("unequal devices are put in the order that suits the model", "[schedul
   request.units[3].backward = Seconds(8);
   request.cluster.nodes[0].devices[0].speed = 2;
   const Plan plan = planned(request);
-  // The fast device comes last, for the block that takes as long as four others: 6 and 15 / 2
-  // seconds, against 9 / 2 and 12 the other way round.
+  // The fast device comes last, for the block that costs as much as four others: 6 and 15 / 2
+  // seconds, instead of 9 / 2 and 12 in the other order.
   CHECK(plan.replicas[0].places == std::vector<DevicePlace>{{1, 0}, {0, 0}});
   CHECK(plan.stages[0].last == 2);
 }
@@ -210,7 +210,7 @@ TEST_CASE("the fastest number of stages is found where it is left open", "[sched
   PlanRequest request = two_stages();
   request.stages.reset();
   const Plan plan = planned(request);
-  // One stage: 4 * 12 = 48 seconds. Two stages: 30.
+  // One stage takes 4 * 12 = 48 seconds, two stages take 30.
   CHECK(plan.stages.size() == 2);
   request.replicas.reset();
   // Two replicas of one stage have no bubble.

@@ -6,15 +6,15 @@
 #include "core/random.h"
 #include "schedules/partition/partition.h"
 
-/// Small random problems, and answers to them found by trying everything.
+/// Small random problems, and their solutions by exhaustive search.
 namespace troupe::schedules::testing {
 
-/// Numbers that depend on the seed alone.
+/// Random numbers that depend only on the seed.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : key_{.seed = seed} {}
 
-  /// From `least` to `most`, both included.
+  /// Returns a number from `least` to `most`, both included.
   int roll(int least, int most) {
     return least +
            static_cast<int>(key_.words(next_++)[0] % static_cast<std::uint32_t>(most - least + 1));
@@ -26,23 +26,23 @@ class Dice {
   std::uint32_t next_ = 0;
 };
 
-/// 1 to `most` units with small whole costs; in some cases with units that are heavy, may not be
-/// parted or must be, or are tied.
+/// Returns 1 to `most` units with small integer costs. Some chains have heavy or tied units, or
+/// forbidden or required cuts.
 Chain random_chain(Dice& dice, int most);
 
-/// One seat on each of `count` devices. Speeds, memories, links and what a seat holds differ.
+/// Returns a problem with one seat per device. Speeds, memories, links and seats differ.
 PartitionProblem random_straight(Dice& dice, int most_units, int most_devices);
 
-/// Two seats on each of `count` devices, in a V.
+/// Returns a problem with two seats per device, in a V.
 PartitionProblem random_folded(Dice& dice, int most_units, int most_devices);
 
-/// The smallest bottleneck over all cuts that are allowed and fit; negative if there are none.
+/// Returns the smallest bottleneck over all valid cuts that fit, or a negative number.
 double best_by_trying(const PartitionProblem& problem);
 
-/// Whether these cuts are allowed and fit, from first principles.
+/// Returns whether these cuts are allowed and fit, from first principles.
 bool valid(const PartitionProblem& problem, const std::vector<int>& cuts);
 
-/// The time of the busiest device or link, from first principles.
+/// Returns the time of the busiest device or link, from first principles.
 double bottleneck_of(const PartitionProblem& problem, const std::vector<int>& cuts);
 
 }  // namespace troupe::schedules::testing

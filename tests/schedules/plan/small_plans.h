@@ -7,13 +7,13 @@ namespace troupe::schedules::testing {
 
 UnitCost block(int number);
 
-/// Each with one device.
+/// Returns nodes with one device each.
 Cluster nodes(int count, Bytes memory);
 
-/// Four blocks on two devices, four micro-batches a step.
+/// Returns a request of four blocks on two devices with four micro-batches per step.
 PlanRequest two_stages();
 
-/// Of a request that can be met.
+/// Plans a request, which must be possible.
 Plan planned(const PlanRequest& request);
 
 }  // namespace troupe::schedules::testing

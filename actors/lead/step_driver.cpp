@@ -1,0 +1,316 @@
+#include "actors/lead/step_driver.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "actors/checkpoints.h"
+#include "actors/lead/step_event.h"
+#include "actors/play/not_finite.h"
+#include "actors/play/players.h"
+
+namespace troupe::actors {
+namespace {
+
+constexpr std::int64_t most_ahead = 64;  // In rounds.
+
+}  // namespace
+
+StepDriver::StepDriver(const Context& around, RunSpecPtr spec)
+    : around_(around), spec_(std::move(spec)) {}
+
+void StepDriver::run_begins(const StartPoint& start) {
+  progress_.change(*spec_);
+  progress_.run_begins(std::max(start.step, spec_->ledger ? spec_->ledger->steps() : 0));
+  history_.run_begins(start.loss_scale.skipped_steps);
+}
+
+void StepDriver::change(RunSpecPtr spec) {
+  spec_ = std::move(spec);
+  progress_.change(*spec_);
+}
+
+void StepDriver::attempt_begins() {
+  phase_ = Phase::assembling;
+  progress_.attempt_begins(*spec_);
+  history_.attempt_begins();
+  around_.saves.attempt_begins();
+  copies_.attempt_begins();
+}
+
+void StepDriver::begun(const Assembled& assembled) {
+  phase_ = Phase::playing;
+  progress_.go_on_after(assembled.step);
+  evaluation_.count_from(step());
+  around_.saves.count_from(step());
+  copies_.begun(assembled, around_.self->now());
+  history_.begun(step(), around_.self->now());
+  around_.run_reporter.enter(AttemptBegun{step()});
+}
+
+namespace {
+
+Error not_now(std::int64_t step, const std::string& what) {
+  return Error{"found " + what + " of step " + std::to_string(step + 1) +
+               ", which is not under way"};
+}
+
+Error told_twice(std::int64_t step, const std::string& what) {
+  return Error{"found " + what + " of step " + std::to_string(step + 1) + " twice"};
+}
+
+}  // namespace
+
+Status StepDriver::expects(const MicroBatchLoss& loss) const {
+  const auto what = "the loss of micro-batch " + std::to_string(loss.index);
+  if (loss.purpose == Round::Purpose::evaluation) {
+    if (phase_ == Phase::evaluating && loss.step == step() && evaluation_.expects(loss))
+      return Done{};
+    return not_now(loss.step, what + " of an evaluation");
+  }
+  if (!progress_.is_under_way(loss.step)) return not_now(loss.step, what);
+  if (progress_.ledger().has(loss)) return told_twice(loss.step, what);
+  return Done{};
+}
+
+Status StepDriver::expects(const Divergence& divergence) const {
+  if (!progress_.is_under_way(divergence.step)) return not_now(divergence.step, "a divergence");
+  return Done{};
+}
+
+Status StepDriver::expects(const StepDone& done) const {
+  const auto what = "the end in optimizer " + std::to_string(done.optimizer);
+  if (!progress_.is_under_way(done.step)) return not_now(done.step, what);
+  if (progress_.ledger().has(done)) return told_twice(done.step, what);
+  return Done{};
+}
+
+Status StepDriver::expects(const LateGradients& late) const {
+  if (late.step >= progress_.given_out()) return not_now(late.step, "the lateness of gradients");
+  return Done{};
+}
+
+Status StepDriver::expects(const Snapshot& snapshot) const {
+  const auto what = "a part of the state from optimizer " + std::to_string(snapshot.optimizer);
+  if (phase_ != Phase::collecting) return Error{"found " + what + ", which nobody has asked for"};
+  if (snapshot.step != step())
+    return Error{"found " + what + " after step " + std::to_string(snapshot.step) +
+                 ", wanted it after step " + std::to_string(step())};
+  if (around_.saves.has_part_of(snapshot.optimizer)) return Error{"found " + what + " twice"};
+  return check(snapshot, *spec_);
+}
+
+Status StepDriver::heard(const MicroBatchLoss& loss) {
+  if (!std::isfinite(loss.mean)) return Error{loss_not_finite(*spec_, loss)};
+  if (loss.purpose == Round::Purpose::training)
+    return check_divergence(progress_.ledger().add(loss));
+  evaluation_.add(loss);
+  return Done{};
+}
+
+Status StepDriver::heard(const Divergence& divergence) {
+  return check_divergence(progress_.ledger().add(divergence));
+}
+
+/// Waits for all losses, since a loss that is not a number is the cause of such gradients.
+Status StepDriver::check_divergence(const StepLedger::Entry& entry) {
+  if (entry.divergence && progress_.ledger().has_all_losses(entry))
+    return Error{gradient_not_finite(*spec_, *entry.divergence)};
+  return Done{};
+}
+
+void StepDriver::heard(const RoundPlayed& played) {
+  around_.run_reporter.hand_on(played);
+  progress_.add(played);
+}
+
+void StepDriver::heard(const Kept& kept) {
+  if (const auto why_none = copies_.heard(kept))
+    around_.run_reporter.warn(title_of(*spec_, {PlayerId::Kind::optimizer, kept.optimizer}) + ": " +
+                              *why_none);
+}
+
+void StepDriver::heard(Snapshot snapshot) {
+  auto& saves = around_.saves;
+  if (!saves.add(std::move(snapshot), around_.players.players().optimizers.size())) return;
+  if (spec_->alive)
+    spec_->alive("it puts the checkpoint of step " + std::to_string(step()) + " together");
+  saves.write(*spec_, step(), spec_->memory(0, 0, spec_->evaluation->devices()), *around_.self);
+  phase_ = Phase::playing;
+  history_.step_begins(around_.self->now());
+}
+
+void StepDriver::recorded() {
+  if (spec_->ledger) copies_.entered(spec_->ledger->steps());
+}
+
+StepDriver::Moment StepDriver::advance(const Wishes& wishes) {
+  if (phase_ == Phase::evaluating) complete_evaluation();
+  if (phase_ != Phase::playing) return Moment::none;
+  complete_steps();
+  // While devices are missing, the round counts as in flight: giving out rounds now would ask too
+  // late for copies of states.
+  return progress_.waits_for_devices() ? Moment::none : go_on(wishes);
+}
+
+/// Takes the steps that are done, in order.
+void StepDriver::complete_steps() {
+  auto& run_reporter = around_.run_reporter;
+  while (const auto done = progress_.take_done()) {
+    run_reporter.enter(StepCommitted{{.step = step(),
+                                      .first = (step() - 1) * spec_->samples_in_step,
+                                      .samples = spec_->samples_in_step,
+                                      .ids = storage::digest_of_step(done->entry.samples),
+                                      .content = storage::digest_of_step(done->entry.contents),
+                                      .loss = done->entry.mean_loss(),
+                                      .is_skipped = done->entry.done->is_skipped}});
+    if (!spec_->ledger) copies_.entered(step());
+    if (spec_->player_host) spec_->player_host->committed(step());
+    tell_step(*done);
+    if (auto recovered = around_.loss.made_good(run_reporter.event("run.recovered"),
+                                                around_.self->now(), step()))
+      run_reporter.tell(std::move(*recovered));
+  }
+}
+
+void StepDriver::tell_step(const Progress::Done& done) {
+  const auto now = around_.self->now();
+  const auto took = history_.done(done.entry, now);
+  const auto* round = done.round ? &*done.round : nullptr;
+  around_.run_reporter.tell(
+      step_event(*spec_, {step(), &done.entry, round, took, history_.goodput(now)}));
+}
+
+/// Gives out rounds, as far ahead as allowed, up to the next moment at which the run must be
+/// drained.
+StepDriver::Moment StepDriver::go_on(const Wishes& wishes) {
+  const auto& rounds = progress_.rounds();
+  while (!must_drain(wishes) && progress_.given_out() < spec_->steps &&
+         static_cast<int>(rounds.size()) < rounds_ahead() && around_.run_reporter.has_room()) {
+    const auto first = progress_.given_out();
+    const auto round = spec_->round(first, spec_->steps - first);
+    // If no round in flight is far enough ahead, keep the state after this new one.
+    if (rounds.size() <= copies_.rounds_before()) keep(first + round->steps);
+    give_out({round, first});
+  }
+  keep_another();
+  const bool is_drained = rounds.empty() && (must_drain(wishes) || step() >= spec_->steps);
+  return is_drained ? drained(wishes) : Moment::none;
+}
+
+/// Returns how many rounds last for `lead` at the current pace.
+int StepDriver::rounds_ahead() const {
+  if (spec_->lead.count() == 0 || history_.pace().count() == 0) return spec_->rounds_ahead;
+  const auto lasting = spec_->lead / history_.pace() + 1;
+  return static_cast<int>(std::clamp<std::int64_t>(lasting, spec_->rounds_ahead, most_ahead));
+}
+
+void StepDriver::give_out(const Play& play) {
+  around_.saves.go_on();
+  progress_.give_out(play);
+  around_.players.play(play);
+}
+
+/// Returns whether the rounds in flight end at a moment for which the run must be drained.
+bool StepDriver::must_drain(const Wishes& wishes) const {
+  const auto step = progress_.given_out();
+  return wishes.end || wishes.pause || wishes.boundary_change || evaluation_is_due(step) ||
+         save_is_due(step);
+}
+
+bool StepDriver::save_is_due(std::int64_t step) const {
+  return around_.saves.is_due(*spec_, step, around_.self->now());
+}
+
+StepDriver::Moment StepDriver::drained(const Wishes& wishes) {
+  const auto& saves = around_.saves;
+  if (evaluation_is_due(step())) {
+    evaluate();
+    return Moment::none;
+  }
+  const bool is_end = step() >= spec_->steps || wishes.end;
+  const bool is_collected = saves.is_collected(step());
+  const bool has_state = saves.is_saved(step()) || is_collected;
+  const bool must_save =
+      save_is_due(step()) || (is_end && !is_collected) || (wishes.boundary_change && !has_state);
+  // One save at a time: a slow disk must not fill the memory. Saved will arrive.
+  if ((must_save || is_end || wishes.boundary_change) && saves.is_under_way()) return Moment::none;
+  // The ledger must contain all steps of a checkpoint. Recorded will arrive.
+  if (must_save && !around_.run_reporter.is_confirmed()) return Moment::none;
+  if (must_save) {
+    collect();
+    return Moment::none;
+  }
+  if (wishes.boundary_change) return Moment::boundary_change;
+  if (is_end) return Moment::end;
+  return must_drain(wishes) ? Moment::none : go_on(wishes);
+}
+
+// Keeps states in nodes' memory, except when an evaluation or a save drains the run anyway.
+
+/// Keeps the state after the first round in flight whose optimizers hear of it in time.
+void StepDriver::keep_another() {
+  const auto& rounds = progress_.rounds();
+  for (std::size_t i = copies_.rounds_before(); i < rounds.size(); ++i) {
+    const auto& [round, first] = rounds[i].play;
+    if (keep(first + round->steps)) return;
+  }
+}
+
+bool StepDriver::keep(std::int64_t step) {
+  if (evaluation_is_due(step) || save_is_due(step)) return false;
+  const auto order = copies_.ask(step, around_.self->now());
+  if (order) around_.players.tell_optimizers(*order);
+  return order.has_value();
+}
+
+// The functions below are called while nothing else is in flight.
+
+void StepDriver::evaluate() {
+  phase_ = Phase::evaluating;
+  evaluation_.begin(spec_->evaluation->schedule.micro_batches);
+  give_out({spec_->evaluation, step()});
+}
+
+void StepDriver::complete_evaluation() {
+  const auto mean = evaluation_.mean();
+  if (!mean || !progress_.rounds().front().is_through()) return;
+  Value eval = around_.run_reporter.event("eval");
+  eval.set("step", step());
+  eval.set("loss", *mean);
+  around_.run_reporter.tell(std::move(eval));
+  progress_.evaluated();
+  evaluation_.count_from(step());
+  phase_ = Phase::playing;
+  history_.step_begins(around_.self->now());
+}
+
+void StepDriver::collect() {
+  phase_ = Phase::collecting;
+  around_.players.tell_optimizers(TakeSnapshot{});
+}
+
+Wait StepDriver::waits_for(const Wishes& wishes) const {
+  const auto done = std::to_string(step());
+  switch (phase_) {
+    case Phase::assembling:
+      return {};
+    case Phase::playing:
+      if (!progress_.rounds().empty())
+        return waits("step " + std::to_string(step() + 1) + " waits for " + progress_.missing());
+      if (wishes.pause) return {};
+      if (!around_.run_reporter.is_confirmed())
+        return waits("it waits for the recorder to write down what it was told");
+      return waits_for_disk("it waits for step " + done + " to be saved");
+    case Phase::evaluating:
+      return waits("it waits for the losses of the evaluation after step " + done);
+    case Phase::collecting:
+      return waits(
+          "it waits for " +
+          std::to_string(around_.players.players().optimizers.size() - around_.saves.parts()) +
+          " optimizers to give their part of the checkpoint of step " + done);
+  }
+  return {};
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,78 @@
+#include "actors/nodes/loss_plans.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+/// Adds the sharings after the loss of one node of each core count.
+void add_losses(const Sharing& sharing, std::vector<Sharing>& all) {
+  if (sharing.cores.size() < 2) return;
+  for (std::size_t i = 0; i < sharing.cores.size(); ++i) {
+    if (i > 0 && sharing.cores[i] == sharing.cores[i - 1]) continue;
+    if (all.size() == most_foreseen) return;
+    Sharing left = sharing;
+    left.cores.erase(left.cores.begin() + static_cast<std::ptrdiff_t>(i));
+    if (std::ranges::count(all, left) == 0) all.push_back(std::move(left));
+  }
+}
+
+}  // namespace
+
+std::vector<Sharing> neighbours_of(const Sharing& sharing) {
+  std::vector<Sharing> all{sharing};
+  add_losses(sharing, all);
+  for (std::size_t one = 1, ones = all.size(); one < ones; ++one)
+    add_losses(Sharing(all[one]), all);
+  return all;
+}
+
+void LossPlans::look_ahead(const Sharing& now) {
+  auto wanted = neighbours_of(now);
+  {
+    const std::lock_guard lock(mutex_);
+    if (wanted == wanted_) return;
+    wanted_ = std::move(wanted);
+    std::erase_if(found_,
+                  [&](const auto& found) { return std::ranges::count(wanted_, found.first) == 0; });
+  }
+  worker_.post([this] { search(); });
+}
+
+Shares LossPlans::shares(const Sharing& wanted) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = found_.find(wanted); found != found_.end()) return found->second;
+  }
+  return share_out(wanted, Search::prompt);
+}
+
+bool LossPlans::foresaw(const Sharing& wanted) const {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !next(); });
+  return found_.contains(wanted);
+}
+
+/// Returns the next sharing to search for. The caller holds the lock.
+std::optional<Sharing> LossPlans::next() const {
+  const auto left =
+      std::ranges::find_if(wanted_, [&](const Sharing& one) { return !found_.contains(one); });
+  return left == wanted_.end() ? std::nullopt : std::optional(*left);
+}
+
+/// One search for each task, so that the end of the worker waits for one only.
+void LossPlans::search() {
+  std::unique_lock lock(mutex_);
+  const auto sharing = next();
+  if (!sharing) return changed_.notify_all();
+  lock.unlock();
+  auto shares = share_out(*sharing, Search::thorough);
+  lock.lock();
+  if (std::ranges::count(wanted_, *sharing) > 0) found_.emplace(*sharing, std::move(shares));
+  lock.unlock();
+  worker_.post([this] { search(); });
+}
+
+}  // namespace troupe::actors

@@ -1,0 +1,416 @@
+#include "actors/nodes/remote_players.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include "actors/caf_shim.h"
+
+namespace troupe::actors {
+namespace {
+
+namespace recon = reconciler;
+
+constexpr auto look_every = std::chrono::milliseconds(100);
+constexpr auto for_ever = std::chrono::hours(24 * 365);
+// A node with a failure is avoided for a while, twice as long each time.
+constexpr transport::StrikeRules strike_rules{.most = 1,
+                                              .within = std::chrono::minutes(1),
+                                              .quarantine = std::chrono::minutes(1),
+                                              .longest = std::chrono::hours(1)};
+
+bool has_a_plan(const recon::State& state) {
+  return state.phase == recon::Phase::prepare || state.phase == recon::Phase::load ||
+         state.phase == recon::Phase::run;
+}
+
+recon::Life life_of(const NodeHere& node) { return static_cast<recon::Life>(node.incarnation); }
+
+}  // namespace
+
+RemotePlayerHost::RemotePlayerHost(NodePool& nodes, transport::ChannelThread& channels,
+                                   RemoteOrder order, DecisionLog decisions)
+    : nodes_(nodes),
+      channels_(channels),
+      order_(std::move(order)),
+      decisions_(std::move(decisions)),
+      reconciling_({[this](const recon::State& state) { return limits(state); }, decisions_.write,
+                    [this](const recon::Answer& answer) { carry_out(answer); }}) {}
+
+RemotePlayerHost::~RemotePlayerHost() = default;
+
+recon::Limits RemotePlayerHost::limits(const recon::State& state) const {
+  const auto order = this->order();
+  recon::Limits limits;
+  limits.fewest = order.fewest;
+  // All present nodes take part, and no others are waited for.
+  const auto here = static_cast<int>(nodes_.usable(order.least).size());
+  limits.most = std::max(order.fewest, std::min(order.most, here));
+  // The supervisor knows when the run is done, and saves it.
+  limits.steps = std::numeric_limits<std::int64_t>::max();
+  limits.start_patience = order.node_patience;
+  limits.gather_patience = order.gather_patience;
+  // Planning waits until the previous attempt is gone, which has its own timeouts.
+  limits.plan_patience = for_ever;
+  limits.prepare_patience = order.prepare_patience;
+  limits.load_patience = order.load_patience;
+  const bool is_new = state.epoch == 0 && !has_played_;
+  limits.suspend_patience = is_new ? std::chrono::milliseconds(0) : order.suspend_patience;
+  limits.strikes = strike_rules;
+  limits.futile_epochs = order.futile_epochs;
+  limits.most_futile = order.futile_epochs + order.strikes;
+  return limits;
+}
+
+// The functions below are called by the supervisor.
+
+Team RemotePlayerHost::begin(caf::actor_system& system, const AttemptContext& attempt_context,
+                             int number, Origin origin) {
+  const auto order = this->order();
+  const auto attempt = std::make_shared<Attempt>(
+      Attempt::Context{
+          nodes_, channels_, memory_, order.run, order.interface, order.carriers, order.keys,
+          order.plain,
+          [this, number](std::uint64_t node) {
+            reconciling_.post([this, number, node] {
+              if (progress_.number != number) return;
+              take(recon::Prepared{static_cast<Life>(node), progress_.epoch});
+            });
+          },
+          [this, number](const NodeHere& one, const NodeHere& other, const std::string& why) {
+            reconciling_.post([this, number, one = life_of(one), other = life_of(other), why] {
+              if (progress_.number != number) return;
+              take(recon::PairLost{one, other, progress_.epoch, why});
+            });
+          }},
+      attempt_context, number, std::move(origin));
+  auto team = team_of(attempt_context, number, [&](PlayerId id) {
+    auto proxy = spawn_proxy(system, id, {[attempt](PlayerId to, WireMessage wire_message) {
+                               return attempt->carry(to, std::move(wire_message));
+                             }},
+                             memory_);
+    attempt->proxies().emplace(id, caf_shim::weak(proxy));
+    return proxy;
+  });
+  {
+    const std::lock_guard lock(mutex_);
+    attempt_ = attempt;
+  }
+  for (const auto& player : team.all) caf_shim::post(player.actor, Meet{team.players});
+  reconciling_.post(
+      [this, number, weak = attempt->weak_from_this()] { stage_is_free(number, weak); });
+  return team;
+}
+
+std::optional<std::string> RemotePlayerHost::set_aside(PlayerId player, const std::string& why) {
+  const auto attempt = newest();
+  const auto node = attempt ? attempt->blamed(player) : std::nullopt;
+  if (!node) return {};
+  const auto others = choose(nodes_.usable(order().least));
+  const auto left = std::ranges::count_if(
+      others, [&](const NodeHere& other) { return other.name != node->name; });
+  reconciling_.post(
+      [this, node = *node, epoch = epoch_.load(), why] { failed_on(node, epoch, why); });
+  return left >= order().fewest ? std::optional(node->name) : std::nullopt;
+}
+
+void RemotePlayerHost::refuse(PlayerId player, const std::string& why) {
+  const auto attempt = newest();
+  if (const auto node = attempt ? attempt->blamed(player) : std::nullopt)
+    nodes_.strike(node->incarnation, why);
+}
+
+bool RemotePlayerHost::strike_node(const std::string& node, const std::string& why) {
+  const auto others = choose(nodes_.usable(order().least));
+  const auto left =
+      std::ranges::count_if(others, [&](const NodeHere& other) { return other.name != node; });
+  if (left < order().fewest) return false;
+  reconciling_.post([this, node, why] {
+    const auto state = reconciling_.state();
+    take(recon::StepFailed{0, state.epoch, state.decided + 1, why, node});
+  });
+  return true;
+}
+
+void RemotePlayerHost::committed(std::int64_t step) { take(recon::StepDecided{epoch_, step}); }
+
+std::vector<NodeHere> RemotePlayerHost::choose(std::vector<NodeHere> nodes) const {
+  const auto state = reconciling_.state();
+  const auto lives = recon::usable(state, Clock::now(), limits(state));
+  std::erase_if(
+      nodes, [&](const NodeHere& node) { return std::ranges::count(lives, life_of(node)) == 0; });
+  return nodes;
+}
+
+void RemotePlayerHost::over(Outcome::How how) {
+  const bool goes_on = comes_back_ && how == Outcome::How::stopped;
+  const auto state = reconciling_.state();
+  std::vector<recon::Record> last;
+  // A later head that resumes the run then waits for no nodes.
+  if (!goes_on && state.epoch > 0)
+    last.push_back({recon::Record::Kind::aborted,
+                    state.term,
+                    state.epoch,
+                    state.decided,
+                    {},
+                    {},
+                    "the run has ended"});
+  reconciling_.rest(last);
+  if (goes_on) return;
+  auto message = transport::to_message(Forget{});
+  message.run = order().run;
+  for (const auto& node : nodes_.all()) (void)nodes_.send(node.incarnation, message);
+}
+
+void RemotePlayerHost::change(RemoteOrder order) {
+  const std::lock_guard lock(mutex_);
+  order_ = std::move(order);
+}
+
+RemoteOrder RemotePlayerHost::order() const {
+  const std::lock_guard lock(mutex_);
+  return order_;
+}
+
+std::shared_ptr<Attempt> RemotePlayerHost::newest() const {
+  const std::lock_guard lock(mutex_);
+  return attempt_.lock();
+}
+
+// The functions below are called for nodes.
+
+void RemotePlayerHost::heard(std::uint64_t node, transport::Message message) {
+  if (const auto attempt = newest()) attempt->heard(node, std::move(message));
+}
+
+void RemotePlayerHost::arrived() {
+  reconciling_.post([this] {
+    look_at_nodes(false);
+    foresee();
+  });
+}
+
+void RemotePlayerHost::lost(const NodeHere& node, const NodeLoss& loss) {
+  if (const auto attempt = newest()) {
+    if (loss.has_ended) attempt->process_ended(node, loss);
+    attempt->end_all_of(node.incarnation, loss.why, EndCause::lost);
+  }
+  if (loss.has_ended)
+    reconciling_.post([this, text = "on node " + node.name + " " + loss.why] { last_end_ = text; });
+  take(recon::Lost{life_of(node), loss.why, !loss.has_ended});
+  reconciling_.post([this] { foresee(); });
+}
+
+// The functions below run on the reconciler's thread.
+
+/// Starts a new attempt, after the previous one is gone.
+void RemotePlayerHost::stage_is_free(int number, std::weak_ptr<Attempt> attempt) {
+  progress_ = {.number = number, .attempt = std::move(attempt), .began = Clock::now()};
+  epoch_ = 0;
+  if (reconciling_.state().phase == recon::Phase::boot) take(decisions_.before);
+  look_at_nodes(true);
+  reconciling_.post([this] {
+    const auto state = reconciling_.state();
+    // The attempt ended by itself: at a boundary, or for a reason that is no node's fault.
+    if (has_a_plan(state))
+      take(recon::Frozen{state.plan.members.front(), state.epoch, state.decided});
+  });
+  tick(number);
+}
+
+/// Repeats while an attempt waits to begin.
+void RemotePlayerHost::tick(int number) {
+  const auto attempt = progress_.attempt.lock();
+  if (!attempt || progress_.number != number) return;
+  const auto state = reconciling_.state();
+  if (state.phase == recon::Phase::run && progress_.is_planned) return;
+  if (ended_) return attempt->give_up(*ended_);
+  attempt->wait(state.phase == recon::Phase::prepare ? "nodes to prepare"
+                : state.phase == recon::Phase::load  ? "the state to be read"
+                                                     : "nodes");
+  look_at_nodes(false);
+  plan();
+  reconciling_.after(look_every, [this, number] { tick(number); });
+}
+
+/// Tells the reconciler which nodes joined or became unusable. Members of the plan are excluded:
+/// their end is reported elsewhere, and a drain waits for a boundary.
+void RemotePlayerHost::look_at_nodes(bool all_have_stopped) {
+  const auto state = reconciling_.state();
+  const auto usable = nodes_.usable(order().least);
+  for (const auto& node : usable)
+    if (!state.nodes.contains(life_of(node))) take(recon::Attached{life_of(node), node.name, 0, 0});
+  for (const auto& [life, known] : state.nodes) {
+    const bool has_part = has_a_plan(state) && std::ranges::count(state.plan.members, life) > 0;
+    if ((has_part && !all_have_stopped) || std::ranges::count(usable, life, life_of) > 0) continue;
+    const bool is_known = nodes_.find(static_cast<std::uint64_t>(life)).has_value();
+    take(recon::Lost{life, "it is not to be used now", !is_known});
+  }
+}
+
+void RemotePlayerHost::failed_on(const NodeHere& node, std::uint64_t epoch,
+                                 const std::string& why) {
+  const auto state = reconciling_.state();
+  const Life life = life_of(node);
+  if (epoch != state.epoch) return;
+  if (state.phase == recon::Phase::prepare)
+    take(recon::PrepareFailed{life, state.epoch, why});
+  else if (state.phase == recon::Phase::load)
+    take(recon::LoadFailed{life, state.epoch, state.line, recon::LoadFailed::Cause::node, why});
+  else
+    take(recon::StepFailed{life, state.epoch, state.decided + 1, why});
+}
+
+void RemotePlayerHost::carry_out(const recon::Answer& answer) {
+  if (!answer.reason.empty()) last_reason_ = answer.reason;
+  for (const auto& record : answer.records)
+    if (record.kind == recon::Record::Kind::strike) hold_against(record);
+  for (const auto& order : answer.orders) std::visit([this](const auto& one) { on(one); }, order);
+}
+
+/// Handles a strike: ends the players on the struck nodes, and informs nodes that are avoided for a
+/// while.
+void RemotePlayerHost::hold_against(const recon::Record& strike) {
+  const auto state = reconciling_.state();
+  const auto chosen = choose(nodes_.usable(order().least));
+  for (const auto& node : nodes_.all()) {
+    if (std::ranges::count(strike.names, node.name) == 0) continue;
+    if (const auto attempt = progress_.attempt.lock(); attempt && progress_.epoch == strike.epoch)
+      attempt->end_all_of(node.incarnation, strike.why, EndCause::failed);
+    const auto left = state.strikes.quarantine_left(node.name, Clock::now());
+    if (!left || std::ranges::count(chosen, node.name, &NodeHere::name) > 0) continue;
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(*left).count();
+    const Unfit unfit{order().run, "something failed on it: " + strike.why +
+                                       "; it may get one again in " + std::to_string(seconds) +
+                                       " s"};
+    (void)nodes_.send(node.incarnation, transport::to_message(unfit));
+  }
+}
+
+void RemotePlayerHost::on(const recon::MakePlan& order) {
+  if (reconciling_.state().phase != recon::Phase::plan)
+    return take(recon::PlanMade{order.number, {}, "whether a switch pays is looked at elsewhere"});
+  asked_ = order;
+  // Further nodes may have joined whose events are still queued.
+  reconciling_.post([this] { plan(); });
+}
+
+/// Makes the run's plan with the nodes that are there now.
+void RemotePlayerHost::plan() {
+  const auto attempt = progress_.attempt.lock();
+  if (!asked_ || !attempt || progress_.is_planned) return;
+  const auto asked = *std::exchange(asked_, std::nullopt);
+  if (asked.number != reconciling_.state().plan_number) return;
+  const auto order = this->order();
+  auto nodes = choose(nodes_.usable(order.least));
+  if (static_cast<int>(nodes.size()) < order.fewest)
+    return take(recon::PlanMade{asked.number, {}, "some of them are not there any more"});
+  const auto& spec = attempt->spec();
+  lineup_ = line_up(spec, nodes, loss_plans_.shares(sharing_of(spec, nodes, order.most)), lineup_);
+  recon::PlanChoice choice{{}, 0, to_text(lineup_)};
+  for (const auto& node : lineup_.nodes) choice.members.push_back(life_of(node));
+  take(recon::PlanMade{asked.number, std::move(choice), {}});
+}
+
+/// Computes plans for possible losses in advance.
+void RemotePlayerHost::foresee() {
+  const auto attempt = progress_.attempt.lock();
+  if (!attempt || !progress_.has_begun) return;
+  const auto order = this->order();
+  const auto nodes = choose(nodes_.usable(order.least));
+  if (!nodes.empty()) loss_plans_.look_ahead(sharing_of(attempt->spec(), nodes, order.most));
+}
+
+void RemotePlayerHost::on(const recon::Prepare& order) {
+  const auto attempt = progress_.attempt.lock();
+  if (!attempt || progress_.is_planned) return;
+  progress_.is_planned = true;
+  progress_.epoch = order.epoch;
+  progress_.found = Clock::now();
+  epoch_ = order.epoch;
+  const auto run = this->order();
+  if (run.placed) run.placed(lineup_);
+  if (auto prepared = attempt->prepare(lineup_, run.config); !prepared)
+    attempt->cannot_begin(prepared.error().text, EndCause::lost);
+}
+
+void RemotePlayerHost::on(const recon::FindLine& order) {
+  const auto attempt = progress_.attempt.lock();
+  if (!attempt || progress_.epoch != order.epoch) return;
+  progress_.ready = Clock::now();
+  attempt->find_state(
+      [this, number = progress_.number, epoch = order.epoch](const Result<std::int64_t>& step) {
+        if (step) return take(recon::LineFound{epoch, *step});
+        reconciling_.post(
+            [=, this, why = step.error().text] { cannot_begin(number, why, EndCause::failed); });
+      });
+}
+
+void RemotePlayerHost::on(const recon::Load& order) {
+  const auto attempt = progress_.attempt.lock();
+  if (!attempt || progress_.epoch != order.epoch) return;
+  attempt->start([this, order, number = progress_.number](const Status& started) {
+    if (!started)  // Some process could not be reached.
+      return reconciling_.post(
+          [=, this, why = started.error().text] { cannot_begin(number, why, EndCause::lost); });
+    for (const Life life : order.nodes) take(recon::Loaded{life, order.epoch, order.step, {}});
+    reconciling_.post([this, number, epoch = order.epoch] { tell_keepers(number, epoch); });
+  });
+}
+
+void RemotePlayerHost::tell_keepers(int number, std::uint64_t epoch) {
+  const auto attempt = progress_.attempt.lock();
+  if (!attempt || progress_.number != number) return;
+  recon::KeptBy kept{epoch, {}};
+  for (const auto& nodes : attempt->keepers()) {
+    auto& lives = kept.keepers.emplace_back();
+    for (const auto node : nodes) lives.push_back(static_cast<Life>(node));
+  }
+  take(std::move(kept));
+}
+
+void RemotePlayerHost::on(const recon::Activate& order) {
+  const auto attempt = progress_.attempt.lock();
+  if (!attempt || progress_.epoch != order.epoch || std::exchange(progress_.has_begun, true))
+    return;
+  has_played_ = true;
+  attempt->begin(progress_.found - progress_.began, progress_.ready - progress_.found,
+                 Clock::now() - progress_.ready);
+  foresee();
+}
+
+/// Ends the attempt and reports all nodes as frozen: without the supervisor nothing they do counts.
+void RemotePlayerHost::on(const recon::Freeze& order) {
+  if (const auto attempt = progress_.attempt.lock(); attempt && progress_.epoch == order.epoch)
+    attempt->cannot_begin(last_reason_, EndCause::lost);
+  for (const Life life : order.nodes)
+    take(recon::Frozen{life, order.epoch, reconciling_.state().decided});
+}
+
+void RemotePlayerHost::on(const recon::Abort& order) {
+  const auto attempt = progress_.attempt.lock();
+  if (!attempt || progress_.epoch != order.epoch) return;
+  attempt->cannot_begin(last_reason_, EndCause::lost);
+}
+
+void RemotePlayerHost::on(const recon::Warn& order) {
+  if (const auto attempt = progress_.attempt.lock()) attempt->remark(order.text);
+}
+
+void RemotePlayerHost::on(const recon::End& order) {
+  const auto run = this->order();
+  const auto fitting = nodes_.usable(run.least).size();
+  lacked_nodes_ = order.code == recon::exit_too_few && static_cast<int>(fitting) < run.fewest;
+  ended_ = order.why + (last_end_.empty() ? "" : "; the last process that ended: " + last_end_);
+  if (lacked_nodes_) ended_ = too_few(fitting, run.fewest, run.least, nodes_.usable()).text;
+  if (const auto attempt = progress_.attempt.lock()) attempt->give_up(*ended_);
+}
+
+/// Ends the attempt of this number, unless it is over.
+void RemotePlayerHost::cannot_begin(int number, const std::string& why, EndCause cause) {
+  if (const auto attempt = progress_.attempt.lock(); attempt && progress_.number == number)
+    attempt->cannot_begin(why, cause);
+}
+
+}  // namespace troupe::actors

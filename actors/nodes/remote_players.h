@@ -1,0 +1,157 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/nodes/attempt.h"
+#include "actors/nodes/lineup.h"
+#include "actors/nodes/loss_plans.h"
+#include "actors/nodes/node_pool.h"
+#include "actors/nodes/reconciling.h"
+#include "actors/play/players.h"
+#include "kernels/linear.h"
+
+namespace troupe::actors {
+
+struct RemoteOrder {
+  std::string run;
+  Value config;    // Complete, with all values chosen for the run.
+  int fewest = 1;  // The least number of nodes of an attempt,
+  int most = 1;    // the most that it uses,
+  kernels::Precision least = kernels::Precision::fp32;  // and their least precision.
+  std::chrono::milliseconds node_patience{60'000};      // The time to wait for nodes at first,
+  std::chrono::milliseconds gather_patience{5'000};     // for the nodes of an earlier head,
+  std::chrono::milliseconds suspend_patience{60'000};  // and after losses, once the run has played.
+  std::chrono::milliseconds prepare_patience{60'000};  // The time to prepare,
+  std::chrono::milliseconds load_patience{600'000};    // and the time to load the weights.
+  int futile_epochs = 5;  // Attempts in a row without a new step before it delays the next one,
+  int strikes = 3;        // and further ones before it gives up.
+  std::string interface = "127.0.0.1";
+  Carriers carriers = Carriers::shm_and_tcp;
+  std::optional<transport::KeyPair> keys = {};  // This process's keys.
+  PlainTensors plain = PlainTensors::within_machine;
+  /// Called on the reconciler's thread when the players' nodes are chosen.
+  std::function<void(const Lineup&)> placed;
+};
+
+/// The log of decisions about a run, which survives its head.
+struct DecisionLog {
+  reconciler::JournalRead before;  // Decisions of earlier heads.
+  /// Returns when all records are on disk; an error means that none is.
+  std::function<Status(const std::vector<reconciler::Record>&)> write =
+      [](const std::vector<reconciler::Record>&) { return Status(Done{}); };
+};
+
+/// The head's side of a run whose players are on nodes. Proxies stand for the players, so the
+/// supervisor leads them as if they were local. The reconciler decides when an attempt begins, on
+/// which nodes, and how to react to a lost or failed node.
+class RemotePlayerHost final : public PlayerHost {
+ public:
+  RemotePlayerHost(NodePool& nodes, transport::ChannelThread& channels, RemoteOrder order,
+                   DecisionLog decisions);
+  /// All actors of the run must have ended.
+  ~RemotePlayerHost() override;
+
+  Team begin(caf::actor_system& system, const AttemptContext& attempt_context, int attempt,
+             Origin origin) override;
+  std::optional<std::string> set_aside(PlayerId player, const std::string& why) override;
+  void refuse(PlayerId player, const std::string& why) override;
+  bool strike_node(const std::string& node, const std::string& why) override;
+  void committed(std::int64_t step) override;
+  void over(Outcome::How how) override;
+  /// Returns those of the nodes that the run should use now.
+  std::vector<NodeHere> choose(std::vector<NodeHere> nodes) const;
+
+  /// Returns whether the run gave up because it had too few nodes. Any thread may call it.
+  bool lacked_nodes() const { return lacked_nodes_; }
+
+  /// If the run stops after this, the next life of the head continues it, so nodes keep their
+  /// states. Any thread may call it.
+  void leave() { comes_back_ = true; }
+
+  /// Called after the run has ended: makes no more decisions, so nodes and channels may be
+  /// destroyed. Later events are ignored.
+  void end() { reconciling_.end(); }
+
+  /// Changes the order from the next attempt on. Any thread may call it.
+  void change(RemoteOrder order);
+
+  /// Handles a node's message about this run. Any thread may call it.
+  void heard(std::uint64_t node, transport::Message message);
+  /// Notes that a node has joined or is usable again. Any thread may call it.
+  void arrived();
+  /// Notes that a node is gone. Any thread may call it.
+  void lost(const NodeHere& node, const NodeLoss& loss);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Life = reconciler::Life;
+  /// The current attempt and its progress.
+  struct Progress {
+    int number = 0;
+    std::weak_ptr<Attempt> attempt;
+    Clock::time_point began{}, found{}, ready{};
+    bool is_planned = false, has_begun = false;
+    std::uint64_t epoch = 0;  // Valid if planned.
+  };
+
+  // The functions below run on the reconciler's thread.
+  void take(reconciler::Event event) { reconciling_.take(std::move(event)); }
+  void stage_is_free(int number, std::weak_ptr<Attempt> attempt);
+  void tick(int number);
+  void look_at_nodes(bool all_have_stopped);
+  void failed_on(const NodeHere& node, std::uint64_t epoch, const std::string& why);
+  void carry_out(const reconciler::Answer& answer);
+  void on(const reconciler::MakePlan& order);
+  void on(const reconciler::Prepare& order);
+  void on(const reconciler::FindLine& order);
+  void on(const reconciler::Load& order);
+  void on(const reconciler::Activate& order);
+  void on(const reconciler::Freeze& order);
+  void on(const reconciler::Abort& order);
+  void on(const reconciler::Warn& order);
+  void on(const reconciler::End& order);
+  template <class Other>
+  void on(const Other&) {}  // The supervisor saves and leads the run to boundaries.
+  void plan();
+  void foresee();
+  void tell_keepers(int number, std::uint64_t epoch);
+  void cannot_begin(int number, const std::string& why, EndCause cause);
+  void hold_against(const reconciler::Record& strike);
+
+  reconciler::Limits limits(const reconciler::State& state) const;
+  std::shared_ptr<Attempt> newest() const;
+  RemoteOrder order() const;
+
+  NodePool& nodes_;
+  transport::ChannelThread& channels_;
+  RemoteOrder order_;
+  DecisionLog decisions_;
+  MemoryPool memory_;  // For states in transit; outlives all attempts.
+  std::atomic<bool> has_played_ = false;
+  std::atomic<bool> comes_back_ = false;
+  std::atomic<bool> lacked_nodes_ = false;
+  std::atomic<std::uint64_t> epoch_ = 0;  // The attempt that plays.
+  mutable std::mutex mutex_;
+  std::weak_ptr<Attempt> attempt_;  // Its proxies own it.
+
+  // Used by the reconciler's thread.
+  Progress progress_;
+  std::optional<reconciler::MakePlan> asked_;  // Waits until an attempt can use it.
+  Lineup lineup_;                              // The latest plan's.
+  LossPlans loss_plans_;
+  std::string last_reason_;
+  std::string last_end_;              // The node of the last process that ended, and how.
+  std::optional<std::string> ended_;  // The reason of the end.
+
+  Reconciling reconciling_;  // Last, because its thread uses the others.
+};
+
+}  // namespace troupe::actors

@@ -1,0 +1,107 @@
+#include "apps/run/initial_state.h"
+
+#include <utility>
+
+#include "actors/checkpoints.h"
+#include "config/recipe.h"
+#include "config/schema.h"
+#include "core/memory/device.h"
+#include "models/train/optimizer.h"
+#include "models/train/stage.h"
+#include "storage/checkpoint/ledger.h"
+#include "storage/checkpoint/match.h"
+#include "storage/files/safetensors.h"
+
+namespace troupe::apps {
+namespace {
+
+Result<std::vector<NamedTensor>> load_file(storage::Files& files, const std::string& path,
+                                           MemoryPool& memory) {
+  const auto file = storage::Safetensors::open(files, path);
+  if (!file) return file.error();
+  std::vector<NamedTensor> tensors;
+  for (const auto& view : file->tensors()) {
+    auto tensor = storage::load(view, memory);
+    if (!tensor) return within(path + ": " + view.name, tensor.error());
+    tensors.push_back({view.name, std::move(*tensor)});
+  }
+  return tensors;
+}
+
+/// What the optimizers would say later, said before anything is started.
+Status check(const RunToBegin& run, const actors::StartPoint& start, const std::string& where) {
+  Stream stream = Stream::rehearsal(run.memory);
+  const models::Stage whole(run.setup.model, {0, static_cast<int>(run.setup.model.units.size())},
+                            {});
+  models::Optimizer optimizer(run.config.optimizer, whole.parameters(), whole.buffers(),
+                              run.setup.precision);
+  if (auto weights = optimizer.from(stream, start.weights, start.step); !weights)
+    return within(where, weights.error());
+  if (auto restored = optimizer.restore(stream, start.moments, start.step); !restored)
+    return within(where, restored.error());
+  return Done{};
+}
+
+/// Whether a run without a checkpoint may begin at step 0.
+Status may_begin_anew(const RunToBegin& run) {
+  const std::string ledger = "runs/" + run.config.name + "/ledger";
+  const auto saved = storage::newest_save(run.files, ledger);
+  if (!saved) return saved.error();
+  if (!*saved) return Done{};
+  return Error{ledger + ": step " + std::to_string((*saved)->step) + " was saved below " +
+               (*saved)->below + ", but below " + run.config.checkpoint.directory +
+               " there is no checkpoint now; mount or restore that folder and resume again, or "
+               "begin again at step 0 with --from-scratch"};
+}
+
+}  // namespace
+
+Result<actors::StartPoint> first_state(const RunToBegin& run) {
+  actors::StartPoint start;
+  if (run.config.model.init == "random") return start;
+  auto tensors = load_file(*run.setup.files, run.config.model.init, run.memory);
+  if (!tensors) return within("model.init", tensors.error());
+  start.weights = std::move(*tensors);
+  if (auto good = check(run, start, "model.init: " + run.config.model.init); !good)
+    return good.error();
+  return start;
+}
+
+Result<Resumed> resumed_state(const RunToBegin& run, SavesGone saves_gone) {
+  Resumed resumed;
+  auto found = storage::open_newest_checkpoint(run.files, run.config.checkpoint.directory, run.id);
+  if (!found) return found.error();
+  if (!*found) {
+    if (saves_gone == SavesGone::refuse)
+      if (auto may = may_begin_anew(run); !may) return may.error();
+    resumed.warnings.push_back("there is no checkpoint below " + run.config.checkpoint.directory +
+                               " yet: starting at step 0");
+    auto first = first_state(run);
+    if (!first) return first.error();
+    resumed.start = std::move(*first);
+    return resumed;
+  }
+  for (const auto& skipped : (*found)->skipped)
+    resumed.warnings.push_back(skipped.directory +
+                               " is damaged and was passed over: " + skipped.why);
+  const storage::Checkpoint& checkpoint = (*found)->checkpoint;
+  if (auto same = storage::match_model(checkpoint.manifest(), run.setup.model_description); !same)
+    return within(checkpoint.directory(), same.error());
+  // What is set to change later made none of its numbers.
+  storage::Manifest made = checkpoint.manifest();
+  made.recipe = config::recipe_until(std::move(made.recipe), made.step);
+  Value recipe = config::recipe_until(run.recipe, made.step);
+  // An earlier version did not say which bytes its data had.
+  Value* data = recipe.find("data");
+  if (data && data->map() && !config::value_at(made.recipe, "data.files"))
+    std::erase_if(*data->map(), [](const Value::Entry& entry) { return entry.key == "files"; });
+  if (auto same = storage::match_recipe(made, recipe); !same)
+    return within(checkpoint.directory(), same.error());
+  auto start = actors::start_point(checkpoint, run.memory);
+  if (!start) return start.error();
+  resumed.start = std::move(*start);
+  if (auto good = check(run, resumed.start, checkpoint.directory()); !good) return good.error();
+  return resumed;
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,91 @@
+#include "actors/nodes/loss_plans.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+
+using namespace troupe::actors;
+
+namespace {
+
+Sharing sharing_with(std::vector<int> cores, std::vector<double> work = {3, 1, 2, 1, 4, 1}) {
+  std::ranges::sort(cores, std::greater<>());
+  return {std::move(work), std::move(cores), 100};
+}
+
+Sharing without(Sharing sharing, int cores) {
+  sharing.cores.erase(std::ranges::find(sharing.cores, cores));
+  return sharing;
+}
+
+bool same(const Shares& a, const Shares& b) {
+  return a.cores == b.cores && a.cuts == b.cuts && a.busiest == b.busiest;
+}
+
+}  // namespace
+
+TEST_CASE("neighbours are what is left after one loss or two, by kinds of nodes", "[actors]") {
+  CHECK(neighbours_of(sharing_with({2, 2, 2, 2})).size() == 3);
+  // C kinds: none lost, C of one, C of two of the same, and C (C - 1) / 2 of two.
+  CHECK(neighbours_of(sharing_with({4, 4, 2, 2, 1, 1})).size() == 1 + 3 + 3 + 3);
+  // A kind of which there is but one cannot lose two.
+  CHECK(neighbours_of(sharing_with({4, 2, 2})).size() == 1 + 2 + 2);
+  // Somebody is left in each.
+  CHECK(neighbours_of(sharing_with({1})).size() == 1);
+  CHECK(neighbours_of(sharing_with({2, 1})).size() == 3);
+}
+
+TEST_CASE("of nodes of many kinds every single loss is foreseen, and some of two", "[actors]") {
+  std::vector<int> cores(100);
+  std::iota(cores.begin(), cores.end(), 1);
+  const auto all = neighbours_of(sharing_with(cores));
+  CHECK(all.size() == most_foreseen);
+  CHECK(std::ranges::count(all, 99u, [](const auto& one) { return one.cores.size(); }) == 100);
+  CHECK(all.back().cores.size() == 98);
+}
+
+TEST_CASE("every loss of one node or two is foreseen, as it would be found then", "[actors]") {
+  const auto now = sharing_with({4, 4, 3, 2, 1, 1});
+  LossPlans loss_plans;
+  loss_plans.look_ahead(now);
+  REQUIRE(loss_plans.foresaw(now));
+  for (const int first : now.cores) {
+    const auto one = without(now, first);
+    CHECK(loss_plans.foresaw(one));
+    for (const int second : one.cores) {
+      const auto two = without(one, second);
+      CHECK(loss_plans.foresaw(two));
+      CHECK(same(loss_plans.shares(two), share_out(two, Search::thorough)));
+    }
+  }
+  CHECK_FALSE(loss_plans.foresaw(sharing_with({4, 4, 4, 4})));
+}
+
+TEST_CASE("what was foreseen for other nodes goes, and what is wanted of it stays", "[actors]") {
+  const auto before = sharing_with({4, 3, 2, 1});
+  const auto after = without(before, 4);
+  LossPlans loss_plans;
+  loss_plans.look_ahead(before);
+  REQUIRE(loss_plans.foresaw(before));
+  loss_plans.look_ahead(after);
+  CHECK(loss_plans.foresaw(after));
+  CHECK(loss_plans.foresaw(without(without(after, 3), 2)));
+  CHECK_FALSE(loss_plans.foresaw(before));
+}
+
+TEST_CASE("a loss that nobody foresaw is answered nevertheless", "[actors]") {
+  std::vector<int> cores;
+  std::vector<double> work;
+  for (int i = 0; i < 100; ++i) {
+    cores.push_back(1 + i * 7 % 5);
+    work.push_back(1 + i * 3 % 7);
+  }
+  const auto wanted = sharing_with(cores, work);
+  const LossPlans loss_plans;
+  const auto shares = loss_plans.shares(wanted);
+  CHECK(shares.cuts.back() == 100);
+  CHECK(same(shares, share_out(wanted, Search::prompt)));
+}

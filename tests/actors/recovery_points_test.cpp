@@ -1,0 +1,165 @@
+#include "actors/play/recovery_points.h"
+
+#include <string>
+#include <vector>
+
+#include "actors/nodes/attempt.h"
+#include "catch.h"
+
+using namespace troupe;
+using namespace troupe::actors;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Processes = std::vector<std::vector<int>>;
+using AllKept = std::vector<std::vector<KeptStep>>;
+
+Processes keepers(const std::vector<int>& owners, const std::vector<std::string>& machines,
+                  int copies) {
+  return keepers_of(owners, machines, copies);
+}
+
+}  // namespace
+
+TEST_CASE("copies of a state go to other machines first, and then to other processes", "[actors]") {
+  const std::vector<std::string> one(4, "a");
+  CHECK(keepers({0, 1, 3}, one, 2) == Processes{{0, 1}, {1, 2}, {3, 0}});
+  CHECK(keepers({0, 2}, one, 3) == Processes{{0, 1, 2}, {2, 3, 0}});
+  CHECK(keepers({0, 3}, {"a", "a", "b", "b"}, 2) == Processes{{0, 2}, {3, 0}});
+  CHECK(keepers({0}, {"a", "a", "b", "b"}, 3) == Processes{{0, 2, 1}});
+  CHECK(keepers({1}, {"a", "b", "a", "c"}, 3) == Processes{{1, 2, 3}});
+  // No more than there are processes.
+  CHECK(keepers({0, 1}, {"a", "b"}, 8) == Processes{{0, 1}, {1, 0}});
+  CHECK(keepers({0}, {"a"}, 2) == Processes{{0}});
+}
+
+TEST_CASE("a run goes on from the newest step whose every state is in memory", "[actors]") {
+  const std::vector<int> owners{0, 1, 2};
+  const AllKept all{{{4, {0, 2}}, {6, {0, 2}}}, {{4, {1, 0}}, {6, {1, 0}}}, {{4, {2, 1}}}};
+  CHECK(find_newest(all, owners, 9) == Found{6, {0, 1, 0}});
+  // What is not committed is not there.
+  CHECK(find_newest(all, owners, 5) == Found{4, {0, 1, 2}});
+  CHECK(!find_newest(all, owners, 3));
+  // Its own process gives it, or the next one round that has it.
+  CHECK(find_newest(all, std::vector<int>{1, 2, 1}, 4) == Found{4, {1, 2, 2}});
+  CHECK(find_newest(all, std::vector<int>{2, 0, 1}, 6) == Found{6, {0, 1, 0}});
+  // Nobody has the third one of any step.
+  CHECK(!find_newest(AllKept{{{4, {0, 1}}}, {{4, {1, 0}}, {6, {0, 1, 2}}}}, owners, 5));
+  CHECK(!find_newest(AllKept{{}, {}}, std::vector<int>{0, 1}, 5));
+}
+
+TEST_CASE("a step is the line once all its copies are there and the ledger has it", "[actors]") {
+  RecoveryPoints recovery_points(10, 2, 2, 24h);
+  CHECK(recovery_points.line() == 10);
+  REQUIRE(recovery_points.may_ask(0s));
+  recovery_points.ask(12, 0s);
+  CHECK(!recovery_points.may_ask(1h));
+  recovery_points.kept(12, 0s);
+  recovery_points.entered(12);
+  CHECK(recovery_points.line() == 10);
+  recovery_points.kept(11, 0s);  // Of nobody that was asked.
+  CHECK(recovery_points.line() == 10);
+  recovery_points.kept(12, 0s);
+  CHECK(recovery_points.line() == 12);
+
+  recovery_points.ask(14, 1s);
+  recovery_points.kept(14, 0s);
+  recovery_points.kept(14, 0s);
+  recovery_points.entered(13);
+  CHECK(recovery_points.line() == 12);
+  CHECK(!recovery_points.may_ask(1h));
+  recovery_points.entered(15);
+  CHECK(recovery_points.line() == 14);
+}
+
+TEST_CASE("a step that an optimizer has missed makes room for another one", "[actors]") {
+  RecoveryPoints recovery_points(0, 2, 2, 24h);
+  recovery_points.ask(1, 0s);
+  recovery_points.kept(1, 1ms);
+  CHECK(recovery_points.missed(1));
+  REQUIRE(recovery_points.may_ask(0s));
+  recovery_points.ask(3, 0s);
+  recovery_points.kept(1, 1ms);
+  CHECK(!recovery_points.missed(1));
+  CHECK(!recovery_points.may_ask(1h));
+  recovery_points.kept(3, 0s);
+  recovery_points.kept(3, 0s);
+  recovery_points.entered(3);
+  CHECK(recovery_points.line() == 3);
+}
+
+namespace {
+
+/// A line at that time, of which each of two nodes has 0.1 s of copying, and the same of giving.
+void make_line(RecoveryPoints& recovery_points, std::int64_t step, RecoveryPoints::Time now) {
+  REQUIRE(recovery_points.may_ask(now));
+  recovery_points.ask(step, now);
+  recovery_points.entered(step);
+  for (int copy = 0; copy < 4; ++copy) recovery_points.kept(step, 50ms);
+  REQUIRE(recovery_points.line() == step);
+}
+
+}  // namespace
+
+TEST_CASE("being ready takes 1 % of the time at most", "[actors]") {
+  RecoveryPoints recovery_points(0, 4, 2, 24h);
+  // In memory that is new.
+  make_line(recovery_points, 1, 10s);
+  make_line(recovery_points, 2, 11s);
+  CHECK(!recovery_points.may_ask(11'999ms));
+  make_line(recovery_points, 3, 12s);
+  CHECK(!recovery_points.may_ask(31'999ms));
+  CHECK(recovery_points.may_ask(32s));
+}
+
+TEST_CASE("where nodes are lost every minute being ready may take more", "[actors]") {
+  RecoveryPoints recovery_points(0, 4, 2, 60s);
+  for (const int step : {1, 2, 3}) make_line(recovery_points, step, std::chrono::seconds(step));
+  // The root of 2 x 0.2 s x 60 s.
+  CHECK(!recovery_points.may_ask(7'890ms));
+  CHECK(recovery_points.may_ask(7'900ms));
+  RecoveryPoints worst(0, 4, 2, 1ms);
+  for (const int step : {1, 2, 3}) make_line(worst, step, std::chrono::seconds(step));
+  CHECK(!worst.may_ask(3'999ms));
+  CHECK(worst.may_ask(4s));
+}
+
+TEST_CASE("how often nodes are lost is known from the last losses", "[actors]") {
+  LossRate losses;
+  losses.lost(1s);
+  losses.lost(2s);
+  CHECK(losses.between(3s) == 24h);
+  losses.lost(61s);
+  CHECK(losses.between(61s) == 20s);
+  CHECK(losses.between(301s) == 100s);
+  for (int at = 400; at < 480; at += 10) losses.lost(std::chrono::seconds(at));
+  CHECK(losses.between(480s) == 10s);
+}
+
+TEST_CASE("who keeps nothing asks for nothing", "[actors]") {
+  CHECK(!RecoveryPoints().may_ask(1h));
+  CHECK(!RecoveryPoints(5, 0, 3, 24h).may_ask(1h));
+}
+
+TEST_CASE("what is in memory is newer than a checkpoint that is damaged", "[actors]") {
+  const Found in_memory{20, {0}};
+  const auto loads = [](std::int64_t step) {
+    return [step]() -> Result<StartPoint> {
+      StartPoint start;
+      start.step = step;
+      return start;
+    };
+  };
+  const auto fails = []() -> Result<StartPoint> { return Error{"the disk is gone"}; };
+  const auto step = [](const Result<NewestState>& state) { return state ? state->step() : -1; };
+  CHECK(newest_state(in_memory, 10, fails)->in_memory);  // Nothing is read.
+  CHECK_FALSE(newest_state(in_memory, 30, loads(30))->in_memory);
+  CHECK(step(newest_state(in_memory, 30, loads(30))) == 30);
+  // The checkpoint of step 30 is damaged; the one before is older than what is in memory.
+  CHECK(newest_state(in_memory, 30, loads(10))->in_memory);
+  CHECK(step(newest_state(in_memory, 30, loads(10))) == 20);
+  CHECK(step(newest_state(in_memory, 30, fails)) == 20);
+  CHECK(step(newest_state({}, 30, loads(10))) == 10);
+  CHECK(step(newest_state({}, 30, fails)) == -1);
+}
