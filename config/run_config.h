@@ -1,23 +1,23 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "core/units.h"
+#include "config/fields.h"
+#include "config/section/data.h"
+#include "config/section/limits.h"
+#include "config/section/pipeline.h"
+#include "config/section/precision.h"
+#include "config/section/running.h"
 #include "core/value.h"
 #include "models/staleness.h"
 #include "models/train/optimizer.h"
-#include "schedules/exchange.h"
-#include "schedules/recompute.h"
 
 namespace troupe::config {
 
 /// A run as a checked struct: every number is within its bounds and the keys agree with one
 /// another. Where a member is optional, nothing means "auto" unless its comment says otherwise.
-/// What each key means is in the schema.
+/// Each struct declares its keys in fields(): their types, bounds and help.
 struct RunConfig {
   struct Model {
     std::string kind;
@@ -29,106 +29,19 @@ struct RunConfig {
     Value options_for(std::int64_t vocabulary) const;
   };
 
-  struct Data {
-    enum class Order { shuffled, sequential };
-    std::string train;
-    std::optional<std::string> validate;  // Nothing: there is no evaluation.
-    Order order = Order::shuffled;
-  };
-
-  struct Batch {
-    std::int64_t global = 1;
-    std::optional<std::int64_t> micro;
-  };
-
-  struct Stages {
-    std::optional<int> count;
-    std::vector<int> boundaries;  // Empty, or count + 1 of them: 0, ..., the number of units.
-  };
-
-  struct Pipeline {
-    std::string schedule;  // A name, a file or "auto".
-    Stages stages;
-    int chunks = 1;
-    std::optional<int> replicas;  // Nothing: as go best with the devices that are there.
-    int tensor = 1;
-    schedules::Recompute recompute;
-    std::optional<std::int64_t> memory;  // Bytes that a device may use.
-  };
-
+  using Data = section::Data;
+  using Batch = section::Batch;
+  using Stages = section::Stages;
+  using Pipeline = section::Pipeline;
   using Staleness = models::StalenessOptions;
-
-  struct Parallel {
-    using Exchange = schedules::Exchange;
-    std::optional<int> groups;
-    Exchange exchange = Exchange::all_to_all;
-    std::optional<bool> shard_optimizer;  // What `exchange` must come to, where somebody says so.
-  };
-
-  struct Precision {
-    enum class Compute {
-      fp32,
-      tf32,
-      fp16,
-      fp16_chain,
-      fp16_gpu,
-      bf16,
-      bf16_pairs,
-      bf16_blocks,
-      bf16_gpu
-    };
-    std::optional<Compute> compute;
-    int loss_scale_power = 16;  // The first scale is 2 to this power.
-    std::int64_t growth_interval = 2000;
-  };
-
+  using Parallel = section::Parallel;
+  using Precision = section::Precision;
+  using Elastic = section::Elastic;
+  using Checkpoint = section::Checkpoint;
+  using Train = section::Train;
+  using Limits = section::Limits;
+  using Log = section::Log;
   enum class Exactness { bits, samples };
-
-  struct Elastic {
-    enum class OnPreempt { handover, checkpoint, drop };
-    CountRange nodes;
-    OnPreempt on_preempt = OnPreempt::handover;
-    int copies = 2;
-  };
-
-  struct Checkpoint {
-    std::string directory;  // With the run's name in it.
-    Interval every;
-    int keep = 3;
-  };
-
-  struct Train {
-    std::int64_t steps = 0;
-    std::optional<std::int64_t> eval_every;  // Nothing: no evaluation on the way.
-    std::int64_t eval_batches = 1;
-    std::optional<std::string> export_path;  // Nothing: nothing is written.
-    std::optional<int> threads;
-    enum class Device { cpu, cuda };
-    Device device = Device::cpu;
-    std::int64_t graph_rows = 0;
-  };
-
-  /// Every wait.
-  struct Limits {
-    std::chrono::nanoseconds silence_floor{};
-    std::chrono::nanoseconds reconnect_patience{};
-    std::chrono::nanoseconds stuck_floor{};
-    std::chrono::nanoseconds start_patience{};
-    std::chrono::nanoseconds gather_patience{};
-    std::chrono::nanoseconds prepare_patience{};
-    std::chrono::nanoseconds load_patience{};
-    std::chrono::nanoseconds head_patience{};
-    std::chrono::nanoseconds suspend_patience{};
-    std::chrono::nanoseconds save_patience{};
-    int futile_epochs = 5;
-    int strikes = 3;
-    std::chrono::nanoseconds strike_window{};
-  };
-
-  struct Log {
-    std::int64_t every = 10;  // Steps.
-    bool staleness = true;
-  };
 
   std::string name;
   std::uint64_t seed = 1;
@@ -146,6 +59,32 @@ struct RunConfig {
   Train train;
   Limits limits;
   Log log;
+
+  /// The keys above all tables.
+  static Fields<RunConfig> fields() {
+    using enum Half;
+    return {
+        field(&RunConfig::name,
+              {.name = "name",
+               .type = Type::text,
+               .help = "What the run is called, on the head and in paths; else its file's name."}),
+        field(&RunConfig::seed, {.name = "seed",
+                                 .fallback = 1,
+                                 .most = 9e15,
+                                 .half = recipe,
+                                 .help = "What all random numbers are drawn from: first weights, "
+                                         "order of samples, dropout."}),
+        field(&RunConfig::exactness,
+              {.name = "exactness",
+               .type = Type::choice,
+               .fallback = "bits",
+               .choices = {"bits", "samples"},
+               .half = recipe,
+               .help = "What no change of plan may change: every bit, or only which samples make a "
+                       "step. With samples NCCL adds up what replicas give, in an order of its "
+                       "own, where it links all that hold a stage."}),
+    };
+  }
 };
 
 /// From a tree that was validated and is complete; `name` has been filled in.

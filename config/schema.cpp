@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "config/keys.h"
+#include "config/run_config.h"
 #include "config/toml/toml.h"
 #include "core/units.h"
 #include "models/kinds/registry.h"
@@ -77,15 +78,21 @@ std::string_view Key::leaf() const {
   return dot == name.npos ? std::string_view(name) : std::string_view(name).substr(dot + 1);
 }
 
-Schema::Schema() : keys_(recipe_keys()) {
-  const auto below_the_top = std::find_if(keys_.begin(), keys_.end(),
-                                          [](const Key& key) { return !key.section().empty(); });
-  auto added = model_keys();
-  keys_.insert(below_the_top, std::make_move_iterator(added.begin()),
-               std::make_move_iterator(added.end()));
-  auto rest = plan_keys();
-  keys_.insert(keys_.end(), std::make_move_iterator(rest.begin()),
-               std::make_move_iterator(rest.end()));
+Schema::Schema() {
+  add_keys(keys_, RunConfig::fields());
+  for (auto& key : model_keys()) keys_.push_back(std::move(key));
+  add_keys(keys_, RunConfig::Data::fields());
+  add_keys(keys_, RunConfig::Batch::fields());
+  add_keys(keys_, optimizer_fields());
+  add_keys(keys_, RunConfig::Precision::fields());
+  add_keys(keys_, staleness_fields());
+  add_keys(keys_, RunConfig::Pipeline::fields());
+  add_keys(keys_, RunConfig::Parallel::fields());
+  add_keys(keys_, RunConfig::Elastic::fields());
+  add_keys(keys_, RunConfig::Checkpoint::fields());
+  add_keys(keys_, RunConfig::Train::fields());
+  add_keys(keys_, RunConfig::Log::fields());
+  add_keys(keys_, RunConfig::Limits::fields());
 }
 
 std::vector<const Key*> Schema::rows(std::string_view name) const {
