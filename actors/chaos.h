@@ -7,7 +7,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "core/seconds.h"
+#include "core/units.h"
 #include "transport/wire/fields.h"
 
 namespace troupe::actors {

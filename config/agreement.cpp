@@ -8,7 +8,8 @@
 #include "config/rate_changes.h"
 #include "config/schema.h"
 #include "config/toml/toml.h"
-#include "config/units.h"
+#include "core/text.h"
+#include "core/units.h"
 #include "models/kinds/registry.h"
 #include "schedules/generators/registry.h"
 
@@ -244,9 +245,10 @@ void check_waits(const Examined& examined) {
     const auto& [shorter, first] = chain[i];
     const auto& [longer, second] = chain[i + 1];
     if (first >= second)
-      examined.error({shorter, longer}, std::string(shorter) + " = " + in_quotes(to_text(first)) +
+      examined.error({shorter, longer}, std::string(shorter) + " = " +
+                                            in_quotes(duration_text(first)) +
                                             " must be shorter than " + longer + " = " +
-                                            in_quotes(to_text(second)));
+                                            in_quotes(duration_text(second)));
   }
 }
 

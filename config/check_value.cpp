@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "config/toml/diagnostics.h"
 #include "config/toml/toml.h"
-#include "config/units.h"
+#include "core/text.h"
+#include "core/units.h"
 
 namespace troupe::config {
 namespace {

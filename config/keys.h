@@ -3,16 +3,15 @@
 #include <string_view>
 #include <vector>
 
-#include "config/schema.h"
+#include "config/fields.h"
+#include "models/staleness.h"
+#include "models/train/optimizer.h"
 
 namespace troupe::config {
 
-constexpr double most_steps = 1e12;
-
-/// The rows that this folder knows by itself, which are all but `model`: first the tables that say
-/// what is computed, then those that say where, how long and how safely.
-std::vector<Key> recipe_keys();
-std::vector<Key> plan_keys();
+/// The keys of structs that other folders define, and the members that hold their values.
+Fields<models::OptimizerConfig> optimizer_fields();
+Fields<models::StalenessOptions> staleness_fields();
 
 /// A table of the configuration, and what it is about.
 struct Section {

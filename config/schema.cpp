@@ -4,8 +4,9 @@
 #include <cassert>
 
 #include "config/keys.h"
+#include "config/run_config.h"
 #include "config/toml/toml.h"
-#include "config/units.h"
+#include "core/units.h"
 #include "models/kinds/registry.h"
 
 namespace troupe::config {
@@ -78,15 +79,21 @@ std::string_view Key::leaf() const {
   return dot == name.npos ? std::string_view(name) : std::string_view(name).substr(dot + 1);
 }
 
-Schema::Schema() : keys_(recipe_keys()) {
-  const auto below_the_top = std::find_if(keys_.begin(), keys_.end(),
-                                          [](const Key& key) { return !key.section().empty(); });
-  auto added = model_keys();
-  keys_.insert(below_the_top, std::make_move_iterator(added.begin()),
-               std::make_move_iterator(added.end()));
-  auto rest = plan_keys();
-  keys_.insert(keys_.end(), std::make_move_iterator(rest.begin()),
-               std::make_move_iterator(rest.end()));
+Schema::Schema() {
+  add_keys(keys_, RunConfig::fields());
+  for (auto& key : model_keys()) keys_.push_back(std::move(key));
+  add_keys(keys_, RunConfig::Data::fields());
+  add_keys(keys_, RunConfig::Batch::fields());
+  add_keys(keys_, optimizer_fields());
+  add_keys(keys_, RunConfig::Precision::fields());
+  add_keys(keys_, staleness_fields());
+  add_keys(keys_, RunConfig::Pipeline::fields());
+  add_keys(keys_, RunConfig::Parallel::fields());
+  add_keys(keys_, RunConfig::Elastic::fields());
+  add_keys(keys_, RunConfig::Checkpoint::fields());
+  add_keys(keys_, RunConfig::Train::fields());
+  add_keys(keys_, RunConfig::Log::fields());
+  add_keys(keys_, RunConfig::Limits::fields());
 }
 
 std::vector<const Key*> Schema::rows(std::string_view name) const {
@@ -177,7 +184,7 @@ std::string wanted(const Key& key) {
       return "a list of " + std::to_string(key.length) + " numbers " + bounds(key);
     case Type::duration:
       return "a duration of at least \"" +
-             to_text(std::chrono::nanoseconds(static_cast<std::int64_t>(key.least))) +
+             duration_text(std::chrono::nanoseconds(static_cast<std::int64_t>(key.least))) +
              "\", such as \"5m\"";
     case Type::interval:
       return "\"100 steps\", or a duration such as \"5m\"";

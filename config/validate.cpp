@@ -5,6 +5,7 @@
 #include "config/check_value.h"
 #include "config/keys.h"
 #include "config/schema.h"
+#include "core/text.h"
 
 namespace troupe::config {
 namespace {

@@ -3,7 +3,7 @@
 #include <random>
 #include <utility>
 
-#include "core/seconds.h"
+#include "core/units.h"
 #include "simulation/played_message.h"
 #include "storage/checkpoint/checkpoint.h"
 #include "storage/files/records.h"

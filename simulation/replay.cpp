@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "core/seconds.h"
+#include "core/units.h"
 
 namespace troupe::simulation {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/json.h"
-#include "core/seconds.h"
+#include "core/units.h"
 
 namespace troupe::simulation {
 namespace {

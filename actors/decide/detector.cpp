@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/seconds.h"
+#include "core/units.h"
 
 namespace troupe::actors {
 namespace {

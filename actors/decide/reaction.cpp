@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "core/seconds.h"
+#include "core/units.h"
 
 namespace troupe::actors::reconciler {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "actors/decide/reaction.h"
-#include "core/seconds.h"
+#include "core/units.h"
 
 namespace troupe::actors::reconciler {
 namespace {

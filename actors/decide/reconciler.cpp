@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "actors/decide/reaction.h"
-#include "core/seconds.h"
+#include "core/units.h"
 
 namespace troupe::actors::reconciler {
 namespace {

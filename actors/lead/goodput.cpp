@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/seconds.h"
+#include "core/units.h"
 
 namespace troupe::actors {
 namespace {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "core/seconds.h"
+#include "core/units.h"
 
 namespace troupe::actors {
 

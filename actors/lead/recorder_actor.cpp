@@ -7,7 +7,7 @@
 #include "actors/caf_shim.h"
 #include "actors/lead/step_event.h"
 #include "actors/messages.h"
-#include "core/seconds.h"
+#include "core/units.h"
 
 namespace troupe::actors {
 namespace {

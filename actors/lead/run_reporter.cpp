@@ -2,7 +2,7 @@
 
 #include "actors/lead/recorder_actor.h"
 #include "actors/lead/step_event.h"
-#include "core/seconds.h"
+#include "core/units.h"
 
 namespace troupe::actors {
 

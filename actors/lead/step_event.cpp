@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/seconds.h"
+#include "core/units.h"
 
 namespace troupe::actors {
 namespace {

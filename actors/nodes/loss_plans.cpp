@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/threads/thread_name.h"
-
 namespace troupe::actors {
 
 namespace {
@@ -31,17 +29,6 @@ std::vector<Sharing> neighbours_of(const Sharing& sharing) {
   return all;
 }
 
-LossPlans::LossPlans() : thread_([this] { run(); }) {}
-
-LossPlans::~LossPlans() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
-}
-
 void LossPlans::look_ahead(const Sharing& now) {
   auto wanted = neighbours_of(now);
   {
@@ -51,7 +38,7 @@ void LossPlans::look_ahead(const Sharing& now) {
     std::erase_if(found_,
                   [&](const auto& found) { return std::ranges::count(wanted_, found.first) == 0; });
   }
-  changed_.notify_all();
+  worker_.post([this] { search(); });
 }
 
 Shares LossPlans::shares(const Sharing& wanted) const {
@@ -75,21 +62,17 @@ std::optional<Sharing> LossPlans::next() const {
   return left == wanted_.end() ? std::nullopt : std::optional(*left);
 }
 
-void LossPlans::run() {
-  name_thread("foresight");
+/// One search for each task, so that the end of the worker waits for one only.
+void LossPlans::search() {
   std::unique_lock lock(mutex_);
-  while (!ends_) {
-    const auto sharing = next();
-    if (!sharing) {
-      changed_.notify_all();
-      changed_.wait(lock);
-      continue;
-    }
-    lock.unlock();
-    auto shares = share_out(*sharing, Search::thorough);
-    lock.lock();
-    if (std::ranges::count(wanted_, *sharing) > 0) found_.emplace(*sharing, std::move(shares));
-  }
+  const auto sharing = next();
+  if (!sharing) return changed_.notify_all();
+  lock.unlock();
+  auto shares = share_out(*sharing, Search::thorough);
+  lock.lock();
+  if (std::ranges::count(wanted_, *sharing) > 0) found_.emplace(*sharing, std::move(shares));
+  lock.unlock();
+  worker_.post([this] { search(); });
 }
 
 }  // namespace troupe::actors

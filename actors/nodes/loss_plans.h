@@ -5,10 +5,10 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "actors/nodes/shares.h"
+#include "core/threads/worker.h"
 
 namespace troupe::actors {
 
@@ -20,13 +20,9 @@ constexpr std::size_t most_foreseen = 128;
 std::vector<Sharing> neighbours_of(const Sharing& sharing);
 
 /// Computes in advance how a run is shared out after a loss, so that it only needs to be looked up
-/// then. Thread-safe.
+/// then. Thread-safe. The destructor waits for a running search.
 class LossPlans {
  public:
-  LossPlans();
-  /// Waits for a running search.
-  ~LossPlans();
-
   /// Searches for this sharing and its neighbors, on its own thread. Forgets results for other
   /// sharings.
   void look_ahead(const Sharing& now);
@@ -36,15 +32,14 @@ class LossPlans {
   bool foresaw(const Sharing& wanted) const;
 
  private:
-  void run();
+  void search();
   std::optional<Sharing> next() const;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  bool ends_ = false;
   std::vector<Sharing> wanted_;
   std::map<Sharing, Shares> found_;
-  std::thread thread_;
+  Worker worker_{"foresight"};  // Last: its thread uses the others.
 };
 
 }  // namespace troupe::actors

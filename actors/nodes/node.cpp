@@ -16,6 +16,7 @@
 #include "core/digest.h"
 #include "core/json.h"
 #include "core/threads/thread_name.h"
+#include "core/threads/worker.h"
 #include "transport/control/conversation.h"
 #include "transport/wire/message_types.h"
 #include "transport/wire/refusal.h"
@@ -52,7 +53,7 @@ class Node::Work {
     options_.dial.backoff.longest = std::chrono::milliseconds(250);
     if (auto dialed = dial(); !dialed) return dialed;
     thread_ = std::thread([this] { run(); });
-    heart_ = std::thread([this] { beat(); });
+    beat_later();
     return Done{};
   }
 
@@ -62,9 +63,8 @@ class Node::Work {
       stopping_ = true;
     }
     came_.notify_all();
-    ends_.notify_all();
-    for (auto* thread : {&thread_, &heart_})
-      if (thread->joinable()) thread->join();
+    if (thread_.joinable()) thread_.join();
+    heart_.end();
     node_attempts_.clear();
     conversation()->pause();
     client_.reset();
@@ -128,14 +128,11 @@ class Node::Work {
   }
 
   /// Sends heartbeats, on a thread that computation and waits do not delay.
-  void beat() {
-    name_thread("heart");
-    std::unique_lock lock(mutex_);
-    while (!ends_.wait_for(lock, DetectorLimits().heartbeat_every, [this] { return stopping_; })) {
-      lock.unlock();
+  void beat_later() {
+    heart_.after(DetectorLimits().heartbeat_every, [this] {
       (void)say(transport::to_message(Heartbeat{}));
-      lock.lock();
-    }
+      beat_later();
+    });
   }
 
   void run() {
@@ -469,12 +466,12 @@ class Node::Work {
 
   mutable std::mutex mutex_;
   std::shared_ptr<transport::Conversation> conversation_ = new_conversation();
-  std::condition_variable came_, ends_;
+  std::condition_variable came_;
   std::deque<News> news_;
   bool stopping_ = false;
   std::unique_ptr<transport::ControlClient> client_;
   std::thread thread_;
-  std::thread heart_;
+  Worker heart_{"heart"};
 };
 
 Node::Node(NodeOptions options) : work_(std::make_unique<Work>(std::move(options))) {}

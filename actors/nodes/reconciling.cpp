@@ -3,8 +3,6 @@
 #include <utility>
 #include <variant>
 
-#include "core/threads/thread_name.h"
-
 namespace troupe::actors {
 namespace {
 
@@ -12,18 +10,9 @@ constexpr auto write_again = std::chrono::milliseconds(500);
 
 }  // namespace
 
-Reconciling::Reconciling(Hooks hands) : hooks_(std::move(hands)) {
-  thread_ = std::thread([this] { run(); });
-}
+Reconciling::Reconciling(Hooks hooks) : hooks_(std::move(hooks)) {}
 
-void Reconciling::end() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
+void Reconciling::end() { worker_.end(); }
 
 void Reconciling::take(reconciler::Event event) {
   post([this, event = std::move(event)] {
@@ -33,12 +22,7 @@ void Reconciling::take(reconciler::Event event) {
 }
 
 void Reconciling::after(Duration time, std::function<void()> what) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (ends_) return;
-    due_.emplace(Clock::now() + time, std::move(what));
-  }
-  changed_.notify_all();
+  worker_.after(time, std::move(what));
 }
 
 Reconciling::State Reconciling::state() const {
@@ -50,23 +34,6 @@ void Reconciling::rest(const std::vector<reconciler::Record>& last) {
   const std::lock_guard lock(writing_);
   // If writing fails, the next head waits in vain for the nodes that played.
   if (!std::exchange(rests_, true) && !last.empty()) (void)hooks_.write(last);
-}
-
-void Reconciling::run() {
-  name_thread("reconciling");
-  std::unique_lock lock(mutex_);
-  while (!ends_) {
-    if (due_.empty()) {
-      changed_.wait(lock);
-    } else if (const auto when = due_.begin()->first; when > Clock::now()) {
-      changed_.wait_until(lock, when);
-    } else {
-      const auto what = due_.extract(due_.begin());
-      lock.unlock();
-      what.mapped()();
-      lock.lock();
-    }
-  }
 }
 
 /// Answers all events in order. If one cannot be written down, later ones wait too.

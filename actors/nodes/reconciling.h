@@ -1,15 +1,13 @@
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <map>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "actors/decide/reconciler.h"
 #include "core/result.h"
+#include "core/threads/worker.h"
 
 namespace troupe::actors {
 
@@ -49,7 +47,6 @@ class Reconciling {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void run();
   void answer_all();
   Status answer(const reconciler::Event& event);
   void accept(const reconciler::Answer& answer);
@@ -58,16 +55,12 @@ class Reconciling {
   std::mutex writing_;  // Locked before `mutex_` if both are needed.
   bool rests_ = false;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ends_ = false;
   State state_;  // Changed only by its thread.
-  // Due work by time, in the order of requests at equal times. Nobody requests more than one
-  // function per node and timer, so it stays as small as a cluster.
-  std::multimap<Time, std::function<void()>> due_;
   // Used by its thread.
   std::deque<reconciler::Event> events_;
   bool is_held_up_ = false;  // The first event could not be written down.
-  std::thread thread_;
+  // It has no bound: nobody asks for more than one task for each node and timer.
+  Worker worker_{"reconciling"};  // Last: its thread uses the others.
 };
 
 }  // namespace troupe::actors

@@ -53,7 +53,7 @@ Status EventReader::read(const std::function<void(const Value& event)>& tell) {
   }
 }
 
-Result<std::unique_ptr<EventBell>> EventBell::open(transport::DialOptions options, Bell& bell) {
+Result<std::unique_ptr<EventBell>> EventBell::open(transport::DialOptions options, EventFd& bell) {
   auto events = std::make_unique<EventBell>();
   transport::SubscriberEvents heard;
   heard.event = [&bell, events = events.get()](const transport::Message& event) {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "apps/client/head_client.h"
-#include "apps/machine/bell.h"
 #include "core/result.h"
+#include "core/threads/event_fd.h"
 #include "core/value.h"
 #include "transport/control/publisher.h"
 
@@ -40,7 +40,7 @@ class EventReader {
 /// polls at intervals, since the subscription may lose messages or start late.
 class EventBell {
  public:
-  static Result<std::unique_ptr<EventBell>> open(transport::DialOptions options, Bell& bell);
+  static Result<std::unique_ptr<EventBell>> open(transport::DialOptions options, EventFd& bell);
 
   /// Returns whether the run was reported as stopped. A head that ends stops its runs first, and
   /// then answers no more questions.

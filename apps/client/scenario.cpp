@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "config/toml/toml.h"
-#include "config/units.h"
 #include "core/json.h"
+#include "core/units.h"
 
 namespace troupe::apps {
 namespace {
@@ -96,7 +96,7 @@ class ActReader {
  private:
   static Status duration(const Value& value, std::chrono::nanoseconds& into) {
     if (!value.text()) return Error{"wanted a duration: \"5s\""};
-    const auto read = config::parse_duration(*value.text());
+    const auto read = parse_duration(*value.text());
     if (!read) return read.error();
     into = *read;
     return Done{};

@@ -15,8 +15,8 @@
 
 #include "apps/machine/signals.h"
 #include "config/load.h"
-#include "config/units.h"
 #include "core/json.h"
+#include "core/units.h"
 
 namespace troupe::apps {
 namespace {
@@ -58,7 +58,7 @@ Result<int> ended_code(const std::vector<std::string>& command, const std::strin
   int status = 0;
   waitpid(child, &status, 0);
   if (!has_ended)
-    return Error{"found it running still, wanted its end within " + config::to_text(within)};
+    return Error{"found it running still, wanted its end within " + duration_text(within)};
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -109,7 +109,7 @@ Error ScenarioPlayer::not_found(const Pattern& pattern, std::size_t from,
                                  });
   if (like != told_.rend() - static_cast<std::ptrdiff_t>(from))
     found += ", and the last of that type was " + to_json(*like);
-  return {"found " + found + "; wanted " + pattern.text() + " within " + config::to_text(within)};
+  return {"found " + found + "; wanted " + pattern.text() + " within " + duration_text(within)};
 }
 
 Status ScenarioPlayer::play(const Act& act, const std::string& folder) {

@@ -9,16 +9,16 @@
 #include "apps/client/event_reader.h"
 #include "apps/client/head_client.h"
 #include "apps/client/scenario.h"
-#include "apps/machine/bell.h"
 #include "core/result.h"
+#include "core/threads/event_fd.h"
 
 namespace troupe::apps {
 
 /// The cluster and the callbacks that a scenario is played with.
 struct Stage {
   HeadClient& client;
-  Bell& bell;            // Rings when an event was published, and when a person interrupts.
-  std::string endpoint;  // The head's endpoint, for commands.
+  EventFd& bell;         // Rings on news, and when a person stops the scenario.
+  std::string endpoint;  // The head's address, for commands.
   std::function<Status(const std::string& name)> start_node;
   std::function<void(const std::string&)> say;
 };

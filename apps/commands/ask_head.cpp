@@ -10,9 +10,8 @@
 #include "apps/client/head_tables.h"
 #include "apps/client/which_head.h"
 #include "apps/command.h"
-#include "config/units.h"
 #include "core/json.h"
-#include "core/seconds.h"
+#include "core/units.h"
 
 namespace troupe::apps {
 namespace {
@@ -155,7 +154,7 @@ struct ChaosArguments {
 };
 
 ExitCode chaos(const ChaosArguments& arguments, const CommonFlags& flags) {
-  const auto time = config::parse_duration(arguments.time);
+  const auto time = parse_duration(arguments.time);
   if (!time) return complain(ExitCode::usage, "error: --for: " + time.error().text);
   Value body = Value::Map{};
   body.set("what", arguments.what);

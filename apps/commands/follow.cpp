@@ -41,9 +41,8 @@ ExitCode tell_end(const RunStanding& report) {
   return report.lacks_nodes ? ExitCode::too_few_nodes : ExitCode::failed;
 }
 
-/// Handles the end of the head. Before it ends it publishes that its runs have stopped; that event
-/// may still be under way, so this waits for it briefly.
-ExitCode end_without_head(const Error& error, const EventBell& events, Bell& bell,
+/// A head that ends has told before how its runs stand: that may still be on its way.
+ExitCode end_without_head(const Error& error, const EventBell& events, EventFd& bell,
                           RunStanding known) {
   for (int looks = 0; looks < 50 && !events.has_stopped(known.name); ++looks)
     bell.wait_for(std::chrono::milliseconds(10));
@@ -59,7 +58,7 @@ ExitCode follow(const WhichHead& head, HeadClient& client, const std::string& ru
                 const CommonFlags& flags) {
   const auto options = head.events_of(client);
   if (!options) return no_head(options.error());
-  Bell bell;
+  EventFd bell;
   ring_on_signals(bell);
   auto ringing = EventBell::open(*options, bell);
   if (!ringing) return no_head(ringing.error());
@@ -124,7 +123,7 @@ ExitCode events(const Following& arguments, const CommonFlags& flags) {
   heard.missed = [&](const std::string&, std::uint64_t count) {
     recorder->say(std::to_string(count) + " events were missed");
   };
-  Bell interrupted;
+  EventFd interrupted;
   ring_on_signals(interrupted);
   const auto subscriber = transport::Subscriber::dial(
       std::move(*options), arguments.run.empty() ? "" : arguments.run + "/", heard);

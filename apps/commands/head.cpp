@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -20,11 +19,11 @@
 #include "apps/head/head_service.h"
 #include "apps/head/status_page.h"
 #include "apps/hosts/interfaces.h"
-#include "apps/machine/bell.h"
 #include "apps/machine/kept_process.h"
 #include "apps/machine/service_manager.h"
 #include "apps/machine/signals.h"
-#include "core/threads/thread_name.h"
+#include "core/threads/event_fd.h"
+#include "core/threads/worker.h"
 #include "transport/channels/socket.h"
 
 namespace troupe::apps {
@@ -90,7 +89,7 @@ bool comes_back(const ProcessEnd& end, std::chrono::steady_clock::duration lived
 
 /// Runs the head as a child process and restarts it when it fails.
 ExitCode supervise(const CommonFlags& flags) {
-  Bell bell;
+  EventFd bell;
   std::atomic<int> code = 0;
   KeepOptions options;
   auto began = std::chrono::steady_clock::now();  // Used only on the keeper's thread.
@@ -123,15 +122,8 @@ class AllowListWatch {
   AllowListWatch(std::string path, HeadService& service,
                  std::function<void(const std::string&)> say)
       : path_(std::move(path)), service_(service), say_(std::move(say)), seen_(stamp()) {
-    thread_ = std::thread([this] { watch(); });
+    watch();
   }
-  ~AllowListWatch() {
-    ends_ = true;
-    bell_.ring();
-    thread_.join();
-  }
-  AllowListWatch(const AllowListWatch&) = delete;
-  AllowListWatch& operator=(const AllowListWatch&) = delete;
 
  private:
   /// The identity of the file's content; it differs if the file has changed.
@@ -143,18 +135,22 @@ class AllowListWatch {
   }
 
   void watch() {
-    name_thread("allow list");
-    for (; !ends_; bell_.wait_for(look_every)) {
-      const auto now = stamp();
-      if (now == seen_) continue;
-      seen_ = now;
-      // If the list cannot be read, the previous one stays in force.
-      const auto list = transport::AllowList::read(path_);
-      // The queue is full: try again at the next look.
-      if (list && !service_.allow(*list)) seen_ = {};
-      say_(list ? path_ + " has changed: " + std::to_string(list->size()) + " keys may come"
-                : "the allow list is unchanged: " + list.error().text);
-    }
+    worker_.after(look_every, [this] {
+      look();
+      watch();
+    });
+  }
+
+  void look() {
+    const auto now = stamp();
+    if (now == seen_) return;
+    seen_ = now;
+    // If the list cannot be read, the previous one stays in force.
+    const auto list = transport::AllowList::read(path_);
+    // The queue is full: try again at the next look.
+    if (list && !service_.allow(*list)) seen_ = {};
+    say_(list ? path_ + " has changed: " + std::to_string(list->size()) + " keys may come"
+              : "the allow list is unchanged: " + list.error().text);
   }
 
   static constexpr auto look_every = std::chrono::milliseconds(1000);
@@ -163,9 +159,7 @@ class AllowListWatch {
   HeadService& service_;
   const std::function<void(const std::string&)> say_;
   Stamp seen_;
-  std::atomic<bool> ends_ = false;
-  Bell bell_;
-  std::thread thread_;
+  Worker worker_{"allow list"};  // Last: its thread uses the others.
 };
 
 /// Opens the status page. Returns null on failure, since a head works without a page.
@@ -239,8 +233,8 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
     else
       say("this head shares no secret with other heads and yields to none: " + seal.error().text);
   }
-  // Signals must work before clients can reach the head.
-  Bell bell;
+  // From the first that anybody hears of it on, it can be asked to end.
+  EventFd bell;
   ring_on_signals(bell);
   auto opened = HeadService::open(std::move(options));
   if (!opened) return complain(ExitCode::failed, "error: " + opened.error().text);

@@ -108,7 +108,7 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
   if (auto dialed = line.dial(*dial, *manager); !dialed)
     return complain(ExitCode::usage, "error: " + dialed.error().text);
 
-  Bell bell;
+  EventFd bell;
   std::atomic<int> code = 0;
   std::atomic<bool> leaves = false;
   std::int64_t life = 0;  // The secret of the present process; used only on the keeper's thread.

@@ -111,7 +111,7 @@ ExitCode play(const PlayArguments& arguments, const CommonFlags& flags) {
   if (!client) return no_head(client.error());
   const auto events = head.events_of(**client);
   if (!events) return no_head(events.error());
-  Bell bell;
+  EventFd bell;
   ring_on_signals(bell);
   auto ringing = EventBell::open(*events, bell);
   if (!ringing) return no_head(ringing.error());

@@ -10,7 +10,7 @@
 #include "apps/run/sim_request.h"
 #include "config/load.h"
 #include "core/json.h"
-#include "core/seconds.h"
+#include "core/units.h"
 #include "simulation/replay.h"
 #include "storage/files/files.h"
 

@@ -10,10 +10,10 @@
 #include "apps/client/head_tables.h"
 #include "apps/client/which_head.h"
 #include "apps/command.h"
-#include "apps/machine/bell.h"
 #include "apps/machine/signals.h"
 #include "core/json.h"
-#include "core/seconds.h"
+#include "core/threads/event_fd.h"
+#include "core/units.h"
 
 namespace troupe::apps {
 namespace {
@@ -57,7 +57,7 @@ ExitCode top(const TopArguments& arguments, const CommonFlags& flags) {
   const bool is_json = flags.output == "json";
   const bool is_screen = flags.output == "auto" && isatty(STDOUT_FILENO) == 1;
   const auto every = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * arguments.every));
-  Bell bell;
+  EventFd bell;
   ring_on_signals(bell);
   for (Speeds speeds;; bell.wait_for(every)) {
     if (signal_came()) return ExitCode::done;

@@ -16,8 +16,8 @@
 #include "apps/run/run_setup.h"
 #include "config/load.h"
 #include "config/pages/render.h"
-#include "config/units.h"
 #include "core/json.h"
+#include "core/units.h"
 #include "storage/files/files.h"
 
 namespace troupe::apps {
@@ -135,7 +135,7 @@ std::string last_words(const TrainArguments& arguments, const std::string& how) 
 [[noreturn]] void leave_stuck(const TrainArguments& arguments, const CommonFlags& flags,
                               const config::RunConfig& config, const std::string& last) {
   const auto why = [&] {
-    return "no progress for " + config::to_text(config.limits.head_patience) +
+    return "no progress for " + duration_text(config.limits.head_patience) +
            " (limits.head_patience); last known activity: " + last;
   };
   exit_now(
@@ -236,7 +236,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   for (auto& warning : describe_run(files, place->folder, *loaded, run.chosen(), run.step()))
     warnings.push_back(std::move(warning));
   for (const auto& warning : warnings) recorder.record(warning_event(config, warning));
-  Bell bell;
+  EventFd bell;
   ring_on_signals(bell);
   introduce(recorder, config, run.setup(), run);
   recorder.say(place_of_stages(run));

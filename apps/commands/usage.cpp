@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/toml/diagnostics.h"
+#include "core/text.h"
 
 namespace troupe::apps {
 namespace {
@@ -25,7 +25,7 @@ std::string meant(const CLI::App& command, const std::string& word) {
     for (const auto* inner : shown_commands(*one))
       if (inner->get_name() == word) return full_name(*inner, ' ');
   }
-  const auto name = config::nearest(word, names);
+  const auto name = nearest(word, names);
   return name.empty() ? "" : full_name(command, ' ') + ' ' + std::string(name);
 }
 

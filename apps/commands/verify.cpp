@@ -64,7 +64,7 @@ Result<Trained> train(const VerifyArguments& arguments, std::vector<std::string>
       std::make_unique<Watchdog>(loaded.config.limits.head_patience, [](const std::string& last) {
         give_up("no progress for too long; last known activity: " + last);
       });
-  Bell bell;
+  EventFd bell;
   auto outcome = trained.run->play(
       {.bell = bell, .watchdog = *trained.watchdog, .record = [](const Value&) {}});
   if (!outcome.all_gone) give_up(outcome.why);

@@ -5,9 +5,9 @@
 
 #include "actors/nodes/node_pool.h"
 #include "apps/client/one_answer.h"
-#include "apps/head/errands.h"
 #include "config/load.h"
 #include "core/result.h"
+#include "core/threads/worker.h"
 #include "transport/wire/wire.h"
 
 namespace troupe::apps {
@@ -26,15 +26,15 @@ class HeadQuestions {
 
   /// Takes the message if it is one of these questions. Returns whether it did.
   bool take(const transport::Message& message, const Answer& answer);
-  /// Waits for the current question. Refuses all waiting and later questions.
-  void close() { errands_.close(); }
+  /// Finishes the one that it works on; all others are refused, now and from now on.
+  void close() { worker_.end(); }
 
  private:
   Reply answer_to(const transport::Message& message) const;
 
   Nodes nodes_;
   MayUse may_use_;
-  Errands errands_;
+  Worker worker_;
 };
 
 }  // namespace troupe::apps

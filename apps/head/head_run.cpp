@@ -15,8 +15,8 @@
 #include "apps/run/run_record.h"
 #include "config/run_config.h"
 #include "config/schema.h"
-#include "config/units.h"
 #include "core/threads/thread_name.h"
+#include "core/units.h"
 
 namespace troupe::apps {
 namespace {
@@ -36,7 +36,7 @@ std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
       stderr,
       "run %s: no progress for %s (limits.head_patience); last known activity: %s\nthis head "
       "stops; restart it with the same state folder (--state) to continue all its runs\n",
-      config.name.c_str(), config::to_text(config.limits.head_patience).c_str(), last.c_str());
+      config.name.c_str(), duration_text(config.limits.head_patience).c_str(), last.c_str());
   std::abort();
 }
 

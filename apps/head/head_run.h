@@ -16,13 +16,13 @@
 #include "apps/head/head_service.h"
 #include "apps/head/node_gate.h"
 #include "apps/head/supervisor_handle.h"
-#include "apps/machine/bell.h"
 #include "apps/machine/watchdog.h"
 #include "apps/run/process_run.h"
 #include "apps/run/replanner.h"
 #include "apps/run/run_choice.h"
 #include "apps/run/run_folder.h"
 #include "config/load.h"
+#include "core/threads/event_fd.h"
 
 namespace troupe::apps {
 
@@ -132,7 +132,7 @@ class HeadRun {
   std::unique_ptr<ProcessRun> run_;
   actors::DecisionLog decisions_;  // Moved to the casting when that is made.
   std::unique_ptr<actors::RemotePlayerHost> player_host_;
-  Bell bell_;
+  EventFd bell_;
   mutable std::mutex mutex_;
   RunStanding report_;
   std::shared_ptr<const config::Loaded> now_;  // Includes live changes.

@@ -6,26 +6,23 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "apps/events/event_backlog.h"
 #include "apps/events/recorder.h"
 #include "apps/gpu/gpu_warnings.h"
-#include "apps/head/errands.h"
 #include "apps/head/head_journal.h"
 #include "apps/head/head_orders.h"
 #include "apps/head/head_questions.h"
 #include "apps/head/head_run.h"
 #include "apps/head/misconfigured.h"
 #include "apps/head/node_gate.h"
-#include "apps/machine/bell.h"
 #include "apps/run/run_setup.h"
 #include "config/load.h"
 #include "core/json.h"
 #include "core/printable.h"
-#include "core/threads/thread_name.h"
+#include "core/threads/worker.h"
 #include "transport/control/publisher.h"
 
 namespace troupe::apps {
@@ -102,9 +99,8 @@ class HeadService::Service {
 
   ~Service() {
     is_closing_ = true;
-    bell_.ring();
-    if (clearing_.joinable()) clearing_.join();
-    submits_.close();
+    clearing_.end();
+    submits_.end();
     if (questions_) questions_->close();
     const auto runs = all_runs();
     for (const auto& run : runs) run->leave();
@@ -159,7 +155,6 @@ class HeadService::Service {
     questions_.emplace([this] { return gate_->nodes().all(); },
                        [this](const config::Loaded& loaded) { return may_use(loaded); });
     auto noted = journal_->listens(endpoint(), this->events());
-    clearing_ = std::thread([this] { clear_away(); });
     if (noted) go_on_with_runs();
     opened_.count_down();
     return noted;
@@ -262,25 +257,10 @@ class HeadService::Service {
 
   /// Called on a run's own thread, which is about to end.
   void over(const std::string& name) {
-    {
-      const std::lock_guard lock(mutex_);
-      over_.push_back(name);
-    }
-    bell_.ring();
+    clearing_.post([this, name] { clear_away(name); });
   }
 
-  /// Keeps only the report of each run that is over: frees its threads, descriptors and data.
-  void clear_away() {
-    name_thread("ended runs");
-    for (; !is_closing_; bell_.wait()) {
-      std::vector<std::string> names;
-      {
-        const std::lock_guard lock(mutex_);
-        names = std::exchange(over_, {});
-      }
-      for (const auto& name : names) clear_away(name);
-    }
-  }
+  /// Keeps only the report of a run that is over: its threads, descriptors and data go.
   void clear_away(const std::string& name) {
     const auto run = find(name);
     // Another run of this name may have replaced it.
@@ -401,7 +381,7 @@ class HeadService::Service {
   void take_submit(const transport::Peer&, const transport::Message& message,
                    const Answer& answer) {
     const auto taken = submits_.post([this, message, answer] { (*answer)(submit(message)); });
-    if (taken == Errands::Taken::full)
+    if (taken == Worker::Posted::full)
       (*answer)(transport::refusal(
           RefusalCode::busy, "",
           "the head has " + std::to_string(most_submits) + " submitted runs to look at already",
@@ -589,16 +569,14 @@ class HeadService::Service {
   std::map<std::string, std::shared_ptr<HeadRun>> runs_;
   // Reports of runs that ended in this life of the head or earlier.
   std::map<std::string, RunStanding> ended_;
-  std::vector<std::string> over_;                   // The names of runs that must be cleared away.
   std::map<std::uint64_t, std::string> submitted_;  // Used only on the thread of submits.
   std::unique_ptr<transport::Publisher> publisher_;
-  std::optional<HeadQuestions> questions_;  // Outlives the gate, whose peers may still ask.
-  std::unique_ptr<NodeGate> gate_;
+  std::latch opened_{1};  // Messages may arrive before open() has returned.
+  std::optional<HeadQuestions> questions_;
   std::optional<HeadOrders> orders_;
-  Errands submits_{"submits", most_submits};
-  Bell bell_;
-  std::thread clearing_;
-  std::latch opened_{1};  // Events may arrive before open() has returned.
+  Worker submits_{"submits", {.most_waiting = most_submits}};
+  Worker clearing_{"ended runs"};
+  std::unique_ptr<NodeGate> gate_;  // Last: its peers may ask until its threads have ended.
 };
 
 HeadService::HeadService(std::unique_ptr<Service> service) : service_(std::move(service)) {}

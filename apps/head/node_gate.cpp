@@ -7,7 +7,6 @@
 
 #include "actors/nodes/node_messages.h"
 #include "core/printable.h"
-#include "core/threads/thread_name.h"
 #include "transport/wire/message_types.h"
 #include "transport/wire/refusal.h"
 
@@ -30,12 +29,7 @@ NodeGate::NodeGate(GateOptions options, GateEvents events)
              [this](std::uint64_t node, const std::string& why) { strike(node, why); }) {}
 
 NodeGate::~NodeGate() {
-  {
-    const std::lock_guard lock(mutex_);
-    closing_ = true;
-  }
-  changed_.notify_all();
-  if (watch_.joinable()) watch_.join();
+  watch_.end();
   const std::lock_guard lock(mutex_);
   for (auto& [node, line] : lines_) line.conversation->pause();
 }
@@ -55,7 +49,6 @@ Result<std::unique_ptr<NodeGate>> NodeGate::open(GateOptions options, GateEvents
   if (!server) return server.error();
   gate->server_ = std::move(*server);
   gate->opened_.count_down();
-  gate->watch_ = std::thread([gate = gate.get()] { gate->watch(); });
   return gate;
 }
 
@@ -239,7 +232,7 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
     return (void)answer(peer.id,
                         transport::to_message(actors::Retire{
                             "the head restarted or dropped this node, and goes on without it"}));
-  // What had its name, has no connection and was on its host has died. A process is one node.
+  // A node of the same name and host without a connection has died. A process is one node.
   std::vector<std::uint64_t> before;
   {
     const std::lock_guard lock(mutex_);
@@ -329,7 +322,7 @@ void NodeGate::gone(const transport::Peer& peer, transport::Gone how, const std:
     evidence_of(found->first).closed = Clock::now();
     nodes_.set_away(found->first, true);
   }
-  changed_.notify_all();
+  watch_.post([this] { look(); });
   if (struck_off != 0) lose(struck_off, {.why = why});
 }
 
@@ -401,33 +394,34 @@ void NodeGate::beat(std::uint64_t node, const transport::Message&) {
 actors::Evidence& NodeGate::evidence_of(std::uint64_t node) {
   const auto [found, is_new] = evidence_.try_emplace(
       key_of(node), actors::Evidence{actors::Pulses(Clock::now()), {}, {}, 0});
-  if (is_new) changed_.notify_all();
+  if (is_new && !std::exchange(looks_, true)) {
+    last_look_ = Clock::now();
+    look_later();
+  }
   return found->second;
 }
 
-void NodeGate::watch() {
-  name_thread("gate");
-  std::unique_lock lock(mutex_);
-  auto last_look = Clock::now();
-  while (!closing_) {
-    if (evidence_.empty()) {
-      changed_.wait(lock);
-      last_look = Clock::now();
-    }
-    changed_.wait_for(lock, look_every);
-    const auto dead = find_dead(last_look);
-    last_look = Clock::now();
-    for (const auto& [node, why] : dead) {
-      lock.unlock();
-      lose(node, {.why = why});
-      lock.lock();
-    }
-  }
+void NodeGate::look_later() {
+  watch_.after(look_every, [this] {
+    look();
+    const std::lock_guard lock(mutex_);
+    looks_ = !evidence_.empty();
+    if (looks_) look_later();
+  });
 }
 
-/// Returns the dead nodes and the reasons. Requires the lock.
-std::vector<std::pair<std::uint64_t, std::string>> NodeGate::find_dead(
-    Clock::time_point last_look) {
+void NodeGate::look() {
+  std::vector<std::pair<std::uint64_t, std::string>> dead;
+  {
+    const std::lock_guard lock(mutex_);
+    dead = find_dead();
+    last_look_ = Clock::now();
+  }
+  for (const auto& [node, why] : dead) lose(node, {.why = why});
+}
+
+/// With the lock held.
+std::vector<std::pair<std::uint64_t, std::string>> NodeGate::find_dead() {
   std::vector<std::pair<std::uint64_t, std::string>> dead;
   const auto now = Clock::now();
   if (deaf_since_ && now - *deaf_since_ >= least_deafness) return dead;
@@ -440,7 +434,7 @@ std::vector<std::pair<std::uint64_t, std::string>> NodeGate::find_dead(
   limits.silence_floor = patience.silence_floor;
   limits.reconnect_patience = patience.reconnect;
   limits.nodes = static_cast<int>(evidence_.size());
-  const auto found = actors::judge_all(evidence_, last_look, look_every, now, limits);
+  const auto found = actors::judge_all(evidence_, last_look_, look_every, now, limits);
   for (const auto& [node, line] : lines_)
     if (const auto known = found.find(key_of(node));
         known != found.end() && known->second.is == actors::Presence::Is::dead)

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <latch>
 #include <map>
@@ -10,13 +9,13 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "actors/decide/detector.h"
 #include "actors/nodes/node_pool.h"
 #include "core/result.h"
+#include "core/threads/worker.h"
 #include "transport/channels/channel_thread.h"
 #include "transport/control/control_socket.h"
 #include "transport/control/conversation.h"
@@ -126,9 +125,11 @@ class NodeGate {
   bool is_of(std::uint64_t node, const std::string& key) const;
   static Result<std::string> name_for(const transport::Peer& peer, const actors::Join& join);
   actors::Evidence& evidence_of(std::uint64_t node);
-  /// Loses the nodes that the detector (detector.h) declares dead.
-  void watch();
-  std::vector<std::pair<std::uint64_t, std::string>> find_dead(Clock::time_point last_look);
+  /// Loses those who are dead, as detector.h judges.
+  void look();
+  /// Looks again and again while there is evidence about anybody.
+  void look_later();
+  std::vector<std::pair<std::uint64_t, std::string>> find_dead();
   Status send(std::uint64_t node, const transport::Message& message);
   std::shared_ptr<transport::Conversation> conversation_with(std::uint64_t node);
 
@@ -139,18 +140,17 @@ class NodeGate {
   actors::NodePool nodes_;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::uint64_t, Line> lines_;         // Keyed by incarnation.
-  std::set<transport::PeerId> strangers_told_;  // Peers that are no nodes and were refused.
-  // By key_of() of the node; only nodes that were heard.
-  std::map<std::string, actors::Evidence> evidence_;
-  std::map<std::string, NodePatience> patience_;  // Keyed by run.
+  std::map<std::uint64_t, Line> lines_;               // Keyed by incarnation.
+  std::set<transport::PeerId> strangers_told_;        // Refused peers that are not nodes.
+  std::map<std::string, actors::Evidence> evidence_;  // Keyed by name, of nodes that were heard.
+  std::map<std::string, NodePatience> patience_;      // Keyed by run.
   std::optional<Clock::time_point> deaf_since_;
-  bool closing_ = false;
+  bool looks_ = false;  // Again and again.
+  Clock::time_point last_look_ = Clock::now();
 
   std::latch opened_{1};  // Messages may arrive before bind() has returned.
   std::unique_ptr<transport::ControlServer> server_;
-  std::thread watch_;
+  Worker watch_{"gate"};  // Last: its thread uses the others.
 };
 
 }  // namespace troupe::apps

@@ -16,8 +16,8 @@
 
 #include "apps/client/head_tables.h"
 #include "apps/client/which_head.h"
-#include "apps/report/markup.h"
 #include "core/json.h"
+#include "core/text.h"
 #include "core/threads/thread_name.h"
 #include "transport/channels/socket.h"
 #include "transport/control/endpoint.h"

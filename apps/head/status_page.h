@@ -6,10 +6,10 @@
 #include <string>
 #include <thread>
 
-#include "apps/machine/bell.h"
 #include "core/descriptor.h"
 #include "core/descriptor_limit.h"
 #include "core/result.h"
+#include "core/threads/event_fd.h"
 #include "core/value.h"
 
 namespace troupe::apps {
@@ -41,7 +41,7 @@ class StatusPage {
   Descriptor listening_;
   SpareDescriptor spare_;
   Status status_;
-  Bell ends_;
+  EventFd ends_;
   std::thread thread_;
 };
 

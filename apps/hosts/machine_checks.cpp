@@ -19,9 +19,9 @@
 
 #include "apps/machine/machine_share.h"
 #include "apps/machine/this_machine.h"
-#include "config/units.h"
 #include "core/descriptor.h"
 #include "core/json.h"
+#include "core/units.h"
 #include "kernels/linear.h"
 #include "transport/channels/library.h"
 
@@ -45,16 +45,6 @@ std::string value_in(const std::string& path, std::string_view key) {
     return line;
   }
   return {};
-}
-
-std::string in_gib(std::int64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f GiB", static_cast<double>(bytes) / gib);
-  return text;
-}
-
-std::string counted(int count, const std::string& one) {
-  return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
 }
 
 LimitFacts read_limit(__rlimit_resource which) {
@@ -173,10 +163,10 @@ MemoryFacts read_memory() {
 }
 
 Check judge_memory(const MemoryFacts& facts) {
-  std::string found = in_gib(facts.available) + " of " + in_gib(facts.total) + " free";
+  std::string found = gib_text(facts.available, 1) + " of " + gib_text(facts.total, 1) + " free";
   std::int64_t free = facts.available;
   if (facts.limit) {
-    found += "; the control group may have " + in_gib(*facts.limit);
+    found += "; the control group may have " + gib_text(*facts.limit, 1);
     free = std::min(free, *facts.limit);
   }
   constexpr const char* fix =
@@ -203,7 +193,7 @@ Check judge_shared_memory(const SharedMemoryFacts& facts) {
     return {
         name, Verdict::fail, "memfd_create is not allowed here, and channels stand on it",
         "a kernel of 3.17 or later, and a sandbox that permits it; or troupe node --carrier tcp"};
-  const std::string found = "/dev/shm " + in_gib(facts.bytes) +
+  const std::string found = "/dev/shm " + gib_text(facts.bytes, 1) +
                             "; channels use memory without a name, which counts as the process'";
   // The default of containers. It is too small for other programs that share a host with us.
   if (facts.bytes <= 64 * mib)
@@ -231,7 +221,7 @@ LimitFacts read_locked_memory() { return read_limit(RLIMIT_MEMLOCK); }
 
 Check judge_locked_memory(const LimitFacts& facts, int gpus) {
   const std::string found =
-      facts.soft ? config::bytes_text(static_cast<std::int64_t>(*facts.soft)) : "without a limit";
+      facts.soft ? bytes_text(static_cast<std::int64_t>(*facts.soft)) : "without a limit";
   if (!facts.soft) return {"locked memory", Verdict::ok, found, ""};
   if (gpus == 0)
     return {"locked memory", Verdict::skip, found + "; only GPUs want pages that stay", ""};

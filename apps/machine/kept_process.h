@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "apps/machine/bell.h"
+#include "core/threads/event_fd.h"
 #include "transport/control/backoff.h"
 
 namespace troupe::apps {
@@ -70,7 +70,7 @@ class KeptProcess {
   bool shall_end() const;
 
   KeepOptions options_;
-  Bell bell_;  // Rung when the process shall end.
+  EventFd bell_;  // It shall end.
   mutable std::mutex mutex_;
   bool shall_end_ = false;
   std::thread thread_;

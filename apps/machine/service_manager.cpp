@@ -77,7 +77,7 @@ void ServiceManager::status(const std::string& text) const {
 }
 void ServiceManager::stopping() const { send("STOPPING=1"); }
 
-void ServiceManager::wait(Bell& bell, const std::function<void()>& check) const {
+void ServiceManager::wait(EventFd& bell, const std::function<void()>& check) const {
   if (interval_.count() > 0) {
     pollfd ring{bell.descriptor(), POLLIN, 0};
     do {

@@ -18,9 +18,9 @@ constexpr std::int64_t nanoseconds_in_second = 1'000'000'000;
 /// service at once, and a parent passes its signal on.
 constexpr std::int64_t one_request = nanoseconds_in_second;
 
-// The only state that signal handlers touch.
-Bell* bell_for_signals = nullptr;
-std::atomic<std::int64_t> stop_requested_at = 0;  // On the monotonic clock; 0: not requested.
+// Signal handlers may touch no more than this.
+EventFd* bell_for_signals = nullptr;
+std::atomic<std::int64_t> stop_requested_at = 0;  // On the monotonic clock; 0: not yet.
 pid_t keeper = 0;
 
 std::int64_t now_for_signals() {
@@ -42,7 +42,7 @@ void on_signal(int signal, siginfo_t* info, void*) {
 
 bool signal_came() { return stop_requested_at != 0; }
 
-void ring_on_signals(Bell& bell) {
+void ring_on_signals(EventFd& bell) {
   bell_for_signals = &bell;
   keeper = keeper_of_this_process();
   struct sigaction action = {};

@@ -1,10 +1,6 @@
 #include "apps/machine/watchdog.h"
 
-#include <pthread.h>
-
 #include <utility>
-
-#include "core/threads/thread_name.h"
 
 namespace troupe::apps {
 namespace {
@@ -17,15 +13,8 @@ constexpr int looks_in_patience = 10;
 
 Watchdog::Watchdog(std::chrono::nanoseconds patience,
                    std::function<void(const std::string& last)> stuck)
-    : patience_(patience), stuck_(std::move(stuck)), thread_([this] { watch(); }) {}
-
-Watchdog::~Watchdog() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
+    : patience_(patience), stuck_(std::move(stuck)) {
+  watch();
 }
 
 void Watchdog::sign(std::string doing) {
@@ -40,15 +29,17 @@ void Watchdog::rest() {
 }
 
 void Watchdog::watch() {
-  name_thread("watchdog");
-  pthread_setname_np(pthread_self(), "watchdog");
-  std::unique_lock lock(mutex_);
-  const auto ends = [this] { return ending_; };
-  while (!changed_.wait_for(lock, patience_ / looks_in_patience, ends)) {
-    if (!doing_ || ++silent_ <= looks_in_patience) continue;
-    silent_ = 0;
-    stuck_(*doing_);
-  }
+  worker_.after(patience_ / looks_in_patience, [this] {
+    look();
+    watch();
+  });
+}
+
+void Watchdog::look() {
+  const std::lock_guard lock(mutex_);
+  if (!doing_ || ++silent_ <= looks_in_patience) return;
+  silent_ = 0;
+  stuck_(*doing_);
 }
 
 }  // namespace troupe::apps

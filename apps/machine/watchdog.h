@@ -1,12 +1,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
+
+#include "core/threads/worker.h"
 
 namespace troupe::apps {
 
@@ -17,9 +17,6 @@ class Watchdog {
   /// Calls `stuck` with the last sign once none has come for `patience`, and again after each
   /// further `patience`. Time during which the whole process was stopped does not count.
   Watchdog(std::chrono::nanoseconds patience, std::function<void(const std::string& last)> stuck);
-  ~Watchdog();
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
 
   /// Reports life and the current activity. Any thread may call it.
   void sign(std::string doing);
@@ -28,15 +25,14 @@ class Watchdog {
 
  private:
   void watch();
+  void look();
 
   std::chrono::nanoseconds patience_;
   std::function<void(const std::string&)> stuck_;
   std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<std::string> doing_;  // Empty while nobody is watched.
-  int silent_ = 0;                    // Looks since the last sign.
-  bool ending_ = false;
-  std::thread thread_;
+  std::optional<std::string> doing_;  // Nothing: nobody is watched.
+  int silent_ = 0;                    // Looks since then.
+  Worker worker_{"watchdog"};         // Last: its thread uses the others.
 };
 
 }  // namespace troupe::apps

@@ -106,7 +106,7 @@ actors::Inventory inventory(int cores, std::string precision) {
 ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) {
   const int machine = own_machine_share().cores();
   const int cores = arguments.cores > 0 ? arguments.cores : machine;
-  Bell bell;
+  EventFd bell;
   actors::Pace pace;
   constexpr int unknown = -1;
   std::atomic<int> code = unknown;

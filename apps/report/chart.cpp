@@ -6,8 +6,8 @@
 #include <numeric>
 #include <string_view>
 
-#include "apps/report/markup.h"
 #include "core/json.h"
+#include "core/text.h"
 
 namespace troupe::apps {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "apps/report/markup.h"
 #include "core/json.h"
+#include "core/text.h"
 #include "schedules/formats/svg.h"
 
 namespace troupe::apps {

@@ -6,7 +6,6 @@
 #include "apps/machine/this_machine.h"
 #include "apps/run/plan_request.h"
 #include "apps/run/run_setup.h"
-#include "core/threads/thread_name.h"
 #include "schedules/plan/plan.h"
 
 namespace troupe::apps {
@@ -45,21 +44,30 @@ bool Replanner::Best::is_of(const Standing& standing) const {
 Replanner::Replanner(std::chrono::milliseconds patience, Look look, Begin begin)
     : patience_(patience), look_(std::move(look)), begin_(std::move(begin)) {
   outlook_.begun = Clock::now();
-  thread_ = std::thread([this] { watch(); });
+  watch();
 }
 
-Replanner::~Replanner() {
-  ends_ = true;
-  bell_.ring();
-  thread_.join();
-}
-
+/// Looks again and again.
 void Replanner::watch() {
-  name_thread("switching");
-  while (!ends_) {
-    bell_.wait_for(std::min(patience_, looks_at_least_every));
-    if (!ends_) consider();
+  worker_.after(std::min(patience_, looks_at_least_every), [this] {
+    consider();
+    watch();
+  });
+}
+
+/// Looks soon. However often this is called, one look waits.
+void Replanner::look() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(looks_, true)) return;
   }
+  worker_.post([this] {
+    {
+      const std::lock_guard lock(mutex_);
+      looks_ = false;
+    }
+    consider();
+  });
 }
 
 void Replanner::consider() {
@@ -132,7 +140,7 @@ void Replanner::changed(bool has_come) {
     if (outlook_.changes.size() > most_changes) outlook_.changes.erase(outlook_.changes.begin());
     went_ = has_come ? std::nullopt : std::optional(now);
   }
-  if (has_come) bell_.ring();
+  if (has_come) look();
 }
 
 void Replanner::saved() {
@@ -140,7 +148,7 @@ void Replanner::saved() {
     const std::lock_guard lock(mutex_);
     ++outlook_.saves_since_switch;
   }
-  bell_.ring();
+  look();
 }
 
 void Replanner::stepped(std::int64_t step, std::int64_t steps, double seconds) {

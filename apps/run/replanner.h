@@ -1,19 +1,17 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "actors/decide/reconciler.h"
 #include "actors/nodes/node_pool.h"
-#include "apps/machine/bell.h"
 #include "apps/run/run_choice.h"
 #include "config/load.h"
+#include "core/threads/worker.h"
 
 namespace troupe::apps {
 
@@ -36,7 +34,6 @@ class Replanner {
 
   /// A lost node may return within `patience` before the run is planned without it.
   Replanner(std::chrono::milliseconds patience, Look look, Begin begin);
-  ~Replanner();
 
   // These functions may be called on any thread.
   void node_came();
@@ -62,6 +59,7 @@ class Replanner {
   };
 
   void watch();
+  void look();
   void consider();
   static Best best_for(const Standing& standing);
   void changed(bool has_come);
@@ -71,15 +69,14 @@ class Replanner {
   std::chrono::milliseconds patience_;
   Look look_;
   Begin begin_;
-  Bell bell_;
   std::mutex mutex_;
-  std::optional<Best> best_;           // The best choice for the standing that was examined last.
-  actors::reconciler::State outlook_;  // Known progress of the run and changes of its nodes.
-  actors::reconciler::Limits limits_;  // Includes the measured cost of a switch.
-  std::optional<Clock::time_point> went_;   // When the last node was lost, if none has come since.
-  std::optional<Clock::time_point> since_;  // When the switch under way began.
-  std::atomic<bool> ends_ = false;
-  std::thread thread_;
+  std::optional<Best> best_;                // The best plan for the last examined standing.
+  actors::reconciler::State outlook_;       // The known progress and nodes.
+  actors::reconciler::Limits limits_;       // The cost of a switch is in them.
+  std::optional<Clock::time_point> went_;   // When the last one began, if none ended since.
+  std::optional<Clock::time_point> since_;  // A switch is under way.
+  bool looks_ = false;                      // A look waits for the worker.
+  Worker worker_{"switching"};              // Last: its thread uses the others.
 };
 
 }  // namespace troupe::apps

@@ -9,7 +9,7 @@
 
 #include "apps/run/plan_request.h"
 #include "apps/run/run_setup.h"
-#include "core/seconds.h"
+#include "core/units.h"
 #include "schedules/generators/registry.h"
 #include "schedules/plan/replan.h"
 

@@ -1,7 +1,6 @@
 #include "config/toml/diagnostics.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace troupe::config {
 namespace {
@@ -92,21 +91,6 @@ std::string render_one(const Sources& sources, const Diagnostic& diagnostic) {
   return out + "\n";
 }
 
-/// Edits between two words: a letter more, less, other, or two swapped.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<std::size_t>> edits(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) edits[i][0] = i;
-  for (std::size_t j = 0; j <= b.size(); ++j) edits[0][j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i)
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      edits[i][j] = std::min(
-          {edits[i - 1][j] + 1, edits[i][j - 1] + 1, edits[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        edits[i][j] = std::min(edits[i][j], edits[i - 2][j - 2] + 1);
-    }
-  return edits[a.size()][b.size()];
-}
-
 }  // namespace
 
 void Diagnostics::add(Diagnostic diagnostic) { found_.push_back(std::move(diagnostic)); }
@@ -129,21 +113,6 @@ std::string Diagnostics::render(const Sources& sources) const {
   if (sorted.size() > most_shown)
     out += "and " + std::to_string(sorted.size() - most_shown) + " more\n";
   return out;
-}
-
-std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates) {
-  constexpr std::size_t longest = 64;  // No key is as long; and the table stays small.
-  if (word.size() > longest) return {};
-  std::string_view best;
-  std::size_t least = word.size() / 3 + 1;
-  for (const auto candidate : candidates) {
-    const auto edits = distance(word, candidate);
-    if (edits > least || edits >= std::max(word.size(), candidate.size())) continue;
-    if (edits == least && !best.empty()) continue;
-    best = candidate;
-    least = edits;
-  }
-  return best;
 }
 
 }  // namespace troupe::config

@@ -42,7 +42,4 @@ class Diagnostics {
   std::vector<Diagnostic> found_;
 };
 
-/// The one of `candidates` that `word` was probably meant to be; empty where none is near.
-std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates);
-
 }  // namespace troupe::config

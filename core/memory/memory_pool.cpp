@@ -3,30 +3,24 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <cstdio>
+
+#include "core/units.h"
 
 namespace troupe {
 namespace {
 
 constexpr std::size_t cache_line = 64;
 
-std::string in_gib(std::size_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f GiB",
-                static_cast<double>(bytes) / static_cast<double>(std::size_t{1} << 30));
-  return text;
-}
-
 std::string words_for(const Shortage& shortage) {
   const auto& [wanted, place, room, pool, planned] = shortage;
   const std::string where =
       place.is_host() ? std::string("the host") : "GPU " + std::to_string(place.gpu);
   std::string text = "there is no memory left for it on " + where + ": wanted " +
-                     std::to_string(wanted) + " bytes more (" + in_gib(wanted) + ")";
-  if (room) text += ", found " + in_gib(room->free) + " free of " + in_gib(room->total);
-  text += "; this device holds " + in_gib(pool.bytes_in_use) + " of " +
-          in_gib(pool.bytes_reserved) + " that it has taken";
-  if (planned > 0) text += ", and the plan foresaw " + in_gib(planned);
+                     std::to_string(wanted) + " bytes more (" + gib_text(wanted, 3) + ")";
+  if (room) text += ", found " + gib_text(room->free, 3) + " free of " + gib_text(room->total, 3);
+  text += "; this device holds " + gib_text(pool.bytes_in_use, 3) + " of " +
+          gib_text(pool.bytes_reserved, 3) + " that it has taken";
+  if (planned > 0) text += ", and the plan foresaw " + gib_text(planned, 3);
   return text + "; take a smaller batch.micro, more pipeline.stages, or pipeline.recompute = true";
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/json.h"
+#include "core/text.h"
 #include "schedules/kind_names.h"
 
 namespace troupe::schedules {
@@ -55,30 +56,6 @@ bool is_light(Colour colour) {
 std::string css(Colour colour) {
   return "rgb(" + std::to_string(colour.red) + "," + std::to_string(colour.green) + "," +
          std::to_string(colour.blue) + ")";
-}
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char letter : text) {
-    switch (letter) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        // XML forbids control characters, and bytes that are not UTF-8 are an error.
-        safe += (letter >= ' ' && letter <= '~') ? letter : '?';
-    }
-  }
-  return safe;
 }
 
 /// Prints a length, rounded to hundredths of a pixel.

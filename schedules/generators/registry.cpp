@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/text.h"
 #include "schedules/generators/generators.h"
 #include "schedules/text.h"
 
@@ -112,28 +112,12 @@ Asked take_apart(std::string_view name) {
   return {};
 }
 
-/// Returns the edit distance (Levenshtein) of two names.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 Error unknown(std::string_view name) {
   name = name.substr(0, 40);
   std::vector<const NamedSchedule*> nearest;
   for (const NamedSchedule& schedule : schedules) nearest.push_back(&schedule);
-  std::ranges::stable_sort(nearest, {},
-                           [&](const auto* schedule) { return distance(name, schedule->name); });
+  std::ranges::stable_sort(
+      nearest, {}, [&](const auto* schedule) { return edit_distance(name, schedule->name); });
   std::string text = "there is no schedule '" + std::string(name) + "'; the nearest are";
   for (std::size_t k = 0; k < 3; ++k) text += (k == 0 ? " " : ", ") + std::string(nearest[k]->name);
   return {text};

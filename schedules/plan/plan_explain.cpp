@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/units.h"
 #include "schedules/plan/plan.h"
 #include "schedules/plan/plan_format.h"
 
@@ -42,15 +43,14 @@ std::string explain_seat(const PlanRequest& request, const Plan& plan, const Pla
        std::to_string(versions) + " versions (" + std::to_string(versions - making) + " in use, " +
            std::to_string(making) + " in the making) x " + show(weight) +
            plus("second copies of tied parameters", memory.weights - versions * weight));
-  line("gradients", memory.gradients,
-       counted(static_cast<std::size_t>(sums), "sum") + " x " + show(gradient));
+  line("gradients", memory.gradients, counted(sums, "sum") + " x " + show(gradient));
   line("optimizer", memory.optimizer,
        "state of its parameters " + show(optimizer) +
            plus("what replicas cannot share out evenly", grain));
   line("activations", memory.activations,
        "what its lane holds when the device holds most: at most " +
-           counted(static_cast<std::size_t>(seat.in_flight), "micro-batch", "es") +
-           " in flight, of " + show(stash) + " each" +
+           counted(seat.in_flight, "micro-batch", "es") + " in flight, of " + show(stash) +
+           " each" +
            (request.recompute.in(seat.stage)
                 ? " while it is computed again, of " +
                       show(request.units[stage.first].stash_input) + " before"

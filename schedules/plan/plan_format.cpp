@@ -42,10 +42,6 @@ std::string show(Seconds time) {
 
 std::string percent(double part) { return fixed(100 * part, 1) + " %"; }
 
-std::string counted(std::size_t count, const std::string& what, const std::string& plural) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : plural);
-}
-
 std::string TextTable::text() const {
   const std::size_t columns = rows_.front().size();
   std::vector<std::size_t> widths(columns, 0);

@@ -17,8 +17,6 @@ std::string show(Seconds time);
 std::string percent(double part);
 /// Prints three significant digits: "0.0123", "123", "12300".
 std::string significant(double number);
-/// Prints a count with its noun: "1 stage", "2 stages".
-std::string counted(std::size_t count, const std::string& what, const std::string& plural = "s");
 
 struct Plan;
 /// Summarizes a plan: "1f1b, 2 stages, 1 replica, 2 devices, 8 micro-batches a step".

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/units.h"
 #include "schedules/plan/plan.h"
 #include "schedules/plan/plan_format.h"
 #include "schedules/plan/plan_layout.h"
@@ -42,9 +43,8 @@ std::string event_of(const Outlook& outlook) {
 
 std::string headline(const Plan& plan) {
   return plan.schedule + ", " + counted(plan.stages.size(), "stage") + ", " +
-         counted(plan.replicas.size(), "replica") + ", " +
-         counted(static_cast<std::size_t>(plan.devices()), "device") + ", " +
-         counted(static_cast<std::size_t>(plan.micro_batches), "micro-batch", "es") + " a step";
+         counted(plan.replicas.size(), "replica") + ", " + counted(plan.devices(), "device") +
+         ", " + counted(plan.micro_batches, "micro-batch", "es") + " a step";
 }
 
 std::string to_table(const PlanRequest& request, const Plan& plan) {

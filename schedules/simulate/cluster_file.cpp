@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/json.h"
+#include "core/units.h"
 #include "schedules/simulate/cluster.h"
 
 namespace troupe::schedules {
@@ -18,29 +19,10 @@ constexpr int most_devices = 1024;   // Per node.
 constexpr int most_in_all = 65'536;  // Devices of a cluster.
 constexpr double most_memory = 0x1p50;
 
-struct Unit {
-  std::string_view name;
-  double factor;
-};
-constexpr Unit sizes[] = {{"B", 1},        {"kB", 1e3},     {"MB", 1e6},
-                          {"GB", 1e9},     {"TB", 1e12},    {"KiB", 1024},
-                          {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
-constexpr Unit bandwidths[] = {
+constexpr MeasureUnit bandwidths[] = {
     {"kB/s", 1e3},     {"MB/s", 1e6},   {"GB/s", 1e9},     {"TB/s", 1e12},    {"MiB/s", 0x1p20},
     {"GiB/s", 0x1p30}, {"kbit/s", 125}, {"Mbit/s", 125e3}, {"Gbit/s", 125e6}, {"Tbit/s", 125e9}};
-constexpr Unit durations[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
-
-/// Parses a number with one of the units: "16GiB", "2.5 ms".
-std::optional<double> quantity(std::string_view text, std::span<const Unit> units) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || !std::isfinite(number) || number < 0) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  for (const Unit& unit : units)
-    if (text == unit.name) return number * unit.factor;
-  return std::nullopt;
-}
+constexpr MeasureUnit durations[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
 
 /// Reads a tree and keeps the first error.
 class ClusterReader {
@@ -103,7 +85,8 @@ class ClusterReader {
     for_each_device(entry, "memory", node, [&](const Value& value, ClusterDevice& device) {
       std::optional<double> bytes;
       if (const auto* integer = value.integer()) bytes = static_cast<double>(*integer);
-      if (value.text()) bytes = quantity(*value.text(), sizes);
+      if (value.text())
+        bytes = parse_quantity(*value.text(), byte_units(), std::chars_format::general);
       if (!bytes || *bytes < 1 || *bytes > most_memory)
         fail(value, "\"memory\" must be bytes, such as \"16GiB\" or 17179869184");
       else
@@ -138,12 +121,13 @@ class ClusterReader {
     return link;
   }
 
-  double measure(const Value& map, const std::string& key, std::span<const Unit> units,
+  double measure(const Value& map, const std::string& key, std::span<const MeasureUnit> units,
                  const std::string& example, double otherwise) {
     const Value* value = map.find(key);
     if (!value) return otherwise;
     if (value->text())
-      if (const auto measured = quantity(*value->text(), units)) return *measured;
+      if (const auto measured = parse_quantity(*value->text(), units, std::chars_format::general))
+        return *measured;
     fail(*value, "\"" + key + "\" must be a text such as " + example);
     return otherwise;
   }

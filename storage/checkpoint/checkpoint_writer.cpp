@@ -8,18 +8,11 @@ constexpr std::size_t most_accepted = 2;
 
 CheckpointWriter::CheckpointWriter(Files& files, SaveOptions options,
                                    std::function<void(const SaveOutcome&)> done)
-    : files_(files),
-      options_(std::move(options)),
-      done_(std::move(done)),
-      thread_([this] { run(); }) {}
+    : files_(files), options_(std::move(options)), done_(std::move(done)) {}
 
 CheckpointWriter::~CheckpointWriter() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return accepted_.empty(); });
 }
 
 Status CheckpointWriter::submit(CheckpointContent content) {
@@ -32,7 +25,7 @@ Status CheckpointWriter::submit(CheckpointContent content) {
                    std::to_string(accepted_.back().step) + " waits"};
     accepted_.push_back(std::move(content));
   }
-  changed_.notify_all();
+  worker_.post([this] { write_next(); });
   return Done{};
 }
 
@@ -43,26 +36,22 @@ Status CheckpointWriter::wait_until_idle(std::chrono::milliseconds patience) {
                " is still going on after " + std::to_string(patience.count()) + " ms"};
 }
 
-void CheckpointWriter::run() {
+void CheckpointWriter::write_next() {
   std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [this] { return !accepted_.empty() || stopping_; });
-    if (accepted_.empty()) return;
-    // Safe without the lock: other threads only append, which moves no element of a deque.
-    const auto& content = accepted_.front();
-    lock.unlock();
-    SaveOutcome outcome;
-    outcome.step = content.step;
-    const Status ready = options_.before ? options_.before() : Done{};
-    outcome.saved =
-        ready ? save_checkpoint(files_, options_.root, content, options_.claim) : ready.error();
-    if (outcome.saved)
-      outcome.pruned = prune_checkpoints(files_, options_.root, options_.keep, options_.claim);
-    done_(outcome);
-    lock.lock();
-    accepted_.pop_front();
-    changed_.notify_all();
-  }
+  // Safe without the lock: other threads only append, which moves no element of a deque.
+  const auto& content = accepted_.front();
+  lock.unlock();
+  SaveOutcome outcome;
+  outcome.step = content.step;
+  const Status ready = options_.before ? options_.before() : Done{};
+  outcome.saved =
+      ready ? save_checkpoint(files_, options_.root, content, options_.claim) : ready.error();
+  if (outcome.saved)
+    outcome.pruned = prune_checkpoints(files_, options_.root, options_.keep, options_.claim);
+  done_(outcome);
+  lock.lock();
+  accepted_.pop_front();
+  changed_.notify_all();
 }
 
 }  // namespace troupe::storage

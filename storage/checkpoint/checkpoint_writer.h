@@ -7,8 +7,8 @@
 #include <functional>
 #include <mutex>
 #include <string>
-#include <thread>
 
+#include "core/threads/worker.h"
 #include "storage/checkpoint/checkpoint.h"
 
 namespace troupe::storage {
@@ -51,7 +51,7 @@ class CheckpointWriter {
   Status wait_until_idle(std::chrono::milliseconds patience);
 
  private:
-  void run();
+  void write_next();
 
   Files& files_;
   SaveOptions options_;
@@ -60,8 +60,7 @@ class CheckpointWriter {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<CheckpointContent> accepted_;  // The first one is being written.
-  bool stopping_ = false;
-  std::thread thread_;
+  Worker worker_{"checkpoints"};            // Last: its thread uses the others.
 };
 
 }  // namespace troupe::storage

@@ -3,37 +3,9 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/text.h"
+
 namespace troupe::storage {
-namespace {
-
-/// Returns the Levenshtein distance: the insertions, deletions and replacements between two words.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const auto changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
-}  // namespace
-
-std::optional<std::string> nearest(std::string_view word,
-                                   const std::vector<std::string>& candidates) {
-  std::optional<std::string> best;
-  auto least = std::min<std::size_t>(word.size() / 2 + 1, 4);
-  for (const auto& candidate : candidates)
-    if (const auto far = distance(word.substr(0, 64), candidate); far < least) {
-      least = far;
-      best = candidate;
-    }
-  return best;
-}
 
 Result<DataSpec> DataSpec::parse(const std::string& text) {
   DataSpec spec;
@@ -102,10 +74,10 @@ Status DataSpec::finish() const {
     if (option.use == Option::Use::known) continue;
     std::string known;
     for (const auto& key : asked_) known += (known.empty() ? "" : ", ") + key;
-    const auto near = nearest(option.key, asked_);
+    const auto near = nearest(option.key, {asked_.begin(), asked_.end()});
     return Error{
         "\"" + text_ + "\": unknown option \"" + option.key + "\"" +
-        (near ? "; did you mean \"" + *near + "\"?" : "") +
+        (near.empty() ? "" : "; did you mean \"" + std::string(near) + "\"?") +
         (known.empty() ? " (there are no options here)" : " (options here: " + known + ")")};
   }
   if (error_) return *error_;

@@ -44,8 +44,4 @@ class DataSpec {
   std::optional<Error> error_;
 };
 
-/// Returns the candidate that `word` most likely misspells, if one is near enough.
-std::optional<std::string> nearest(std::string_view word,
-                                   const std::vector<std::string>& candidates);
-
 }  // namespace troupe::storage

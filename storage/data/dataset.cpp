@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 
+#include "core/text.h"
 #include "storage/data/array_dataset.h"
 #include "storage/data/data_spec.h"
 #include "storage/data/made_data.h"
@@ -111,7 +112,7 @@ Opened open_dataset(const std::string& text, const DataNeeds& needs, Files& file
   if (kind == Kind::unknown) {
     const auto near = nearest(spec->name(), {"markov", "glyphs", "gaussians"});
     return Error{"\"" + text + "\": there is no made data of that name" +
-                 (near ? "; did you mean \"made:" + *near + "\"?" : "") +
+                 (near.empty() ? "" : "; did you mean \"made:" + std::string(near) + "\"?") +
                  " (made:markov, made:glyphs, made:gaussians)"};
   }
   auto opened = spec->name() == "markov"   ? open_markov(*spec, needs)

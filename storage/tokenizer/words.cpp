@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 
+#include "core/text.h"
 #include "storage/tokenizer/unicode.h"
 
 namespace troupe::storage {

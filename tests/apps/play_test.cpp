@@ -172,6 +172,6 @@ send = { type = "run.stop", run = "stormy", mode = "now" }
                 "[[act]]\ncommand = [\"nodes\", \"drain\", \"nobody\"]\nexit_code = 1\n");
   INFO(played.err);
   CHECK(played.code == 0);
-  CHECK(played.err.find("run stormy: done") != std::string::npos);  // Of logs.
+  CHECK(played.err.find("run stormy: done") != std::string::npos);  // Printed by logs.
   CHECK(played.err.find("the run 'stormy' is not active: it is done") != std::string::npos);
 }

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -42,8 +41,7 @@ struct Proxy::Pair {
 };
 
 Proxy::Proxy(const std::string& target)
-    : target_port_(std::stoi(target.substr(target.rfind(':') + 1))),
-      wake_(eventfd(0, EFD_CLOEXEC)) {
+    : target_port_(std::stoi(target.substr(target.rfind(':') + 1))) {
   listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   auto address = local(0);
   REQUIRE(bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
@@ -58,13 +56,12 @@ Proxy::~Proxy() {
   stop_ = true;
   cut();
   thread_.join();
-  for (const int file : {listener_, wake_}) close(file);
+  close(listener_);
 }
 
 void Proxy::cut() {
   cut_ = true;
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = write(wake_, &one, sizeof one);
+  wake_.ring();
 }
 
 void Proxy::let_in() {
@@ -87,14 +84,13 @@ void Proxy::run() {
     return true;
   };
   while (!stop_) {
-    std::vector<pollfd> files = {{wake_, POLLIN, 0}, {listener_, POLLIN, 0}};
+    std::vector<pollfd> files = {{wake_.descriptor(), POLLIN, 0}, {listener_, POLLIN, 0}};
     for (const auto& pair : pairs_) {
       files.push_back({pair.near, POLLIN, 0});
       files.push_back({pair.far, POLLIN, 0});
     }
     poll(files.data(), files.size(), -1);
-    std::uint64_t rings = 0;
-    if (files[0].revents != 0 && read(wake_, &rings, sizeof rings) < 0) continue;
+    wake_.clear();
     if (cut_.exchange(false)) {
       pairs_.remove_if(end);
       continue;

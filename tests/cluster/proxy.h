@@ -5,6 +5,8 @@
 #include <string>
 #include <thread>
 
+#include "core/threads/event_fd.h"
+
 namespace troupe::tests {
 
 /// A TCP proxy that forwards its own port to another one, and can cut connections.
@@ -29,7 +31,7 @@ class Proxy {
   std::string address_;
   int target_port_ = 0;
   int listener_ = -1;
-  int wake_ = -1;
+  EventFd wake_;
   std::atomic<bool> stop_ = false, cut_ = false;
   std::list<Pair> pairs_;  // Used only on the thread.
   std::thread thread_;

@@ -109,13 +109,3 @@ TEST_CASE("each diagnostic shows the text of its own source", "[config]") {
   CHECK(sources.find({3, 1}).line == "c");
   CHECK(sources.find({4, 1}).line == "d");
 }
-
-TEST_CASE("a suggested word is similar to the unknown one", "[config]") {
-  const std::vector<std::string_view> words = {"global", "micro"};
-  CHECK(nearest("gobal", words) == "global");
-  CHECK(nearest("golbal", words) == "global");
-  CHECK(nearest("mcrio", words) == "micro");
-  CHECK(nearest("banana", words).empty());
-  CHECK(nearest("", words).empty());
-  CHECK(nearest(std::string(100000, 'a'), words).empty());
-}

@@ -1,11 +1,32 @@
 #include "config/run_config.h"
 
+#include <initializer_list>
+
 #include "catch.h"
+#include "config/schema.h"
 #include "good_run.h"
 
 using namespace troupe;
 using namespace troupe::config;
 using namespace std::chrono_literals;
+
+namespace {
+
+template <class Enum>
+void check_choices(const char* name,
+                   std::initializer_list<std::pair<std::string_view, Enum>> choices) {
+  const Key& key = *schema().rows(name).front();
+  INFO(name);
+  std::size_t number = 0;
+  for (const auto& [word, meaning] : choices) {
+    CHECK(key.choices.at(number++) == word);
+    Enum read{};
+    config::detail::read_value(key, Value(std::string(word)), read);
+    CHECK(read == meaning);
+  }
+}
+
+}  // namespace
 
 TEST_CASE("the struct of a run has the values of its file", "[config]") {
   const auto loaded = load_text(R"(
@@ -156,4 +177,78 @@ TEST_CASE("gradients are folded in groups that do not depend on the plan", "[con
   CHECK(reduction_groups(config, 1) == 1);
   config.parallel.groups = 4;
   CHECK(reduction_groups(config, 12) == 4);
+}
+
+TEST_CASE("the words of a choice stand in the order of its enumeration", "[config]") {
+  check_choices<models::OptimizerConfig::Kind>("optimizer.kind",
+                                               {{"sgd", models::OptimizerConfig::Kind::sgd},
+                                                {"adam", models::OptimizerConfig::Kind::adam},
+                                                {"adamw", models::OptimizerConfig::Kind::adamw},
+                                                {"nadamw", models::OptimizerConfig::Kind::nadamw},
+                                                {"muon", models::OptimizerConfig::Kind::muon}});
+  check_choices<models::LearningRate::Kind>("optimizer.schedule.kind",
+                                            {{"constant", models::LearningRate::Kind::constant},
+                                             {"linear", models::LearningRate::Kind::linear},
+                                             {"cosine", models::LearningRate::Kind::cosine}});
+  check_choices<models::OptimizerConfig::MomentumForm>(
+      "optimizer.momentum_form", {{"pytorch", models::OptimizerConfig::MomentumForm::pytorch},
+                                  {"sutskever", models::OptimizerConfig::MomentumForm::sutskever}});
+  check_choices<RunConfig::Staleness::GapPenalty>(
+      "staleness.gap_penalty", {{"none", RunConfig::Staleness::GapPenalty::none},
+                                {"elementwise", RunConfig::Staleness::GapPenalty::elementwise},
+                                {"tensor_norm", RunConfig::Staleness::GapPenalty::tensor_norm}});
+  check_choices<RunConfig::Staleness::GapSource>(
+      "staleness.gap_source", {{"stash", RunConfig::Staleness::GapSource::stash},
+                               {"last_update", RunConfig::Staleness::GapSource::last_update}});
+  check_choices<RunConfig::Staleness::GapStatistics>(
+      "staleness.gap_statistics", {{"corrected", RunConfig::Staleness::GapStatistics::corrected},
+                                   {"ftpipe", RunConfig::Staleness::GapStatistics::ftpipe}});
+  check_choices<RunConfig::Staleness::GapScale>(
+      "staleness.gap_scale", {{"step_ema", RunConfig::Staleness::GapScale::step_ema},
+                              {"max_lr", RunConfig::Staleness::GapScale::max_lr}});
+  check_choices<RunConfig::Staleness::GapFactor>(
+      "staleness.gap_factor", {{"none", RunConfig::Staleness::GapFactor::none},
+                               {"scalar", RunConfig::Staleness::GapFactor::scalar},
+                               {"max", RunConfig::Staleness::GapFactor::max}});
+  check_choices<RunConfig::Staleness::Predict>(
+      "staleness.predict", {{"none", RunConfig::Staleness::Predict::none},
+                            {"msnag", RunConfig::Staleness::Predict::msnag},
+                            {"aggmsnag", RunConfig::Staleness::Predict::aggmsnag},
+                            {"linear", RunConfig::Staleness::Predict::linear}});
+  check_choices<RunConfig::Staleness::LinearizeAt>(
+      "staleness.linearize_at",
+      {{"current", RunConfig::Staleness::LinearizeAt::current},
+       {"forward", RunConfig::Staleness::LinearizeAt::forward},
+       {"extrapolated", RunConfig::Staleness::LinearizeAt::extrapolated}});
+  check_choices<RunConfig::Staleness::SecondMoment>(
+      "staleness.second_moment", {{"guarded", RunConfig::Staleness::SecondMoment::guarded},
+                                  {"frozen", RunConfig::Staleness::SecondMoment::frozen}});
+  check_choices<RunConfig::Staleness::Clip>(
+      "staleness.clip", {{"local", RunConfig::Staleness::Clip::local},
+                         {"local_sqrt_share", RunConfig::Staleness::Clip::local_sqrt_share}});
+  check_choices<RunConfig::Parallel::Exchange>(
+      "parallel.exchange", {{"all_to_all", RunConfig::Parallel::Exchange::all_to_all},
+                            {"server", RunConfig::Parallel::Exchange::server}});
+  check_choices<RunConfig::Precision::Compute>(
+      "precision.compute", {{"fp32", RunConfig::Precision::Compute::fp32},
+                            {"tf32", RunConfig::Precision::Compute::tf32},
+                            {"fp16", RunConfig::Precision::Compute::fp16},
+                            {"fp16-chain", RunConfig::Precision::Compute::fp16_chain},
+                            {"fp16-gpu", RunConfig::Precision::Compute::fp16_gpu},
+                            {"bf16", RunConfig::Precision::Compute::bf16},
+                            {"bf16-pairs", RunConfig::Precision::Compute::bf16_pairs},
+                            {"bf16-blocks", RunConfig::Precision::Compute::bf16_blocks},
+                            {"bf16-gpu", RunConfig::Precision::Compute::bf16_gpu}});
+  check_choices<RunConfig::Elastic::OnPreempt>(
+      "elastic.on_preempt", {{"handover", RunConfig::Elastic::OnPreempt::handover},
+                             {"checkpoint", RunConfig::Elastic::OnPreempt::checkpoint},
+                             {"drop", RunConfig::Elastic::OnPreempt::drop}});
+  check_choices<RunConfig::Train::Device>(
+      "train.device",
+      {{"cpu", RunConfig::Train::Device::cpu}, {"cuda", RunConfig::Train::Device::cuda}});
+  check_choices<RunConfig::Exactness>("exactness", {{"bits", RunConfig::Exactness::bits},
+                                                    {"samples", RunConfig::Exactness::samples}});
+  check_choices<RunConfig::Data::Order>("data.order",
+                                        {{"shuffled", RunConfig::Data::Order::shuffled},
+                                         {"sequential", RunConfig::Data::Order::sequential}});
 }

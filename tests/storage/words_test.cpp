@@ -3,7 +3,6 @@
 #include "catch.h"
 #include "core/json.h"
 #include "storage/files/files.h"
-#include "storage/tokenizer/unicode.h"
 
 using namespace troupe;
 using namespace troupe::storage;
@@ -47,21 +46,6 @@ TEST_CASE("texts are split as the regular expression splits them", "[storage]") 
 
 TEST_CASE("bytes that are no UTF-8 are characters of their own", "[storage]") {
   CHECK(words_of("a\xff\xfe z") == std::vector<std::string>{"a", "\xff\xfe", " z"});
-  for (const std::string text : {"\x80", "\xc0\x80", "\xc3", "\xe0\x80\x80", "\xed\xa0\x80",
-                                 "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82"}) {
-    CHECK(first_character(text).code == 0xfffd);
-    CHECK(first_character(text).bytes == 1);
-  }
-}
-
-TEST_CASE("every character is written and read as UTF-8", "[storage]") {
-  for (char32_t code = 0; code <= 0x10ffff; ++code) {
-    if (code == 0xd800) code = 0xe000;
-    std::string text;
-    append_utf8(text, code);
-    const auto read = first_character(text);
-    REQUIRE((read.code == code && read.bytes == text.size()));
-  }
 }
 
 TEST_CASE("every byte has its printable character and comes back", "[storage]") {

@@ -344,7 +344,7 @@ TEST_CASE("hellos beyond the rate limit are refused", "[transport]") {
   for (int i = 0; i < 20; ++i) fourth.send_message(hello());
   REQUIRE(head.refused.wait());
   CHECK(head.refused[0] == "sends hello too often");
-  // Those who are in do not say hello too often, however often they say it.
+  // Peers with a session may repeat hello as often as they like.
   lines[0]->send_message(hello());
   REQUIRE(head.messages.wait(4));
   CHECK(head.connected.count() == 3);

@@ -65,7 +65,7 @@ TEST_CASE("a receiver hears at once that its sender was killed", "[transport]") 
     CHECK(std::chrono::steady_clock::now() - killed_at < std::chrono::seconds(5));
     CHECK(end->why == ChannelEnd::Why::lost);
     CHECK(end->text.find("the sender died") == 0);
-    // What had left the sender arrives all the same: over TCP that may be less than all.
+    // Parcels that had left the sender still arrive. Over TCP that may be less than all.
     if (by == "shm") CHECK(inbox.parcels() == 20);
     CHECK(wrong == "");
   }

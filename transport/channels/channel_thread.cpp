@@ -1,7 +1,6 @@
 #include "transport/channels/channel_thread.h"
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
@@ -36,18 +35,16 @@ ChannelThread::Turn::Turn(ChannelThread& thread) : lock_(thread.mutex_, std::def
 }
 
 ChannelThread::ChannelThread(std::chrono::microseconds look_out)
-    : look_out_(look_out),
-      epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  assert(epoll_ && bell_ && "the system has no file descriptors left");
+    : look_out_(look_out), epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  assert(epoll_ && "the system has no file descriptors left");
   auto event = event_of(bell_place, EPOLLIN);
-  epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, bell_.number(), &event);
+  epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, bell_.descriptor(), &event);
   thread_ = std::thread([this] { run(); });
 }
 
 ChannelThread::~ChannelThread() {
   stopping_ = true;
-  ring();
+  bell_.ring();
   thread_.join();
   sweep();
   assert(entries_.empty() && "a channel's thread outlives its channels");
@@ -61,7 +58,7 @@ void ChannelThread::add(ChannelSource& source, int file, std::uint32_t events, P
     auto event = event_of(static_cast<std::uint64_t>(place), events);
     epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, file, &event);
   }
-  ring();  // The thread may already sleep without having asked this source.
+  bell_.ring();  // The thread may already sleep without having asked this source.
 }
 
 void ChannelThread::remove(Place place) {
@@ -132,8 +129,7 @@ bool ChannelThread::serve(std::span<const epoll_event> events, int ready) {
   for (int i = 0; i < ready; ++i) {
     const auto& event = events[static_cast<std::size_t>(i)];
     if (event.data.u64 == bell_place) {
-      std::uint64_t rings = 0;
-      (void)!::read(bell_.number(), &rings, sizeof rings);
+      bell_.clear();
       busy = true;  // The reason is looked for before the thread sleeps.
       continue;
     }
@@ -169,11 +165,6 @@ void ChannelThread::let_others_in(std::unique_lock<std::recursive_mutex>& lock) 
   lock.unlock();
   for (unsigned i = 1; waiting_.load() > 0; ++i) i % 64 == 0 ? std::this_thread::yield() : relax();
   lock.lock();
-}
-
-void ChannelThread::ring() {
-  const std::uint64_t once = 1;
-  (void)!::write(bell_.number(), &once, sizeof once);
 }
 
 ChannelThread::Entry* ChannelThread::find(Place place) {

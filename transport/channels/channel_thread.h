@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/descriptor.h"
+#include "core/threads/event_fd.h"
 
 namespace troupe::transport {
 
@@ -81,13 +82,12 @@ class ChannelThread {
   bool serve(std::span<const epoll_event> events, int ready);
   int until_deadline(ChannelSource::Clock::time_point now);
   void let_others_in(std::unique_lock<std::recursive_mutex>& lock);
-  void ring();
   void sweep();
   Entry* find(Place place);
 
   const std::chrono::microseconds look_out_;
   Descriptor epoll_;
-  Descriptor bell_;
+  EventFd bell_;
   std::recursive_mutex mutex_;   // Held while sources are called.
   std::atomic<int> waiting_{0};  // The number of threads that wait for the mutex.
   std::vector<Entry> entries_;

@@ -2,6 +2,7 @@
 #include <map>
 #include <thread>
 
+#include "core/threads/event_fd.h"
 #include "core/threads/thread_name.h"
 #include "transport/control/dialer.h"
 #include "transport/control/publisher.h"
@@ -108,7 +109,7 @@ class Subscriber::Loop {
   std::string topic_;
   SubscriberEvents events_;
   Counters counters_;
-  Wake wake_;
+  EventFd wake_;
   std::atomic<bool> stop_ = false;
 
   // The context must outlive its sockets.

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,20 +22,6 @@ namespace {
 int whole(std::chrono::milliseconds time) { return static_cast<int>(time.count()); }
 
 }  // namespace
-
-Wake::Wake() : descriptor_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  assert(descriptor_ >= 0 && "no descriptors are left");
-}
-Wake::~Wake() { ::close(descriptor_); }
-void Wake::ring() {
-  const std::uint64_t one = 1;
-  // It fails only if the counter is full, so the loop wakes anyway.
-  [[maybe_unused]] const auto written = ::write(descriptor_, &one, sizeof one);
-}
-void Wake::clear() {
-  std::uint64_t rung = 0;
-  [[maybe_unused]] const auto got = ::read(descriptor_, &rung, sizeof rung);
-}
 
 Monitor::Monitor(zmq::context_t& context, zmq::socket_t& socket) : watched_(socket) {
   // Each monitor of a context needs a unique address; the socket's address is unique.

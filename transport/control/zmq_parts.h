@@ -13,6 +13,7 @@
 #include <zmq.hpp>
 
 #include "core/result.h"
+#include "core/threads/event_fd.h"
 #include "transport/control/control_socket.h"
 #include "transport/control/endpoint.h"
 #include "transport/control/zap.h"
@@ -24,22 +25,6 @@ namespace troupe::transport {
 constexpr int fair_share = 256;
 /// The most messages that are read after a connection has ended.
 constexpr int last_words = 1 << 16;
-
-/// Wakes a poll loop from another thread, by a descriptor that the loop waits for.
-class Wake {
- public:
-  Wake();
-  ~Wake();
-  Wake(const Wake&) = delete;
-  Wake& operator=(const Wake&) = delete;
-
-  int descriptor() const { return descriptor_; }
-  void ring();
-  void clear();
-
- private:
-  int descriptor_;
-};
 
 /// A bounded queue from any thread to the thread of a socket.
 template <class T>
@@ -66,7 +51,7 @@ class Handover {
     bytes_ = 0;
     return std::exchange(items_, {});
   }
-  Wake& wake() { return wake_; }
+  EventFd& wake() { return wake_; }
 
  private:
   std::size_t most_;
@@ -74,7 +59,7 @@ class Handover {
   std::mutex mutex_;
   std::vector<T> items_;
   std::size_t bytes_ = 0;
-  Wake wake_;
+  EventFd wake_;
 };
 
 /// Reports events of a socket's connections. Create it before the socket is bound or connected, and

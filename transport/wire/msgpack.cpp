@@ -10,6 +10,8 @@
 #include <optional>
 #include <vector>
 
+#include "core/text.h"
+
 namespace troupe::transport {
 namespace {
 
@@ -17,31 +19,7 @@ constexpr int deepest = 32;
 /// Up to here a map's keys are compared with each other; a longer one's are sorted.
 constexpr std::size_t small_map = 16;
 
-bool is_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const std::size_t length = byte < 0x80   ? 1
-                               : byte < 0xc2 ? 0
-                               : byte < 0xe0 ? 2
-                               : byte < 0xf0 ? 3
-                               : byte < 0xf5 ? 4
-                                             : 0;
-    if (length == 0 || text.size() - i < length) return false;
-    for (std::size_t k = 1; k < length; ++k)
-      if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) return false;
-    if (length > 2) {
-      const auto second = static_cast<unsigned char>(text[i + 1]);
-      // Spelled longer than needed, a surrogate, or beyond the last character.
-      if ((byte == 0xe0 && second < 0xa0) || (byte == 0xed && second > 0x9f) ||
-          (byte == 0xf0 && second < 0x90) || (byte == 0xf4 && second > 0x8f))
-        return false;
-    }
-    i += length;
-  }
-  return true;
-}
-
-/// The memory of a text beyond its std::string.
+/// Returns the bytes that a text needs outside its std::string.
 std::size_t memory_of_text(std::size_t size) {
   static const std::size_t within = std::string().capacity();
   return size > within ? size + 1 : 0;

@@ -64,8 +64,6 @@ TEST_CASE("sizes and times print with three digits", "[schedules]") {
   CHECK(show(Seconds(1.5e-5)) == "15.0 us");
   CHECK(show(Seconds(1234)) == "1234 s");
   CHECK(percent(0.1124) == "11.2 %");
-  CHECK(counted(1, "stage") == "1 stage");
-  CHECK(counted(2, "micro-batch", "es") == "2 micro-batches");
 }
 
 TEST_CASE("a plan as a tree has a number for all that the table shows", "[schedules]") {

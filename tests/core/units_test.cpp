@@ -1,8 +1,8 @@
-#include "config/units.h"
+#include "core/units.h"
 
 #include "catch.h"
 
-using namespace troupe::config;
+using namespace troupe;
 using namespace std::chrono_literals;
 
 TEST_CASE("a duration is a number with a unit", "[config]") {
@@ -25,12 +25,12 @@ TEST_CASE("an invalid duration is an error that shows a valid one", "[config]") 
   CHECK_FALSE(parse_duration(std::string(400, '9') + "d").ok());
 }
 
-TEST_CASE("a duration is written in the largest unit that divides it", "[config]") {
-  CHECK(to_text(300s) == "5m");
-  CHECK(to_text(90s) == "90s");
-  CHECK(to_text(24h) == "1d");
-  CHECK(to_text(1500us) == "1500us");
-  CHECK(to_text(0ns) == "0s");
+TEST_CASE("a duration is written in the largest unit that divides it", "[core]") {
+  CHECK(duration_text(300s) == "5m");
+  CHECK(duration_text(90s) == "90s");
+  CHECK(duration_text(24h) == "1d");
+  CHECK(duration_text(1500us) == "1500us");
+  CHECK(duration_text(0ns) == "0s");
 }
 
 TEST_CASE("sizes accept binary and decimal units", "[config]") {
@@ -42,14 +42,14 @@ TEST_CASE("sizes accept binary and decimal units", "[config]") {
     CHECK_FALSE(parse_bytes(text).ok());
 }
 
-TEST_CASE("a size is written in the largest binary unit that divides it", "[config]") {
+TEST_CASE("a size is written in the largest binary unit that divides it", "[core]") {
   CHECK(bytes_text(1610612736) == "1536MiB");
   CHECK(bytes_text(2147483648) == "2GiB");
   CHECK(bytes_text(1000) == "1000B");
   CHECK(bytes_text(0) == "0B");
 }
 
-TEST_CASE("an interval counts steps or time", "[config]") {
+TEST_CASE("an interval counts steps or time", "[core]") {
   CHECK(*parse_interval("100 steps") == Interval{.steps = 100});
   CHECK(*parse_interval("1 step") == Interval{.steps = 1});
   CHECK(*parse_interval("5m") == Interval{.time = 5min});
@@ -64,7 +64,7 @@ TEST_CASE("an interval counts steps or time", "[config]") {
   CHECK_FALSE(parse_interval("99999999999999999999 steps").ok());
 }
 
-TEST_CASE("a range has both ends", "[config]") {
+TEST_CASE("a range has both ends", "[core]") {
   CHECK(*parse_range("1:8") == CountRange{1, 8});
   CHECK(*parse_range("4") == CountRange{4, 4});
   CHECK(to_text(CountRange{1, 8}) == "1:8");
@@ -72,4 +72,18 @@ TEST_CASE("a range has both ends", "[config]") {
         "found \"8:1\", where the fewest are more than the most");
   for (const char* text : {"", ":", "1:", ":8", "1:2:3", "a:b", "1:9999999999", "-1:2"})
     CHECK_FALSE(parse_range(text).ok());
+}
+
+TEST_CASE("a quantity is a number and one of the units", "[core]") {
+  CHECK(parse_quantity("2.5 MiB", byte_units()) == 2621440.0);
+  CHECK_FALSE(parse_quantity("2.5  MiB", byte_units()));
+  CHECK_FALSE(parse_quantity("1e3MB", byte_units()));
+  CHECK(parse_quantity("1e3MB", byte_units(), std::chars_format::general) == 1e9);
+}
+
+TEST_CASE("counts and sizes are written for people", "[core]") {
+  CHECK(counted(1, "stage") == "1 stage");
+  CHECK(counted(2, "stage") == "2 stages");
+  CHECK(counted(2, "micro-batch", "es") == "2 micro-batches");
+  CHECK(gib_text(1610612736, 1) == "1.5 GiB");
 }

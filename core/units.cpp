@@ -1,48 +1,29 @@
-#include "config/units.h"
+#include "core/units.h"
 
 #include <array>
-#include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <limits>
-#include <optional>
 
-namespace troupe::config {
+namespace troupe {
 namespace {
 
-struct Unit {
-  std::string_view name;
-  double size;
-};
-
-// The largest first: what is written takes the first that divides.
+// Writers take the first unit that divides the number: the largest unit comes first.
 constexpr std::array time_units = {
-    Unit{"d", 86400e9}, Unit{"h", 3600e9}, Unit{"m", 60e9}, Unit{"s", 1e9},
-    Unit{"ms", 1e6},    Unit{"us", 1e3},   Unit{"ns", 1},
+    MeasureUnit{"d", 86400e9}, MeasureUnit{"h", 3600e9}, MeasureUnit{"m", 60e9},
+    MeasureUnit{"s", 1e9},     MeasureUnit{"ms", 1e6},   MeasureUnit{"us", 1e3},
+    MeasureUnit{"ns", 1},
 };
-constexpr std::array byte_units = {
-    Unit{"TiB", 0x1p40}, Unit{"GiB", 0x1p30}, Unit{"MiB", 0x1p20},
-    Unit{"KiB", 0x1p10}, Unit{"B", 1},        Unit{"TB", 1e12},
-    Unit{"GB", 1e9},     Unit{"MB", 1e6},     Unit{"kB", 1e3},
+constexpr std::array size_units = {
+    MeasureUnit{"TiB", 0x1p40}, MeasureUnit{"GiB", 0x1p30}, MeasureUnit{"MiB", 0x1p20},
+    MeasureUnit{"KiB", 0x1p10}, MeasureUnit{"B", 1},        MeasureUnit{"TB", 1e12},
+    MeasureUnit{"GB", 1e9},     MeasureUnit{"MB", 1e6},     MeasureUnit{"kB", 1e3},
 };
 
 constexpr double century = 100.0 * 365 * 86400e9;  // Well within 64 bits of nanoseconds.
 constexpr double exabyte = 0x1p60;
 
 std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
-
-/// Number and unit with nothing else around them but one blank between.
-template <std::size_t count>
-std::optional<double> parse_quantity(std::string_view text, const std::array<Unit, count>& units) {
-  double number = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
-  if (error != std::errc{} || !std::isfinite(number) || std::signbit(number)) return {};
-  std::string_view unit(rest, static_cast<std::size_t>(end - rest));
-  if (unit.starts_with(' ')) unit.remove_prefix(1);
-  for (const auto& candidate : units)
-    if (unit == candidate.name) return number * candidate.size;
-  return {};
-}
 
 std::optional<std::int64_t> parse_count(std::string_view text) {
   std::int64_t count = 0;
@@ -54,6 +35,21 @@ std::optional<std::int64_t> parse_count(std::string_view text) {
 
 }  // namespace
 
+std::span<const MeasureUnit> byte_units() { return size_units; }
+
+std::optional<double> parse_quantity(std::string_view text, std::span<const MeasureUnit> units,
+                                     std::chars_format format) {
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number, format);
+  if (error != std::errc{} || !std::isfinite(number) || std::signbit(number)) return {};
+  std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  if (unit.starts_with(' ')) unit.remove_prefix(1);
+  for (const auto& candidate : units)
+    if (unit == candidate.name) return number * candidate.size;
+  return {};
+}
+
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   const auto found = parse_quantity(text, time_units);
   if (!found)
@@ -63,7 +59,7 @@ Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   return std::chrono::nanoseconds(std::llround(*found));
 }
 
-std::string to_text(std::chrono::nanoseconds duration) {
+std::string duration_text(std::chrono::nanoseconds duration) {
   for (const auto& unit : time_units) {
     const auto size = static_cast<std::int64_t>(unit.size);
     if (duration.count() % size == 0 && (duration.count() != 0 || unit.name == "s"))
@@ -73,7 +69,7 @@ std::string to_text(std::chrono::nanoseconds duration) {
 }
 
 Result<std::int64_t> parse_bytes(std::string_view text) {
-  const auto found = parse_quantity(text, byte_units);
+  const auto found = parse_quantity(text, size_units);
   if (!found)
     return Error{"found " + quoted(text) +
                  ", which is no size; write a number and its unit (B, KiB, MiB, GiB, TiB, kB, MB, "
@@ -83,12 +79,18 @@ Result<std::int64_t> parse_bytes(std::string_view text) {
 }
 
 std::string bytes_text(std::int64_t bytes) {
-  for (const auto& unit : byte_units) {
+  for (const auto& unit : size_units) {
     const auto size = static_cast<std::int64_t>(unit.size);
     if (bytes >= size && bytes % size == 0)
       return std::to_string(bytes / size) + std::string(unit.name);
   }
   return std::to_string(bytes) + "B";
+}
+
+std::string detail::gib_text(double bytes, int decimals) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f GiB", decimals, bytes / 0x1p30);
+  return text.data();
 }
 
 Result<Interval> parse_interval(std::string_view text) {
@@ -108,7 +110,7 @@ Result<Interval> parse_interval(std::string_view text) {
 }
 
 std::string to_text(const Interval& interval) {
-  if (interval.steps == 0) return to_text(interval.time);
+  if (interval.steps == 0) return duration_text(interval.time);
   return std::to_string(interval.steps) + (interval.steps == 1 ? " step" : " steps");
 }
 
@@ -128,4 +130,4 @@ std::string to_text(CountRange range) {
   return std::to_string(range.fewest) + ":" + std::to_string(range.most);
 }
 
-}  // namespace troupe::config
+}  // namespace troupe

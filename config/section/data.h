@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "config/fields.h"
+
+namespace troupe::config::section {
+
+/// What a run is trained on.
+struct Data {
+  enum class Order { shuffled, sequential };
+  std::string train;
+  std::optional<std::string> validate;  // Nothing: there is no evaluation.
+  Order order = Order::shuffled;
+
+  static Fields<Data> fields() {
+    using enum Half;
+    return {
+        field(&Data::train, {.name = "data.train",
+                             .type = Type::text,
+                             .presence = Key::Presence::required,
+                             .half = recipe,
+                             .help = "Training data: synthetic (\"made:markov?states=64\"), a text "
+                                     "file, .jsonl, .bin token shards, IDX or .safetensors."}),
+        field(&Data::validate,
+              {.name = "data.validate",
+               .type = Type::text,
+               .help = "Validation data of the same kind as data.train. Default: no evaluation."}),
+        field(&Data::order,
+              {.name = "data.order",
+               .type = Type::choice,
+               .fallback = "shuffled",
+               .choices = {"shuffled", "sequential"},
+               .half = recipe,
+               .help = "Sample order: shuffled by the seed and the epoch, or as stored."}),
+    };
+  }
+};
+
+/// How samples make a step.
+struct Batch {
+  std::int64_t global = 1;
+  std::optional<std::int64_t> micro;
+
+  static Fields<Batch> fields() {
+    using enum Half;
+    return {
+        field(&Batch::global, {.name = "batch.global",
+                               .presence = Key::Presence::required,
+                               .least = 1,
+                               .half = recipe,
+                               .help = "Global batch size: samples in one optimizer step. It stays "
+                                       "constant when nodes join or leave."}),
+        field(&Batch::micro,
+              {.name = "batch.micro",
+               .type = Type::count_or_auto,
+               .fallback = "auto",
+               .least = 1,
+               .half = recipe,
+               .help = "Micro-batch size: samples that pass through a stage at once."}),
+    };
+  }
+};
+
+}  // namespace troupe::config::section

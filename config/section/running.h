@@ -1,0 +1,160 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "config/fields.h"
+
+namespace troupe::config::section {
+
+constexpr double most_steps = 1e12;
+
+/// What happens when nodes come and go.
+struct Elastic {
+  CountRange nodes;
+  int copies = 2;
+
+  static Fields<Elastic> fields() {
+    using enum Half;
+    constexpr auto live = Change::live;
+    constexpr double most_nodes = 4096;
+    return {
+        field(&Elastic::nodes, {.name = "elastic.nodes",
+                                .type = Type::range,
+                                .fallback = "1:4096",
+                                .least = 1,
+                                .most = most_nodes,
+                                .change = live,
+                                .help = "Fewest and most nodes of the run: \"1:8\". With fewer "
+                                        "nodes it waits; it never uses more."}),
+        field(&Elastic::copies,
+              {.name = "elastic.copies",
+               .fallback = 2,
+               .least = 1,
+               .most = 8,
+               .change = live,
+               .help = "In-memory copies of each shard on different hosts, the owner's included. "
+                       "With 1 only checkpoints protect a shard."}),
+    };
+  }
+};
+
+/// What is saved, where and how often.
+struct Checkpoint {
+  std::string directory;  // With the run's name in it.
+  Interval every;
+  int keep = 3;
+
+  static Fields<Checkpoint> fields() {
+    using enum Half;
+    constexpr auto live = Change::live;
+    return {
+        field(&Checkpoint::directory, {.name = "checkpoint.dir",
+                                       .type = Type::text,
+                                       .fallback = "runs/{name}/checkpoints",
+                                       .help = "Checkpoint folder; {name} is the run's name."}),
+        field(&Checkpoint::every, {.name = "checkpoint.every",
+                                   .type = Type::interval,
+                                   .fallback = "5m",
+                                   .change = live,
+                                   .help = "Checkpoint interval: \"100 steps\", or a duration."}),
+        field(&Checkpoint::keep, {.name = "checkpoint.keep",
+                                  .fallback = 3,
+                                  .least = 1,
+                                  .most = 1e6,
+                                  .help = "Number of newest checkpoints to keep."}),
+    };
+  }
+};
+
+/// How long a run trains, and what it does on the way.
+struct Train {
+  std::int64_t steps = 0;
+  std::optional<std::int64_t> eval_every;  // Nothing: no evaluation on the way.
+  std::int64_t eval_batches = 1;
+  std::optional<std::string> export_path;  // Nothing: nothing is written.
+  std::optional<int> threads;
+  enum class Device { cpu, cuda };
+  Device device = Device::cpu;
+  std::int64_t graph_rows = 0;
+
+  static Fields<Train> fields() {
+    using enum Half;
+    constexpr auto live = Change::live;
+    return {
+        field(&Train::steps, {.name = "train.steps",
+                              .presence = Key::Presence::required,
+                              .least = 1,
+                              .most = most_steps,
+                              .change = live,
+                              .help = "Optimizer steps to train."}),
+        field(&Train::eval_every, {.name = "train.eval_every",
+                                   .least = 1,
+                                   .most = most_steps,
+                                   .change = live,
+                                   .help = "Steps between two evaluations on data.validate. "
+                                           "Default: one evaluation at the end."}),
+        field(&Train::eval_batches,
+              {.name = "train.eval_batches",
+               .fallback = 8,
+               .least = 1,
+               .change = live,
+               .help = "Batches per evaluation; every evaluation uses the same ones."}),
+        field(
+            &Train::export_path,
+            {.name = "train.export",
+             .type = Type::text,
+             .help = "A .safetensors file for the final weights, written when the run completes."}),
+        field(&Train::device, {.name = "train.device",
+                               .type = Type::choice,
+                               .fallback = "cpu",
+                               .choices = {"cpu", "cuda"},
+                               .help = "Compute device: the CPU cores, or one GPU for each device "
+                                       "of the plan. In fp32 both give the same bits."}),
+        field(&Train::graph_rows,
+              {.name = "train.graph_rows",
+               .fallback = 4096,
+               .least = 0,
+               .help = "On GPUs: largest pass of a stage (in tokens, samples or image rows) that "
+                       "is captured as a CUDA graph, together with the optimizer step after it. A "
+                       "replay takes one kernel launch instead of hundreds. Results do not change. "
+                       "0 disables graphs."}),
+        field(&Train::threads,
+              {.name = "train.threads",
+               .type = Type::count_or_auto,
+               .fallback = "auto",
+               .least = 1,
+               .most = 4096,
+               .help =
+                   "Compute threads per CPU device; \"auto\" is the device's share of the cores."}),
+    };
+  }
+};
+
+/// What a run prints.
+struct Log {
+  std::int64_t every = 10;  // Steps.
+  bool staleness = true;
+
+  static Fields<Log> fields() {
+    using enum Half;
+    constexpr auto live = Change::live;
+    return {
+        field(&Log::every,
+              {.name = "log.every",
+               .fallback = 10,
+               .least = 1,
+               .change = live,
+               .help = "Steps between two progress lines if the output is not a terminal."}),
+        field(&Log::staleness,
+              {.name = "log.staleness",
+               .type = Type::boolean,
+               .fallback = true,
+               .help = "Record gradient delays in the step events of asynchronous runs. This reads "
+                       "all weights once per delayed micro-batch."}),
+    };
+  }
+};
+
+}  // namespace troupe::config::section

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+// UTF-8.
+
+/// U+FFFD stands for what cannot be decoded.
+constexpr char32_t replacement_character = 0xfffd;
+
+/// A character at the beginning of a text.
+struct Character {
+  char32_t code = replacement_character;
+  std::size_t bytes = 1;
+
+  /// Whether the byte begins no well-formed character. U+FFFD itself has three bytes.
+  bool is_malformed() const { return code == replacement_character && bytes == 1; }
+};
+
+/// Decodes the first character of a text, which must not be empty. A byte that begins no
+/// well-formed character counts as a malformed character of its own. Surrogates, forms that are
+/// longer than necessary, and numbers above 0x10ffff are malformed.
+Character first_character(std::string_view text);
+
+/// Returns whether all characters are well-formed.
+bool is_utf8(std::string_view text);
+
+/// Encodes a character.
+void append_utf8(std::string& out, char32_t code);
+
+// XML and HTML.
+
+/// Escapes a text for HTML and XML, between tags and in quoted attributes alike. Malformed UTF-8
+/// and characters that XML forbids become replacement characters.
+std::string escaped(std::string_view text);
+
+/// Escapes the first `most` characters of a text, and adds an ellipsis if the text is longer.
+std::string escaped(std::string_view text, std::size_t most);
+
+// Misspelled words.
+
+/// Counts the edits between two words. An edit inserts, removes or replaces a letter, or swaps two
+/// neighbours. The table has |a| x |b| cells: callers bound the length of what users write.
+std::size_t edit_distance(std::string_view a, std::string_view b);
+
+/// Returns the candidate that a user probably meant by `word`; empty if none is similar.
+std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates);
+
+}  // namespace troupe

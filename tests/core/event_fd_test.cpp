@@ -1,0 +1,54 @@
+#include "core/threads/event_fd.h"
+
+#include <poll.h>
+
+#include <thread>
+
+#include "catch.h"
+
+using namespace troupe;
+using namespace std::chrono_literals;
+
+namespace {
+
+bool is_readable(const EventFd& event) {
+  pollfd file{event.descriptor(), POLLIN, 0};
+  return ::poll(&file, 1, 0) == 1;
+}
+
+}  // namespace
+
+TEST_CASE("a ring stays until it is cleared", "[core]") {
+  EventFd event;
+  CHECK_FALSE(is_readable(event));
+  CHECK_FALSE(event.clear());
+  event.ring();
+  event.ring();
+  CHECK(is_readable(event));
+  CHECK(event.clear());
+  CHECK_FALSE(is_readable(event));
+  CHECK_FALSE(event.clear());
+}
+
+TEST_CASE("a wait takes a ring from before, and one from another thread", "[core]") {
+  EventFd event, answer;
+  event.ring();
+  event.wait();
+  CHECK_FALSE(is_readable(event));
+  std::thread other([&] {
+    event.wait();
+    answer.ring();
+  });
+  event.ring();
+  answer.wait();
+  other.join();
+  CHECK_FALSE(is_readable(event));
+}
+
+TEST_CASE("a wait with a limit ends with or without a ring", "[core]") {
+  EventFd event;
+  event.wait_for(0ms);
+  event.ring();
+  event.wait_for(24h);
+  CHECK_FALSE(is_readable(event));
+}

@@ -1,0 +1,60 @@
+#include "core/text.h"
+
+#include "catch.h"
+
+using namespace troupe;
+
+TEST_CASE("bytes that are not UTF-8 are malformed characters of one byte", "[core]") {
+  for (const std::string text : {"\x80", "\xc0\x80", "\xc3", "\xe0\x80\x80", "\xed\xa0\x80",
+                                 "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82"}) {
+    CHECK(first_character(text).code == replacement_character);
+    CHECK(first_character(text).bytes == 1);
+    CHECK(first_character(text).is_malformed());
+    CHECK_FALSE(is_utf8("good " + text));
+  }
+  CHECK_FALSE(first_character("\uFFFD").is_malformed());
+  CHECK(is_utf8("Grüße, 東京, 🎭 \uFFFD"));
+  CHECK(is_utf8(""));
+}
+
+TEST_CASE("every character is written and read as UTF-8", "[core]") {
+  for (char32_t code = 0; code <= 0x10ffff; ++code) {
+    if (code == 0xd800) code = 0xe000;
+    std::string text;
+    append_utf8(text, code);
+    const auto read = first_character(text);
+    REQUIRE((read.code == code && read.bytes == text.size()));
+  }
+}
+
+TEST_CASE("escaping keeps valid characters and replaces invalid ones", "[core]") {
+  CHECK(escaped("a<b>&\"c'") == "a&lt;b&gt;&amp;&quot;c&#39;");
+  CHECK(escaped("Grüße, 東京, 🎭") == "Grüße, 東京, 🎭");
+  CHECK(escaped(std::string("\0\x1b", 2)) == "\uFFFD\uFFFD");
+  CHECK(escaped("\xc0\xaf") == "\uFFFD\uFFFD");            // An overlong "/".
+  CHECK(escaped("\xed\xa0\x80") == "\uFFFD\uFFFD\uFFFD");  // A surrogate.
+  CHECK(escaped("\xe2\x82") == "\uFFFD\uFFFD");            // The first two bytes of three.
+  CHECK(escaped("東京東京", 2) == "東京…");
+  CHECK(escaped("東京", 2) == "東京");
+}
+
+TEST_CASE("an edit inserts, removes, replaces or swaps", "[core]") {
+  CHECK(edit_distance("", "") == 0);
+  CHECK(edit_distance("", "abc") == 3);
+  CHECK(edit_distance("gpipe", "gpipe") == 0);
+  CHECK(edit_distance("gpie", "gpipe") == 1);
+  CHECK(edit_distance("gpippe", "gpipe") == 1);
+  CHECK(edit_distance("gpixe", "gpipe") == 1);
+  CHECK(edit_distance("gippe", "gpipe") == 1);
+  CHECK(edit_distance("kitten", "sitting") == 3);
+}
+
+TEST_CASE("a suggested word is similar to the unknown one", "[core]") {
+  const std::vector<std::string_view> words = {"global", "micro"};
+  CHECK(nearest("gobal", words) == "global");
+  CHECK(nearest("golbal", words) == "global");
+  CHECK(nearest("mcrio", words) == "micro");
+  CHECK(nearest("banana", words).empty());
+  CHECK(nearest("", words).empty());
+  CHECK(nearest(std::string(100000, 'a'), words).empty());
+}
