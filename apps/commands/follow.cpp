@@ -5,7 +5,7 @@
 #include "apps/client/event_reader.h"
 #include "apps/client/which_head.h"
 #include "apps/command.h"
-#include "apps/events/recorder.h"
+#include "apps/events/sinks.h"
 #include "apps/head/head_service.h"
 #include "apps/machine/signals.h"
 #include "config/load.h"
@@ -64,8 +64,7 @@ ExitCode follow(const WhichHead& head, HeadClient& client, const std::string& ru
   if (!ringing) return no_head(ringing.error());
   auto known = standing(client, run);
   if (!known) return complain(ExitCode::failed, "error: " + known.error().text);
-  const auto recorder =
-      Recorder::shown(Recorder::display_for(flags), known->log_every, known->steps);
+  const auto recorder = open_display(display_for(flags), known->log_every, known->steps);
   EventReader reader(client, run);
   if (from == From::now)
     if (auto read = reader.read([](const Value&) {}); !read) return no_head(read.error());
@@ -105,8 +104,7 @@ ExitCode logs(const Following& arguments, const CommonFlags& flags) {
     return follow(arguments.head, **client, arguments.run, From::first_event, flags);
   const auto known = standing(**client, arguments.run);
   if (!known) return complain(ExitCode::failed, "error: " + known.error().text);
-  const auto recorder =
-      Recorder::shown(Recorder::display_for(flags), known->log_every, known->steps);
+  const auto recorder = open_display(display_for(flags), known->log_every, known->steps);
   EventReader reader(**client, arguments.run);
   const auto read = reader.read([&](const Value& event) { recorder->record(event); });
   return read ? ExitCode::done : no_head(read.error());
@@ -117,7 +115,7 @@ ExitCode events(const Following& arguments, const CommonFlags& flags) {
   if (!client) return no_head(client.error());
   auto options = arguments.head.events_of(**client);
   if (!options) return no_head(options.error());
-  const auto recorder = Recorder::shown(Recorder::display_for(flags), 1, 0);
+  const auto recorder = open_display(display_for(flags), 1, 0);
   transport::SubscriberEvents heard;
   heard.event = [&](const transport::Message& event) { recorder->record(event.body); };
   heard.missed = [&](const std::string&, std::uint64_t count) {

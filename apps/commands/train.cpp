@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "apps/command.h"
-#include "apps/events/recorder.h"
+#include "apps/events/sinks.h"
 #include "apps/machine/exit_now.h"
 #include "apps/machine/signals.h"
 #include "apps/machine/watchdog.h"
@@ -37,6 +37,13 @@ std::string resume_command(const TrainArguments& arguments) {
   std::string command = "troupe train " + arguments.config;
   for (const auto& setting : arguments.settings) command += " --set '" + setting + "'";
   return command + " --resume";
+}
+
+SinkOptions sinks_of(const config::RunConfig& config, const CommonFlags& flags) {
+  return {.file = "runs/" + config.name + "/events.jsonl",
+          .display = display_for(flags),
+          .log_every = config.log.every,
+          .total_steps = config.train.steps};
 }
 
 /// Prints a summary of the run before its first step.
@@ -142,9 +149,7 @@ std::string last_words(const TrainArguments& arguments, const std::string& how) 
       ExitCode::failed,
       [&] {
         const auto files = storage::disk_files();
-        auto recorder =
-            Recorder::open(*files, "runs/" + config.name + "/events.jsonl",
-                           Recorder::display_for(flags), config.log.every, config.train.steps);
+        auto recorder = open_recorder(*files, sinks_of(config, flags));
         if (recorder) tell_failed(**recorder, config, arguments, why());
       },
       [&] { return last_words(arguments, config.name + ": failed: " + why()); });
@@ -227,8 +232,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   // Nothing of an earlier run is touched before this run is known to be valid.
   if (!arguments.resume) place = enter_run_place(files, *loaded, begins);
   if (!place) return complain(ExitCode::failed, "error: " + place.error().text);
-  auto opened = Recorder::open(files, place->folder + "/events.jsonl", Recorder::display_for(flags),
-                               config.log.every, config.train.steps);
+  auto opened = open_recorder(files, sinks_of(config, flags));
   if (!opened) return complain(ExitCode::failed, "error: " + opened.error().text);
   Recorder& recorder = **opened;
   if (!place->moved.empty())

@@ -5,8 +5,8 @@
 
 #include "actors/chaos.h"
 #include "actors/nodes/node_messages.h"
-#include "apps/events/recorder.h"
 #include "transport/wire/message_types.h"
+#include "apps/events/event.h"
 
 namespace troupe::apps {
 namespace {

@@ -9,7 +9,10 @@
 #include <utility>
 
 #include "actors/caf_shim.h"
-#include "apps/events/recorder.h"
+#include "apps/events/event.h"
+#include "apps/events/event_backlog.h"
+#include "apps/events/event_text.h"
+#include "apps/events/sinks.h"
 #include "apps/head/decision_log.h"
 #include "apps/run/live_changes.h"
 #include "apps/run/run_record.h"
@@ -226,8 +229,7 @@ void HeadRun::run() {
   const auto& config = loaded_.config;
   const std::string events = place_.folder + "/events.jsonl";
   const auto before = end_of_events(events);
-  auto opened = Recorder::open(*files_, events, Recorder::Display::nothing, config.log.every,
-                               config.train.steps);
+  auto opened = open_recorder(*files_, {.file = events, .publisher = &around_.publisher});
   if (!opened) {
     place_.give_back();
     return end("failed", opened.error().text);
@@ -301,7 +303,7 @@ actors::Outcome HeadRun::play() {
 }
 
 void HeadRun::record(Recorder& recorder, const Value& event) {
-  const Value told = recorder.record(event);
+  // The report comes first: whoever hears of an event may ask for it at once.
   const auto& type = *event.find("type")->text();
   if (type == "step") learn(event);
   if (type == "run.recovered") {
@@ -309,7 +311,7 @@ void HeadRun::record(Recorder& recorder, const Value& event) {
     ++report_.recoveries;
     report_.recovered = *event.find("why")->text() + "; " + sentence(event);
   }
-  around_.publish(told);
+  recorder.record(event);
   if (type == "checkpoint.saved") replanner_.saved();
 }
 

@@ -23,6 +23,7 @@
 #include "apps/run/run_folder.h"
 #include "config/load.h"
 #include "core/threads/event_fd.h"
+#include "transport/control/publisher.h"
 
 namespace troupe::apps {
 
@@ -35,7 +36,7 @@ class HeadRun {
     std::string interface;
     std::optional<transport::KeyPair> keys;  // The head's keys.
     actors::PlainTensors plain = actors::PlainTensors::within_machine;
-    std::function<void(const Value&)> publish;  // Publishes every event; any thread.
+    transport::Publisher& publisher;  // Publishes every event.
     // Called at the run's end, before the end is published; any thread.
     std::function<void(const RunStanding&)> ended;
     /// Called when nothing of the run is needed any more except its report; any thread.

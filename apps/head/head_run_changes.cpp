@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "apps/events/recorder.h"
+#include "apps/events/event.h"
 #include "apps/head/head_run.h"
 #include "apps/run/live_changes.h"
 #include "apps/run/run_record.h"

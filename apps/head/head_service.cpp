@@ -9,8 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "apps/events/event.h"
 #include "apps/events/event_backlog.h"
-#include "apps/events/recorder.h"
+#include "apps/events/publisher_sink.h"
 #include "apps/gpu/gpu_warnings.h"
 #include "apps/head/head_journal.h"
 #include "apps/head/head_orders.h"
@@ -224,7 +225,7 @@ class HeadService::Service {
     auto run = std::make_shared<HeadRun>(
         std::move(loaded), std::move(*setup), begins,
         HeadRun::Context{gate_->nodes(), gate_->channels(), options_.interface, options_.keys,
-                         options_.plain, [this](const Value& event) { publish(event); },
+                         options_.plain, *publisher_,
                          [this](const RunStanding& run) { ended(run); },
                          [this, name] { over(name); },
                          [this, name](const RunChoice& choice) {
@@ -336,14 +337,11 @@ class HeadService::Service {
     return runs;
   }
 
-  /// Publishes a run's event as recorded, or stamps an event of the head itself.
+  /// Stamps and publishes an event of the head itself.
   void publish(const Value& event) {
-    transport::Message message;
-    message.type = text_in(event, "type");
-    message.run = text_in(event, "run");
-    message.body = message.run.empty() ? told_now(event) : event;
-    if (message.run.empty()) told_.add(message.body);
-    (void)publisher_->publish(std::move(message));
+    const Value told = told_now(event);
+    told_.add(told);
+    PublisherSink(*publisher_).event(told);
   }
 
   void asked(const transport::Peer& peer, transport::Message message) {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "actors/checkpoints.h"
-#include "apps/events/recorder.h"
+#include "apps/events/event.h"
 
 namespace troupe::apps {
 

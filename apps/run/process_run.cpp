@@ -6,7 +6,7 @@
 #include "actors/exchange.h"
 #include "actors/lead/supervisor.h"
 #include "actors/wait.h"
-#include "apps/events/recorder.h"
+#include "apps/events/event.h"
 #include "apps/run/disk_checkpoints.h"
 #include "apps/run/memory_file.h"
 #include "apps/run/timeline_file.h"

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "apps/events/recorder.h"
+#include "apps/events/event.h"
 #include "config/recipe.h"
 #include "core/digest.h"
 #include "core/json.h"

@@ -6,8 +6,9 @@
 #include <filesystem>
 #include <random>
 
+#include "apps/events/event.h"
 #include "apps/events/event_backlog.h"
-#include "apps/events/recorder.h"
+#include "apps/events/file_sink.h"
 #include "apps/program.h"
 #include "apps/report/run_events.h"
 #include "catch.h"
@@ -331,11 +332,11 @@ TEST_CASE("an events file that was cut is read from the oldest event that is lef
   constexpr std::int64_t most = 2'000;
   std::int64_t told = 0;
   const auto tell = [&](int count) {
-    const auto recorder = *Recorder::open(*files, path, Recorder::Display::nothing, 1, 1, most);
+    const auto sink = *FileSink::open(*files, path, most);
     for (int i = 0; i < count; ++i) {
       Value step = event("step", "r");
       step.set("step", ++told);
-      recorder->record(step);
+      sink->event(told_now(step));
     }
   };
   // Returns the steps that a reader finds from a place on.

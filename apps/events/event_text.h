@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "core/value.h"
+
+namespace troupe::apps {
+
+/// Returns what a person reads of an event other than a step.
+std::string sentence(const Value& event);
+
+/// Returns what a person reads of a step.
+std::string step_line(const Value& step);
+/// Returns what a progress line adds to step_line(): memory and the time left.
+std::string step_outlook(const Value& step, double seconds_left);
+
+}  // namespace troupe::apps

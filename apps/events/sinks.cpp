@@ -1,0 +1,60 @@
+#include "apps/events/sinks.h"
+
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include "apps/events/file_sink.h"
+#include "apps/events/json_sink.h"
+#include "apps/events/publisher_sink.h"
+#include "apps/events/terminal_sink.h"
+
+namespace troupe::apps {
+namespace {
+
+/// Null if nothing is shown.
+std::unique_ptr<EventSink> display_sink(Display display, std::int64_t log_every,
+                                        std::int64_t total_steps) {
+  using Steps = TerminalSink::Steps;
+  switch (display) {
+    case Display::json:
+      return std::make_unique<JsonSink>();
+    case Display::plain:
+      return std::make_unique<TerminalSink>(Steps::lines, log_every, total_steps);
+    case Display::progress:
+      return std::make_unique<TerminalSink>(Steps::progress, log_every, total_steps);
+    case Display::nothing:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Display display_for(const CommonFlags& flags) {
+  if (flags.output == "json") return Display::json;
+  if (flags.quiet) return Display::nothing;
+  if (flags.output == "plain") return Display::plain;
+  return isatty(STDERR_FILENO) ? Display::progress : Display::plain;
+}
+
+Result<std::unique_ptr<Recorder>> open_recorder(storage::Files& files, const SinkOptions& options) {
+  std::vector<std::unique_ptr<EventSink>> sinks;
+  auto file = FileSink::open(files, options.file);
+  if (!file) return file.error();
+  sinks.push_back(std::move(*file));
+  if (auto shown = display_sink(options.display, options.log_every, options.total_steps))
+    sinks.push_back(std::move(shown));
+  if (options.publisher) sinks.push_back(std::make_unique<PublisherSink>(*options.publisher));
+  return std::make_unique<Recorder>(std::move(sinks));
+}
+
+std::unique_ptr<Recorder> open_display(Display display, std::int64_t log_every,
+                                       std::int64_t total_steps) {
+  std::vector<std::unique_ptr<EventSink>> sinks;
+  if (auto shown = display_sink(display, log_every, total_steps)) sinks.push_back(std::move(shown));
+  return std::make_unique<Recorder>(std::move(sinks));
+}
+
+}  // namespace troupe::apps

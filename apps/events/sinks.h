@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "apps/console.h"
+#include "apps/events/recorder.h"
+#include "core/result.h"
+#include "storage/files/files.h"
+#include "transport/control/publisher.h"
+
+namespace troupe::apps {
+
+/// How a command shows events: as JSON on stdout, as lines on stderr, as lines with a progress line
+/// below them, or not at all.
+enum class Display { json, plain, progress, nothing };
+
+/// Returns what the user asked for. "auto" is a progress line on a terminal, and plain lines
+/// elsewhere.
+Display display_for(const CommonFlags& flags);
+
+/// Where the events of a run go.
+struct SinkOptions {
+  std::string file;  // The run's events.jsonl.
+  Display display = Display::nothing;
+  std::int64_t log_every = 1;                 // Plain lines show every so many steps,
+  std::int64_t total_steps = 0;               // and the last one.
+  transport::Publisher* publisher = nullptr;  // Null: the events are not published.
+};
+
+/// Opens a recorder for a process that leads a run. `files` and the publisher outlive it.
+Result<std::unique_ptr<Recorder>> open_recorder(storage::Files& files, const SinkOptions& options);
+/// Opens a recorder that only shows events.
+std::unique_ptr<Recorder> open_display(Display display, std::int64_t log_every,
+                                       std::int64_t total_steps);
+
+}  // namespace troupe::apps
