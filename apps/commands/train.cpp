@@ -6,13 +6,8 @@
 #include "apps/events/sinks.h"
 #include "apps/machine/exit_now.h"
 #include "apps/machine/signals.h"
-#include "apps/machine/watchdog.h"
 #include "apps/node/local_nodes.h"
-#include "apps/run/live_changes.h"
-#include "apps/run/process_run.h"
-#include "apps/run/run_choice.h"
-#include "apps/run/run_folder.h"
-#include "apps/run/run_record.h"
+#include "apps/run/run_session.h"
 #include "apps/run/run_setup.h"
 #include "config/load.h"
 #include "config/pages/render.h"
@@ -156,21 +151,10 @@ std::string last_words(const TrainArguments& arguments, const std::string& how) 
 }
 
 Result<std::unique_ptr<LocalNodes>> start_nodes(const TrainArguments& arguments,
-                                                const config::RunConfig& config,
-                                                const ProcessRun& run, Recorder& recorder) {
-  const auto in_milliseconds = [](std::chrono::nanoseconds time) {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(time);
-  };
-  actors::RemoteOrder order;
-  order.run = config.name;
-  order.config = run.chosen();
-  order.node_patience = in_milliseconds(config.limits.start_patience);
-  order.suspend_patience = in_milliseconds(config.limits.suspend_patience);
-  order.prepare_patience = in_milliseconds(config.limits.prepare_patience);
-  order.load_patience = in_milliseconds(config.limits.load_patience);
-  order.futile_epochs = config.limits.futile_epochs;
-  order.strikes = config.limits.strikes;
-  order.placed = [&recorder](const actors::Lineup& lineup) {
+                                                RunSession& session) {
+  const auto& config = session.config();
+  actors::RemoteOrder order = session.order(session.loaded());
+  order.placed = [&recorder = session.recorder()](const actors::Lineup& lineup) {
     recorder.say("nodes: " + to_text(lineup));
   };
   if (arguments.carrier == "tcp") order.carriers = actors::Carriers::tcp;
@@ -184,92 +168,59 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   auto loaded = config::load({arguments.config, arguments.settings});
   if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
   if (!loaded->warnings.empty()) std::fputs(loaded->warnings.c_str(), stderr);
-  const auto& config = loaded->config;
   if (arguments.nodes < 0)
     return complain(ExitCode::invalid,
                     "error: --nodes " + std::to_string(arguments.nodes) + ": wanted 1 or more");
-  // Declared first, since it must outlive what it watches.
-  std::atomic<std::optional<ExitCode>> told;
-  Watchdog watchdog(config.limits.head_patience, [&](const std::string& last) {
-    if (const auto code = told.load())
-      exit_now(
-          *code, [] {}, [] { return std::string(); });
-    leave_stuck(arguments, flags, config, last);
-  });
+  const auto disk = storage::disk_files();
+  std::atomic<std::optional<ExitCode>> told;  // How the run ended, once the user knows.
+  RunSession session(std::move(*loaded),
+                     !arguments.resume        ? RunStart::anew
+                     : arguments.from_scratch ? RunStart::resume_or_scratch
+                                              : RunStart::resume,
+                     {*disk, *disk}, [&](const std::string& last) {
+                       if (const auto code = told.load())
+                         exit_now(
+                             *code, [] {}, [] { return std::string(); });
+                       leave_stuck(arguments, flags, session.config(), last);
+                     });
+  const auto& config = session.config();
   auto setup = set_up(config);
   if (!setup) return invalid(setup.error());
-
-  storage::Files& files = *setup->files;
-  if (arguments.resume) {
-    auto taken = take_changes(files, *loaded);
-    if (taken) taken = take_precision(files, *loaded);
-    if (!taken) return invalid(taken.error());
-  }
+  if (auto taken = session.take_earlier(); !taken) return invalid(taken.error());
   const bool others_play = arguments.nodes > 0;
   DevicesHere here;
   if (others_play) here = {.are_here = [](int) { return false; }, .cores = 1};
-  auto made =
-      ProcessRun::make(*loaded, std::move(*setup), files, {.others_play = others_play}, here);
-  if (!made) return invalid(made.error());
-  ProcessRun& run = **made;
-  std::vector<std::string> warnings;
-  const RunStart begins = !arguments.resume        ? RunStart::anew
-                          : arguments.from_scratch ? RunStart::resume_or_scratch
-                                                   : RunStart::resume;
-  Result<RunPlace> place = RunPlace();
-  if (arguments.resume) {
-    // No other process may save between the search for the newest checkpoint and the first step.
-    place = enter_run_place(files, *loaded, begins);
-    if (!place) return invalid(place.error());
-    auto resumed = run.resume(arguments.from_scratch ? SavesGone::begin_anew : SavesGone::refuse,
-                              place->checkpoints->run());
-    if (!resumed) return invalid(resumed.error());
-    warnings = std::move(*resumed);
-  } else if (auto started = run.start(); !started) {
-    return invalid(started.error());
-  }
-
-  // Nothing of an earlier run is touched before this run is known to be valid.
-  if (!arguments.resume) place = enter_run_place(files, *loaded, begins);
-  if (!place) return complain(ExitCode::failed, "error: " + place.error().text);
-  auto opened = open_recorder(files, sinks_of(config, flags));
-  if (!opened) return complain(ExitCode::failed, "error: " + opened.error().text);
-  Recorder& recorder = **opened;
-  if (!place->moved.empty())
-    recorder.say("the earlier run of this name was moved to " + place->moved);
-  for (auto& warning : describe_run(files, place->folder, *loaded, run.chosen(), run.step()))
-    warnings.push_back(std::move(warning));
-  for (const auto& warning : warnings) recorder.record(warning_event(config, warning));
-  EventFd bell;
-  ring_on_signals(bell);
+  if (auto planned = session.plan(std::move(*setup), {.others_play = others_play}, here); !planned)
+    return invalid(planned.error());
+  auto begun = session.enter();
+  if (begun) begun = session.open_events(sinks_of(config, flags));
+  if (!begun) return complain(ExitCode::failed, "error: " + begun.error().text);
+  Recorder& recorder = session.recorder();
+  if (const auto& moved = session.place().moved; !moved.empty())
+    recorder.say("the earlier run of this name was moved to " + moved);
+  const auto undescribed = session.describe();
+  for (const auto* warnings : {&session.warnings(), &undescribed})
+    for (const auto& warning : *warnings) recorder.record(warning_event(config, warning));
+  ring_on_signals(session.bell());
+  const ProcessRun& run = session.run();
   introduce(recorder, config, run.setup(), run);
   recorder.say(place_of_stages(run));
   recorder.record(state_event(config, "running", {}));
   std::unique_ptr<LocalNodes> nodes;
-  if (arguments.nodes > 0) {
-    auto started = start_nodes(arguments, config, run, recorder);
+  if (others_play) {
+    auto started = start_nodes(arguments, session);
     if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
     nodes = std::move(*started);
   }
-  auto outcome = run.play({.bell = bell,
-                           .watchdog = watchdog,
-                           .record = [&](const Value& event) { recorder.record(event); },
-                           .player_host = nodes ? &nodes->player_host() : nullptr,
-                           .claim = &*place->checkpoints});
-  watchdog.sign("it tells how it ended");
-  using How = actors::Outcome::How;
-  if (outcome.how == How::done && config.train.export_path)
-    if (auto exported =
-            export_weights(*run.setup().files, *config.train.export_path, outcome.weights);
-        !exported) {
-      outcome.how = How::failed;
-      outcome.why = within("train.export", exported.error()).text;
-    }
+  auto outcome = session.play([&](const Value& event) { recorder.record(event); },
+                              nodes ? &nodes->player_host() : nullptr);
+  session.watchdog().sign("it tells how it ended");
+  session.export_weights(outcome);
   const ExitCode code = code_of(outcome);
   const auto tell = [&] { tell_ending(recorder, config, run, arguments, outcome); };
   if (!outcome.all_gone)
     exit_now(code, tell, [&] {
-      const bool failed = outcome.how == How::failed;
+      const bool failed = outcome.how == actors::Outcome::How::failed;
       return last_words(arguments, config.name + (failed ? ": failed: " : ": ") + outcome.why);
     });
   tell();

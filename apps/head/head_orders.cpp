@@ -5,8 +5,8 @@
 
 #include "actors/chaos.h"
 #include "actors/nodes/node_messages.h"
-#include "transport/wire/message_types.h"
 #include "apps/events/event.h"
+#include "transport/wire/message_types.h"
 
 namespace troupe::apps {
 namespace {

@@ -12,10 +12,7 @@
 #include "apps/events/event.h"
 #include "apps/events/event_backlog.h"
 #include "apps/events/event_text.h"
-#include "apps/events/sinks.h"
 #include "apps/head/decision_log.h"
-#include "apps/run/live_changes.h"
-#include "apps/run/run_record.h"
 #include "config/run_config.h"
 #include "config/schema.h"
 #include "core/threads/thread_name.h"
@@ -46,31 +43,28 @@ std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
 }  // namespace
 
 HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Context around)
-    : loaded_(std::move(loaded)),
-      asked_pipeline_(*config::value_at(loaded_.tree, "pipeline")),
-      resume_(start != RunStart::anew),
-      saves_gone_(start == RunStart::resume_or_scratch ? SavesGone::begin_anew : SavesGone::refuse),
-      takes_any_precision_(!loaded_.config.precision.compute),
+    : disk_(*files_),
+      session_(std::move(loaded), start, {*files_, disk_},
+               [this](const std::string& last) { end_head(session_.config(), last); }),
+      asked_pipeline_(*config::value_at(session_.loaded().tree, "pipeline")),
+      takes_any_precision_(!session_.config().precision.compute),
       around_(std::move(around)),
-      disk_(*files_),
       setup_(std::move(setup)),
-      supervisor_(loaded_.config.name),
-      watchdog_(loaded_.config.limits.head_patience,
-                [this](const std::string& last) { end_head(loaded_.config, last); }),
+      supervisor_(session_.config().name),
       replanner_(
-          in_milliseconds(loaded_.config.limits.gather_patience), [this] { return standing(); },
+          in_milliseconds(session_.config().limits.gather_patience), [this] { return standing(); },
           [this] { begin_switch(); }) {
-  report_.name = loaded_.config.name;
+  report_.name = session_.config().name;
   report_.state = "starting";
-  report_.steps = loaded_.config.train.steps;
-  report_.log_every = loaded_.config.log.every;
+  report_.steps = session_.config().train.steps;
+  report_.log_every = session_.config().log.every;
   report_.exactness =
-      loaded_.config.exactness == config::RunConfig::Exactness::bits ? "bits" : "samples";
+      session_.config().exactness == config::RunConfig::Exactness::bits ? "bits" : "samples";
 }
 
 void HeadRun::drain() {
   ends_ = true;
-  bell_.ring();
+  session_.bell().ring();
   around_.nodes.wake();
 }
 
@@ -86,48 +80,31 @@ void HeadRun::finish() {
 }
 
 Status HeadRun::prepare(std::optional<RunChoice> kept) {
-  if (resume_) {
-    if (auto taken = take_changes(disk_, loaded_); !taken) return taken;
-    if (auto taken = take_precision(disk_, loaded_); !taken) return taken;
-  }
-  if (kept) take(*kept, loaded_);
+  if (auto taken = session_.take_earlier(); !taken) return taken;
+  if (kept) take(*kept, session_.loaded());
   choice_ = std::move(kept);
-  if (takes_any_precision_ && loaded_.config.precision.compute) {
-    const auto precision = precision_of(loaded_.config);
+  if (takes_any_precision_ && session_.config().precision.compute) {
+    const auto precision = precision_of(session_.config());
     if (!precision) return precision.error();
     least_ = *precision;
   }
   auto nodes = around_.nodes.usable(least_);
-  if (!choice_ && static_cast<int>(nodes.size()) >= loaded_.config.elastic.nodes.fewest)
+  if (!choice_ && static_cast<int>(nodes.size()) >= session_.config().elastic.nodes.fewest)
     if (auto chosen = choose(std::move(nodes), setup_); !chosen) return chosen;
-  // No other process may save between the search for the newest checkpoint and the first step.
-  if (resume_)
-    if (auto entered = enter_place(); !entered) return entered;
   if (auto made = make(std::move(setup_)); !made) return made;
   // The remains of an earlier run of that name are moved aside before this run is recorded, so that
   // whatever is found later is this run's.
-  if (!resume_)
-    if (auto entered = enter_place(); !entered) return entered;
-  auto decisions = open_decision_log(*files_, place_.folder);
+  if (auto entered = session_.enter(); !entered) return entered;
+  auto decisions = open_decision_log(*files_, session_.place().folder);
   if (!decisions) return decisions.error();
   decisions_ = std::move(*decisions);
   return Done{};
 }
 
-Status HeadRun::enter_place() {
-  const auto start = !resume_                               ? RunStart::anew
-                     : saves_gone_ == SavesGone::begin_anew ? RunStart::resume_or_scratch
-                                                            : RunStart::resume;
-  auto place = enter_run_place(*files_, loaded_, start);
-  if (!place) return place.error();
-  place_ = std::move(*place);
-  return Done{};
-}
-
 Status HeadRun::choose(std::vector<actors::NodeHere> nodes, RunSetup& setup) {
-  auto live = plan_for(loaded_.config, setup, std::move(nodes));
+  auto live = plan_for(session_.config(), setup, std::move(nodes));
   if (!live) return live.error();
-  take(live->choice, loaded_);
+  take(live->choice, session_.loaded());
   const std::lock_guard lock(mutex_);
   if (takes_any_precision_) least_ = setup.precision;
   choice_ = std::move(live->choice);
@@ -135,47 +112,39 @@ Status HeadRun::choose(std::vector<actors::NodeHere> nodes, RunSetup& setup) {
 }
 
 Status HeadRun::choose_late() {
-  const int fewest = loaded_.config.elastic.nodes.fewest;
-  const auto patience = order(loaded_).node_patience;
+  const int fewest = session_.config().elastic.nodes.fewest;
+  const auto patience = order(session_.loaded()).node_patience;
   auto nodes = around_.nodes.wait_for(fewest, least_, patience, [this] { return ends_.load(); });
   lacks_nodes_ = static_cast<int>(nodes.size()) < fewest;
   if (lacks_nodes_) return actors::too_few(nodes.size(), fewest, least_, around_.nodes.usable());
-  auto setup = set_up(loaded_.config);
+  auto setup = set_up(session_.config());
   if (!setup) return setup.error();
   if (auto chosen = choose(std::move(nodes), *setup); !chosen) return chosen;
   if (auto made = make(std::move(*setup)); !made) return made;
-  player_host_->change(order(loaded_));
+  player_host_->change(order(session_.loaded()));
   return Done{};
 }
 
 /// Makes the run from the present configuration.
 Status HeadRun::make(RunSetup setup) {
-  auto made = ProcessRun::make(loaded_, std::move(setup), disk_,
-                               {.memory = MemoryOf::elsewhere, .others_play = true},
-                               {.are_here = [](int) { return false; }, .cores = 1});
-  if (!made) return made.error();
-  run_ = std::move(*made);
-  if (resume_) {
-    auto resumed = run_->resume(saves_gone_, place_.checkpoints->run());
-    if (!resumed) return resumed.error();
-    warnings_ = std::move(*resumed);
-  } else if (auto started = run_->start(); !started) {
-    return started;
-  }
+  auto made = session_.plan(std::move(setup), {.memory = MemoryOf::elsewhere, .others_play = true},
+                            {.are_here = [](int) { return false; }, .cores = 1});
+  if (!made) return made;
   const std::lock_guard lock(mutex_);
-  now_ = std::make_shared<const config::Loaded>(loaded_);
-  report_.step = run_->step();
-  report_.warning = warnings_.empty() ? "" : warnings_.front();
+  now_ = std::make_shared<const config::Loaded>(session_.loaded());
+  report_.step = session_.run().step();
+  const auto& warnings = session_.warnings();
+  report_.warning = warnings.empty() ? "" : warnings.front();
   return Done{};
 }
 
 void HeadRun::tell_choice() {
-  Value chosen = event(RunChoice::type, loaded_.config.name);
+  Value chosen = event(RunChoice::type, session_.config().name);
   const Value choice = transport::to_value(*choice_);
   for (const auto& entry : *choice.map()) chosen.set(entry.key, entry.value);
-  const auto& round = *run_->rounds().of_one_step();
-  chosen.set("samples", loaded_.config.batch.global);
-  chosen.set("micro", run_->setup().micro);
+  const auto& round = *session_.run().rounds().of_one_step();
+  chosen.set("samples", session_.config().batch.global);
+  chosen.set("micro", session_.run().setup().micro);
   chosen.set("micro_batches", round.micro_batches_in_step());
   tell(chosen);
 }
@@ -186,9 +155,9 @@ void HeadRun::tell_unfit(const actors::NodeHere& node) {
     const std::lock_guard lock(mutex_);
     least = least_;
   }
-  const actors::Unfit unfit{loaded_.config.name, "its precision is " +
-                                                     std::string(to_string(least)) + "; " +
-                                                     actors::who_lacks(least, {node})};
+  const actors::Unfit unfit{session_.config().name, "its precision is " +
+                                                        std::string(to_string(least)) + "; " +
+                                                        actors::who_lacks(least, {node})};
   (void)around_.nodes.send(node.incarnation, transport::to_message(unfit));
   Value told = event(actors::Unfit::type, unfit.run);
   told.set("node", node.name);
@@ -197,69 +166,53 @@ void HeadRun::tell_unfit(const actors::NodeHere& node) {
 }
 
 void HeadRun::start() {
-  player_host_ = std::make_unique<actors::RemotePlayerHost>(around_.nodes, around_.channels,
-                                                            order(loaded_), std::move(decisions_));
+  player_host_ = std::make_unique<actors::RemotePlayerHost>(
+      around_.nodes, around_.channels, order(session_.loaded()), std::move(decisions_));
   thread_ = std::thread([this] { run(); });
 }
 
 actors::RemoteOrder HeadRun::order(const config::Loaded& loaded) {
   const auto& config = loaded.config;
-  return {.run = config.name,
-          .config = run_->chosen(loaded.tree),
-          .fewest = config.elastic.nodes.fewest,
-          .most = config.elastic.nodes.most,
-          .least = least_,
-          .node_patience = in_milliseconds(resume_ ? config.limits.suspend_patience
-                                                   : config.limits.start_patience),
-          .gather_patience = in_milliseconds(config.limits.gather_patience),
-          .suspend_patience = in_milliseconds(config.limits.suspend_patience),
-          .prepare_patience = in_milliseconds(config.limits.prepare_patience),
-          .load_patience = in_milliseconds(config.limits.load_patience),
-          .futile_epochs = config.limits.futile_epochs,
-          .strikes = config.limits.strikes,
-          .interface = around_.interface,
-          .carriers = actors::Carriers::shm_and_tcp,
-          .keys = around_.keys,
-          .plain = around_.plain,
-          .placed = [this](const actors::Lineup& lineup) { placed(lineup); }};
+  actors::RemoteOrder order = session_.order(loaded);
+  order.fewest = config.elastic.nodes.fewest;
+  order.most = config.elastic.nodes.most;
+  order.least = least_;
+  if (session_.resumes()) order.node_patience = order.suspend_patience;
+  order.gather_patience = in_milliseconds(config.limits.gather_patience);
+  order.interface = around_.interface;
+  order.keys = around_.keys;
+  order.plain = around_.plain;
+  order.placed = [this](const actors::Lineup& lineup) { placed(lineup); };
+  return order;
 }
 
 void HeadRun::run() {
   name_thread("run");
-  const auto& config = loaded_.config;
-  const std::string events = place_.folder + "/events.jsonl";
+  const auto& config = session_.config();
+  const std::string events = session_.place().folder + "/events.jsonl";
   const auto before = end_of_events(events);
-  auto opened = open_recorder(*files_, {.file = events, .publisher = &around_.publisher});
-  if (!opened) {
-    place_.give_back();
+  if (auto opened = session_.open_events({.file = events, .publisher = &around_.publisher});
+      !opened) {
+    session_.give_back();
     return end("failed", opened.error().text);
   }
-  Recorder& recorder = **opened;
-  const auto record_event = [&](const Value& event) { record(recorder, event); };
+  const auto record_event = [this](const Value& event) { record(event); };
   {
     const std::lock_guard lock(mutex_);
     record_ = record_event;
     report_.state = supervisor_.is_paused() ? "paused" : "running";
-    report_.step = run_->step();
+    report_.step = session_.run().step();
     report_.began = before;
   }
   record_event(state_event(config, "running", {}));
-  for (const auto& warning : warnings_) record_event(warning_event(config, warning));
+  for (const auto& warning : session_.warnings()) record_event(warning_event(config, warning));
   auto outcome = play();
-  watchdog_.rest();
-  using How = actors::Outcome::How;
-  if (outcome.how == How::done && config.train.export_path)
-    if (auto exported = export_weights(disk_, *config.train.export_path, outcome.weights);
-        !exported) {
-      outcome.how = How::failed;
-      outcome.why = within("train.export", exported.error()).text;
-    }
-  const std::string state = outcome.how == How::done      ? "done"
-                            : outcome.how == How::stopped ? "stopped"
-                                                          : "failed";
+  session_.watchdog().rest();
+  session_.export_weights(outcome);
+  const std::string state = state_of(outcome);
   outcome.weights.clear();
   // Stuck threads may still save something, so the folder stays locked until the head ends.
-  if (outcome.all_gone) place_.give_back();
+  if (outcome.all_gone) session_.give_back();
   tell_head(state, outcome.why);
   {
     // Published and updated together, since a client that hears of the end may submit the run
@@ -269,8 +222,7 @@ void HeadRun::run() {
     record_ = nullptr;
     report_.state = state;
     report_.why = outcome.why;
-    report_.lacks_nodes =
-        outcome.how == How::failed && (lacks_nodes_ || player_host_->lacked_nodes());
+    report_.lacks_nodes = state == "failed" && (lacks_nodes_ || player_host_->lacked_nodes());
   }
   supervisor_.leave(state);
   // Stuck threads still use this object.
@@ -279,7 +231,7 @@ void HeadRun::run() {
 
 actors::Outcome HeadRun::play() {
   actors::Outcome ended;
-  ended.step = run_->step();
+  ended.step = session_.run().step();
   auto ready = choice_ ? Status(Done{}) : choose_late();
   if (ready) ready = around_.chosen(*choice_);
   if (!ready) {
@@ -287,22 +239,15 @@ actors::Outcome HeadRun::play() {
     if (!ends_) ended.why = ready.error().text;
     return ended;
   }
-  for (const auto& warning :
-       describe_run(disk_, place_.folder, loaded_, run_->chosen(), run_->step()))
-    tell(warning_event(loaded_.config, warning));
+  for (const auto& warning : session_.describe()) tell(warning_event(session_.config(), warning));
   tell_choice();
   for (const auto& node : around_.nodes.all())
     if (!can_use(node)) tell_unfit(node);
-  return run_->play(
-      {.bell = bell_,
-       .watchdog = watchdog_,
-       .record = record_,
-       .player_host = player_host_.get(),
-       .claim = &*place_.checkpoints,
-       .led_by = [this](const caf::actor& supervisor) { supervisor_.change(supervisor); }});
+  return session_.play(record_, player_host_.get(),
+                       [this](const caf::actor& supervisor) { supervisor_.change(supervisor); });
 }
 
-void HeadRun::record(Recorder& recorder, const Value& event) {
+void HeadRun::record(const Value& event) {
   // The report comes first: whoever hears of an event may ask for it at once.
   const auto& type = *event.find("type")->text();
   if (type == "step") learn(event);
@@ -311,7 +256,7 @@ void HeadRun::record(Recorder& recorder, const Value& event) {
     ++report_.recoveries;
     report_.recovered = *event.find("why")->text() + "; " + sentence(event);
   }
-  recorder.record(event);
+  session_.recorder().record(event);
   if (type == "checkpoint.saved") replanner_.saved();
 }
 
@@ -342,7 +287,7 @@ void HeadRun::placed(const actors::Lineup& lineup) {
     if (lineup_) gain = 1 - lineup.busiest / lineup_->busiest;
     lineup_ = lineup;
   }
-  Value changed = event("plan.changed", loaded_.config.name);
+  Value changed = event("plan.changed", session_.config().name);
   changed.set("why", where);
   Value::List names;
   for (const auto& node : lineup.nodes) names.emplace_back(node.name);

@@ -16,11 +16,9 @@
 #include "apps/head/head_service.h"
 #include "apps/head/node_gate.h"
 #include "apps/head/supervisor_handle.h"
-#include "apps/machine/watchdog.h"
-#include "apps/run/process_run.h"
 #include "apps/run/replanner.h"
 #include "apps/run/run_choice.h"
-#include "apps/run/run_folder.h"
+#include "apps/run/run_session.h"
 #include "config/load.h"
 #include "core/threads/event_fd.h"
 #include "transport/control/publisher.h"
@@ -79,7 +77,7 @@ class HeadRun {
   bool can_use(const actors::NodeHere& node) const;
   int fewest_nodes() const;
   NodePatience patience() const {
-    return {loaded_.config.limits.silence_floor, loaded_.config.limits.reconnect_patience};
+    return {session_.config().limits.silence_floor, session_.config().limits.reconnect_patience};
   }
   /// Injects a fault: nothing of the run can be saved for `time`.
   void fill_disk(std::chrono::nanoseconds time) { disk_.fill_for(time); }
@@ -93,7 +91,6 @@ class HeadRun {
  private:
   void run();
   Status make(RunSetup setup);
-  Status enter_place();
   Status choose(std::vector<actors::NodeHere> nodes, RunSetup& setup);
   /// Chooses once the run has as many nodes as it begins with.
   Status choose_late();
@@ -104,7 +101,7 @@ class HeadRun {
   void open_plan(config::Loaded& loaded) const;
   void begin_switch();
   Result<actors::RunSpecPtr> switch_to(const RunChoice& choice);
-  void record(class Recorder& recorder, const Value& event);
+  void record(const Value& event);
   void end(const std::string& state, const std::string& why);
   void tell_head(const std::string& state, const std::string& why);
   void placed(const actors::Lineup& lineup);
@@ -115,25 +112,17 @@ class HeadRun {
                                     std::int64_t step);
   void tell(const Value& event);
 
-  config::Loaded loaded_;
+  std::unique_ptr<storage::Files> files_ = storage::disk_files();
+  FullDisk disk_;                          // The file system for its checkpoints.
+  RunSession session_;                     // Uses `files_` and `disk_`.
   const Value asked_pipeline_;             // The pipeline as configured, without any choices.
   std::atomic<bool> lacks_nodes_ = false;  // Fewer nodes came than the run begins with.
-  bool resume_;
-  SavesGone saves_gone_;
-  bool takes_any_precision_;  // The configuration sets no precision.
+  bool takes_any_precision_;               // The configuration sets no precision.
   Context around_;
-  // Separate from `setup_`, which is replaced if the nodes that come need another one.
-  std::unique_ptr<storage::Files> files_ = storage::disk_files();
-  FullDisk disk_;  // The file system for its checkpoints.
   RunSetup setup_;
-  RunPlace place_;
-  std::vector<std::string> warnings_;  // The warnings of its beginning.
   SupervisorHandle supervisor_;
-  Watchdog watchdog_;  // Watches `run_`, which ends before it.
-  std::unique_ptr<ProcessRun> run_;
-  actors::DecisionLog decisions_;  // Moved to the casting when that is made.
+  actors::DecisionLog decisions_;  // Moved to the player host when that is made.
   std::unique_ptr<actors::RemotePlayerHost> player_host_;
-  EventFd bell_;
   mutable std::mutex mutex_;
   RunStanding report_;
   std::shared_ptr<const config::Loaded> now_;  // Includes live changes.

@@ -15,8 +15,9 @@ namespace troupe::apps {
 void HeadRun::save(Answer answer) { supervisor_.hold({.change = {}, .done = std::move(answer)}); }
 
 void HeadRun::cast_anew(Answer answer) {
-  supervisor_.hold({.change = [this](std::int64_t) { return Result(run_->changed(*now())); },
-                    .done = std::move(answer)});
+  supervisor_.hold(
+      {.change = [this](std::int64_t) { return Result(session_.run().changed(*now())); },
+       .done = std::move(answer)});
 }
 
 std::optional<Refusal> HeadRun::set(const std::string& setting, std::optional<std::int64_t> from,
@@ -46,7 +47,9 @@ Result<actors::RunSpecPtr> HeadRun::change(const std::string& setting,
   // Written first, so that a process which resumes from here knows of the change, however this
   // process ends.
   if (auto kept = keep_changes(disk_, *loaded); !kept) return kept.error();
-  if (auto kept = keep_config(disk_, place_.folder, *loaded, run_->chosen(loaded->tree)); !kept)
+  if (auto kept =
+          keep_config(disk_, session_.place().folder, *loaded, session_.run().chosen(loaded->tree));
+      !kept)
     return kept.error();
   const auto changed = std::make_shared<const config::Loaded>(std::move(*loaded));
   {
@@ -56,11 +59,11 @@ Result<actors::RunSpecPtr> HeadRun::change(const std::string& setting,
     report_.log_every = changed->config.log.every;
   }
   player_host_->change(order(*changed));
-  Value told = event("run.changed", loaded_.config.name);
+  Value told = event("run.changed", session_.config().name);
   told.set("step", from.value_or(step));
   told.set("set", setting);
   tell(told);
-  return Result(run_->changed(*changed));
+  return Result(session_.run().changed(*changed));
 }
 
 // Changes of nodes and plan.
@@ -102,20 +105,20 @@ Result<actors::RunSpecPtr> HeadRun::switch_to(const RunChoice& choice) {
   if (!choice.has_plan_of(*choice_)) {
     open_plan(*loaded);
     take(choice, *loaded);
-    auto staging = run_->stage(loaded->config);
+    auto staging = session_.run().stage(loaded->config);
     if (!staging) return staging.error();
     // Recorded first, so that the next head knows of it.
     if (auto kept = around_.chosen(choice); !kept) return kept.error();
     {
       const std::lock_guard lock(mutex_);
-      run_->restage(std::move(*staging));
+      session_.run().restage(std::move(*staging));
       choice_ = choice;
       now_ = loaded;
     }
     player_host_->change(order(*loaded));
     tell_choice();
   }
-  return Result<actors::RunSpecPtr>(run_->changed(*loaded));
+  return Result<actors::RunSpecPtr>(session_.run().changed(*loaded));
 }
 
 }  // namespace troupe::apps

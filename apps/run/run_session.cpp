@@ -1,0 +1,107 @@
+#include "apps/run/run_session.h"
+
+#include <chrono>
+#include <utility>
+
+#include "apps/run/live_changes.h"
+#include "apps/run/run_choice.h"
+#include "apps/run/run_record.h"
+
+namespace troupe::apps {
+
+RunSession::RunSession(config::Loaded loaded, RunStart start, Disks disks,
+                       std::function<void(const std::string& last)> stuck)
+    : loaded_(std::move(loaded)),
+      start_(start),
+      disks_(disks),
+      watchdog_(loaded_.config.limits.head_patience, std::move(stuck)) {}
+
+Status RunSession::take_earlier() {
+  if (!resumes()) return Done{};
+  if (auto taken = take_changes(disks_.saves, loaded_); !taken) return taken;
+  return take_precision(disks_.saves, loaded_);
+}
+
+Status RunSession::plan(RunSetup setup, const PlanFor& whom, const DevicesHere& here) {
+  auto made = ProcessRun::make(loaded_, std::move(setup), disks_.saves, whom, here);
+  if (!made) return made.error();
+  run_ = std::move(*made);
+  if (!resumes()) return run_->start();
+  // Nobody else may save between the look for the newest checkpoint and the first step.
+  if (auto entered = enter(); !entered) return entered;
+  auto resumed = run_->resume(
+      start_ == RunStart::resume_or_scratch ? SavesGone::begin_anew : SavesGone::refuse,
+      place_.checkpoints->run());
+  if (!resumed) return resumed.error();
+  warnings_ = std::move(*resumed);
+  return Done{};
+}
+
+Status RunSession::enter() {
+  if (place_.lock) return Done{};
+  auto place = enter_run_place(disks_.folder, loaded_, start_);
+  if (!place) return place.error();
+  place_ = std::move(*place);
+  return Done{};
+}
+
+Status RunSession::open_events(const SinkOptions& options) {
+  auto opened = open_recorder(disks_.folder, options);
+  if (!opened) return opened.error();
+  recorder_ = std::move(*opened);
+  return Done{};
+}
+
+std::vector<std::string> RunSession::describe() {
+  return describe_run(disks_.saves, place_.folder, loaded_, run_->chosen(), run_->step());
+}
+
+actors::RemoteOrder RunSession::order(const config::Loaded& loaded) const {
+  const auto& limits = loaded.config.limits;
+  actors::RemoteOrder order;
+  order.run = loaded.config.name;
+  order.config = run_->chosen(loaded.tree);
+  const auto rounded = [](std::chrono::nanoseconds time) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(time);
+  };
+  order.node_patience = rounded(limits.start_patience);
+  order.suspend_patience = rounded(limits.suspend_patience);
+  order.prepare_patience = rounded(limits.prepare_patience);
+  order.load_patience = rounded(limits.load_patience);
+  order.futile_epochs = limits.futile_epochs;
+  order.strikes = limits.strikes;
+  return order;
+}
+
+actors::Outcome RunSession::play(ProcessRun::Record record, actors::PlayerHost* player_host,
+                                 std::function<void(const caf::actor&)> led_by) {
+  return run_->play({.bell = bell_,
+                     .watchdog = watchdog_,
+                     .record = std::move(record),
+                     .player_host = player_host,
+                     .claim = &*place_.checkpoints,
+                     .led_by = std::move(led_by)});
+}
+
+void RunSession::export_weights(actors::Outcome& outcome) {
+  const auto& path = config().train.export_path;
+  if (outcome.how != actors::Outcome::How::done || !path) return;
+  const auto exported = apps::export_weights(disks_.saves, *path, outcome.weights);
+  if (exported) return;
+  outcome.how = actors::Outcome::How::failed;
+  outcome.why = within("train.export", exported.error()).text;
+}
+
+std::string state_of(const actors::Outcome& outcome) {
+  switch (outcome.how) {
+    case actors::Outcome::How::done:
+      return "done";
+    case actors::Outcome::How::stopped:
+      return "stopped";
+    case actors::Outcome::How::failed:
+      return "failed";
+  }
+  return "failed";
+}
+
+}  // namespace troupe::apps

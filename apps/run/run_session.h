@@ -1,0 +1,99 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/nodes/remote_players.h"
+#include "apps/events/sinks.h"
+#include "apps/machine/bell.h"
+#include "apps/machine/watchdog.h"
+#include "apps/run/process_run.h"
+#include "apps/run/run_folder.h"
+#include "config/load.h"
+#include "core/result.h"
+#include "storage/files/files.h"
+
+namespace troupe::apps {
+
+/// A run that this process leads, from a good configuration to its end. `troupe train` has one
+/// session, and a head has one for each of its runs.
+class RunSession {
+ public:
+  struct Disks {
+    storage::Files& folder;  // Locks the run's folder and writes its events.
+    storage::Files& saves;   // Writes everything else that the run keeps.
+  };
+
+  /// The disks outlive the session. `stuck` is called with the last sign of life once the run has
+  /// given none for limits.head_patience.
+  RunSession(config::Loaded loaded, RunStart start, Disks disks,
+             std::function<void(const std::string& last)> stuck);
+
+  config::Loaded& loaded() { return loaded_; }
+  const config::Loaded& loaded() const { return loaded_; }
+  const config::RunConfig& config() const { return loaded_.config; }
+  bool resumes() const { return start_ != RunStart::anew; }
+
+  // Prepare, in this order.
+
+  /// Puts what earlier processes have set and chosen for a resumed run into its configuration.
+  Status take_earlier();
+
+  /// Plans the run and makes its first state: from the newest checkpoint if the run is resumed. May
+  /// be called again with another setup until the run plays.
+  Status plan(RunSetup setup, const PlanFor& whom, const DevicesHere& here);
+
+  /// Enters the run's folder (enter_run_place). plan() has done that for a resumed run. A run that
+  /// begins anew touches nothing of an earlier run before plan() has succeeded.
+  Status enter();
+
+  /// Opens the recorder.
+  Status open_events(const SinkOptions& options);
+
+  // Play. From here on there is a run, a place and a recorder.
+
+  ProcessRun& run() { return *run_; }
+  const ProcessRun& run() const { return *run_; }
+  const RunPlace& place() const { return place_; }
+  Recorder& recorder() { return *recorder_; }
+  /// What the user should hear of the first state.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  /// A ring asks the run to finish what is in flight, save and stop.
+  Bell& bell() { return bell_; }
+  Watchdog& watchdog() { return watchdog_; }
+
+  /// Describes the run in its folder, and returns warnings (describe_run).
+  std::vector<std::string> describe();
+  /// Returns the order for nodes that play the run, without what depends on the head that gives it.
+  /// `loaded` differs from the session's configuration in live keys and plan alone.
+  actors::RemoteOrder order(const config::Loaded& loaded) const;
+  /// Plays the run to its end, once. See ProcessRun::Context for the arguments.
+  actors::Outcome play(ProcessRun::Record record, actors::PlayerHost* player_host,
+                       std::function<void(const caf::actor&)> led_by = {});
+
+  // End.
+
+  /// Exports the weights of a run that is done, if the configuration asks for that. If that fails,
+  /// the run has failed.
+  void export_weights(actors::Outcome& outcome);
+  /// Lets the next writer into the run's folder. Nothing of the run may be saved after this.
+  void give_back() { place_.give_back(); }
+
+ private:
+  config::Loaded loaded_;
+  const RunStart start_;
+  const Disks disks_;
+  RunPlace place_;
+  std::vector<std::string> warnings_;
+  Bell bell_;
+  std::unique_ptr<Recorder> recorder_;
+  Watchdog watchdog_;
+  std::unique_ptr<ProcessRun> run_;  // Last: its threads use the members above.
+};
+
+/// Returns "done", "stopped" or "failed".
+std::string state_of(const actors::Outcome& outcome);
+
+}  // namespace troupe::apps
