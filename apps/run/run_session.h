@@ -7,12 +7,12 @@
 
 #include "actors/nodes/remote_players.h"
 #include "apps/events/sinks.h"
-#include "apps/machine/bell.h"
 #include "apps/machine/watchdog.h"
 #include "apps/run/process_run.h"
 #include "apps/run/run_folder.h"
 #include "config/load.h"
 #include "core/result.h"
+#include "core/threads/event_fd.h"
 #include "storage/files/files.h"
 
 namespace troupe::apps {
@@ -61,7 +61,7 @@ class RunSession {
   /// What the user should hear of the first state.
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// A ring asks the run to finish what is in flight, save and stop.
-  Bell& bell() { return bell_; }
+  EventFd& bell() { return bell_; }
   Watchdog& watchdog() { return watchdog_; }
 
   /// Describes the run in its folder, and returns warnings (describe_run).
@@ -87,7 +87,7 @@ class RunSession {
   const Disks disks_;
   RunPlace place_;
   std::vector<std::string> warnings_;
-  Bell bell_;
+  EventFd bell_;
   std::unique_ptr<Recorder> recorder_;
   Watchdog watchdog_;
   std::unique_ptr<ProcessRun> run_;  // Last: its threads use the members above.
