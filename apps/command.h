@@ -40,7 +40,7 @@ NewCommand<Arguments> add_command(Program& program, CLI::App& parent, const std:
 /// Adds a command that only groups subcommands, such as "checkpoint" of "checkpoint ls".
 CLI::App& add_group(Program& program, const std::string& name, const std::string& help);
 
-/// Each function adds one command and is defined in a file of its own.
+/// Each function adds the commands of one file in commands/.
 void add_ask_head(Program& program);
 void add_audit(Program& program);
 void add_bench(Program& program);
@@ -68,5 +68,13 @@ void add_sim(Program& program);
 void add_train(Program& program);
 void add_up(Program& program);
 void add_verify(Program& program);
+
+/// All of these functions, in the order of the help.
+inline constexpr void (*all_commands[])(Program& program) = {
+    add_train,    add_verify,     add_head, add_node,   add_node_process, add_ask_head, add_follow,
+    add_top,      add_play,       add_keys, add_audit,  add_doctor,       add_up,       add_render,
+    add_report,   add_trace,      add_eval, add_sample, add_bench,        add_plan,     add_sim,
+    add_schedule, add_checkpoint, add_data, add_config, add_completion,   add_man,
+};
 
 }  // namespace troupe::apps

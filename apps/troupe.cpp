@@ -37,33 +37,7 @@ int run(int count, char** words) {
 
   ExitCode exit_code = ExitCode::done;
   Program program{app, flags, exit_code};
-  add_train(program);
-  add_verify(program);
-  add_head(program);
-  add_node(program);
-  add_node_process(program);
-  add_ask_head(program);
-  add_follow(program);
-  add_top(program);
-  add_play(program);
-  add_keys(program);
-  add_audit(program);
-  add_doctor(program);
-  add_up(program);
-  add_render(program);
-  add_report(program);
-  add_trace(program);
-  add_eval(program);
-  add_sample(program);
-  add_bench(program);
-  add_plan(program);
-  add_sim(program);
-  add_schedule(program);
-  add_checkpoint(program);
-  add_data(program);
-  add_config(program);
-  add_completion(program);
-  add_man(program);
+  for (const auto add : all_commands) add(program);
   app.add_subcommand("version", "print the version, the commit and the build options")
       ->callback([] { std::puts(version_text().c_str()); });
   try {
