@@ -20,7 +20,7 @@ enum class Display { json, plain, progress, nothing };
 /// elsewhere.
 Display display_for(const CommonFlags& flags);
 
-/// Where the events of a run go.
+/// The sinks for events of a run.
 struct SinkOptions {
   std::string file;  // The run's events.jsonl.
   Display display = Display::nothing;

@@ -29,7 +29,7 @@ class TerminalSink final : public EventSink {
   const std::int64_t log_every_;
   const std::int64_t total_steps_;
   bool line_open_ = false;  // A progress line has no end of line yet.
-  double seconds_ = 0;      // Of a step, smoothed, to estimate the time left.
+  double seconds_ = 0;      // The smoothed time of a step, to estimate the time left.
 };
 
 }  // namespace troupe::apps

@@ -58,7 +58,7 @@ class RunSession {
   const ProcessRun& run() const { return *run_; }
   const RunPlace& place() const { return place_; }
   Recorder& recorder() { return *recorder_; }
-  /// What the user should hear of the first state.
+  /// Returns warnings about the first state for the user.
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// A ring asks the run to finish what is in flight, save and stop.
   EventFd& bell() { return bell_; }

@@ -17,7 +17,7 @@
 namespace troupe::apps {
 namespace {
 
-/// What a sink received; it outlives the sink.
+/// The records of a sink. They outlive it.
 struct Received {
   std::vector<std::string> calls;
   std::vector<double> times;
