@@ -238,7 +238,7 @@ Status TensorBounds::check_sum(const StepGradients& message, const models::Parti
   for (std::size_t i = 0; i < sum.slots.size(); ++i) {
     const auto slot = i % wanted.size();
     const auto set = static_cast<int>(i / wanted.size());
-    // What mends late gradients leaves those places empty that it does not need.
+    // Remedies for late gradients leave the places empty that they do not need.
     const bool is_needed = set == 0 || (set == raw_set_ && has_raw);
     if (fits(sum.slots[i], wanted[slot]) || (sum.slots[i].empty() && !is_needed)) continue;
     return actors::check(sum.slots[i], wanted[slot], "gradient " + std::to_string(i) + from);

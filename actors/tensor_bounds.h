@@ -48,7 +48,7 @@ struct OptimizerForms {
     std::string name;
     TensorForm form;
     std::vector<std::string> moments;  // Their names. They have the parameter's form.
-    std::int64_t first_block = 0;      // Of the sums of squares.
+    std::int64_t first_block = 0;      // The first sum of squares.
     std::int64_t blocks = 0;
   };
   struct Buffer {
@@ -56,7 +56,7 @@ struct OptimizerForms {
     TensorForm form;
   };
 
-  std::vector<TensorForm> slots;      // Of new weights.
+  std::vector<TensorForm> slots;      // The slots of new weights.
   std::vector<Parameter> parameters;  // In the order in which the slots first name them.
   bool has_buffers = false;           // The section has its stage's buffers, maybe none.
   std::vector<Buffer> buffers;
@@ -110,9 +110,9 @@ class TensorBounds {
   const RunSpec& spec_;
   std::vector<std::shared_ptr<const BatchForms>> batches_;
   std::map<std::string, Shared, std::less<>> shared_;
-  std::vector<std::vector<models::Share>> shares_;  // By stage, then holder.
-  int groups_ = 1;                                  // Of a step.
-  int sets_ = 1;                                    // Of gradients that were mended.
+  std::vector<std::vector<models::Share>> shares_;  // Indexed by stage, then holder.
+  int groups_ = 1;                                  // Groups per step.
+  int sets_ = 1;                                    // Sets of corrected gradients.
   int raw_set_ = 0;
 
   mutable std::mutex mutex_;

@@ -33,7 +33,7 @@ struct HeldStage {
   };
   std::vector<std::optional<Part>> published;  // Indexed by section; not adopted yet.
   bool has_weights = false;
-  std::optional<std::int64_t> version;  // Of the newest weights taken.
+  std::optional<std::int64_t> version;  // The newest weights taken.
   int steps_given = 0;                  // In the current round.
   int steps_taken = 0;
 

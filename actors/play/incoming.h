@@ -21,14 +21,11 @@ struct PassInput {
   Inbox::ParcelPtr targets;  // Set for the last stage.
   std::vector<Inbox::ParcelPtr> borrowed;
 
-  /// Checks that inputs and targets, which come from different loaders, belong to the same samples.
-  /// Throws if they do not.
-  void check_halves() const;
   int stage = 0;
-  std::shared_ptr<const BatchForms> forms;  // Of the round's samples.
+  std::shared_ptr<const BatchForms> forms;  // The tensor forms of the round's samples.
 
-  /// Throws if the tensors are those of another kind of round, whose samples have other shapes, or
-  /// if inputs and targets, which took different ways here, are of other samples.
+  /// Throws if a tensor does not have the form of this round's samples, or if inputs and targets,
+  /// which come from different loaders, belong to different samples.
   void check() const;
   std::vector<models::Loan> take_loans() const;
 
