@@ -239,10 +239,6 @@ TEST_CASE("the words of a choice stand in the order of its enumeration", "[confi
                             {"bf16-pairs", RunConfig::Precision::Compute::bf16_pairs},
                             {"bf16-blocks", RunConfig::Precision::Compute::bf16_blocks},
                             {"bf16-gpu", RunConfig::Precision::Compute::bf16_gpu}});
-  check_choices<RunConfig::Elastic::OnPreempt>(
-      "elastic.on_preempt", {{"handover", RunConfig::Elastic::OnPreempt::handover},
-                             {"checkpoint", RunConfig::Elastic::OnPreempt::checkpoint},
-                             {"drop", RunConfig::Elastic::OnPreempt::drop}});
   check_choices<RunConfig::Train::Device>(
       "train.device",
       {{"cpu", RunConfig::Train::Device::cpu}, {"cuda", RunConfig::Train::Device::cuda}});
