@@ -12,12 +12,14 @@
 
 namespace troupe::apps {
 
-void HeadRun::save(Answer answer) { supervisor_.hold({.change = {}, .done = std::move(answer)}); }
+void HeadRun::save(Answer answer) {
+  supervisor_.hold(actors::BoundaryChange{.change = {}, .done = std::move(answer)});
+}
 
 void HeadRun::cast_anew(Answer answer) {
-  supervisor_.hold(
-      {.change = [this](std::int64_t) { return Result(session_.run().changed(*now())); },
-       .done = std::move(answer)});
+  supervisor_.hold(actors::BoundaryChange{
+      .change = [this](std::int64_t) { return Result(session_.run().changed(*now())); },
+      .done = std::move(answer)});
 }
 
 std::optional<Refusal> HeadRun::set(const std::string& setting, std::optional<std::int64_t> from,
@@ -30,9 +32,10 @@ std::optional<Refusal> HeadRun::set(const std::string& setting, std::optional<st
   if (auto good = config::set_live(*now(), setting, std::max(from.value_or(step), step)); !good)
     return transport::refusal(RefusalCode::invalid, setting.substr(0, setting.find('=')),
                               good.error().text);
-  supervisor_.hold({.change = [this, setting, from](
-                                  std::int64_t reached) { return change(setting, from, reached); },
-                    .done = std::move(answer)});
+  supervisor_.hold(actors::BoundaryChange{
+      .change = [this, setting,
+                 from](std::int64_t reached) { return change(setting, from, reached); },
+      .done = std::move(answer)});
   return {};
 }
 
@@ -90,13 +93,13 @@ void HeadRun::open_plan(config::Loaded& loaded) const {
 }
 
 void HeadRun::begin_switch() {
-  supervisor_.hold(
-      {.change = [this](std::int64_t) -> Result<actors::RunSpecPtr> {
-         const auto choice = replanner_.take();
-         if (!choice) return Error{"the nodes that had come have a part, or are gone"};
-         return switch_to(*choice);
-       },
-       .done = [this](const Result<std::int64_t>& step) { replanner_.over(bool(step)); }});
+  supervisor_.hold(actors::BoundaryChange{
+      .change = [this](std::int64_t) -> Result<actors::RunSpecPtr> {
+        const auto choice = replanner_.take();
+        if (!choice) return Error{"the nodes that had come have a part, or are gone"};
+        return switch_to(*choice);
+      },
+      .done = [this](const Result<std::int64_t>& step) { replanner_.over(bool(step)); }});
 }
 
 /// Called on the supervisor's thread while nothing is in flight.
