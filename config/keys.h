@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/fields.h"
+#include "config/schema/fields.h"
 #include "models/staleness.h"
 #include "models/train/optimizer.h"
 

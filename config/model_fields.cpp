@@ -27,7 +27,7 @@ Fields<models::OptimizerConfig> optimizer_fields() {
   constexpr std::string_view momentum = "Momentum factor.";
   constexpr std::string_view nesterov = "Use Nesterov momentum.";
   constexpr std::string_view decay =
-      "How fast weights shrink: as part of the gradient (sgd, adam) or beside it (the others).";
+      "Weight decay: added to the gradient (sgd, adam) or decoupled (nadamw, adamw, muon).";
   const Value two_betas = Value::List{0.9, 0.999};
   return {
       field(&Optimizer::kind, {.name = "optimizer.kind",

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "config/fields.h"
+#include "config/schema/fields.h"
 #include "config/section/data.h"
 #include "config/section/limits.h"
 #include "config/section/pipeline.h"

@@ -69,16 +69,6 @@ std::string bounds(const Key& key) {
 
 }  // namespace
 
-std::string_view Key::section() const {
-  const auto dot = name.rfind('.');
-  return dot == name.npos ? std::string_view() : std::string_view(name).substr(0, dot);
-}
-
-std::string_view Key::leaf() const {
-  const auto dot = name.rfind('.');
-  return dot == name.npos ? std::string_view(name) : std::string_view(name).substr(dot + 1);
-}
-
 Schema::Schema() {
   add_keys(keys_, RunConfig::fields());
   for (auto& key : model_keys()) keys_.push_back(std::move(key));
@@ -199,27 +189,6 @@ std::string wanted(const Key& key) {
       return "an integer " + bounds(key) + ", \"auto\", or boundaries such as [0, 3, 6]";
   }
   return "?";
-}
-
-const Value* value_at(const Value& tree, std::string_view name) {
-  const Value* value = &tree;
-  while (value && !name.empty()) {
-    const auto dot = std::min(name.find('.'), name.size());
-    value = value->find(name.substr(0, dot));
-    name.remove_prefix(std::min(dot + 1, name.size()));
-  }
-  return value;
-}
-
-void set_at(Value& tree, std::string_view name, Value value) {
-  Value* table = &tree;
-  for (auto dot = name.find('.'); dot != name.npos; dot = name.find('.')) {
-    const std::string part(name.substr(0, dot));
-    Value* inner = table->find(part);
-    table = inner ? inner : &table->set(part, Value(Value::Map{}));
-    name.remove_prefix(dot + 1);
-  }
-  table->set(std::string(name), std::move(value));
 }
 
 }  // namespace troupe::config

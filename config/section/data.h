@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "config/fields.h"
+#include "config/schema/fields.h"
 
 namespace troupe::config::section {
 

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "config/fields.h"
+#include "config/schema/fields.h"
 
 namespace troupe::config::section {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "config/fields.h"
+#include "config/schema/fields.h"
 #include "schedules/exchange.h"
 #include "schedules/recompute.h"
 

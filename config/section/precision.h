@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "config/fields.h"
+#include "config/schema/fields.h"
 
 namespace troupe::config::section {
 

@@ -12,7 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "config/schema.h"
+#include "config/schema/dotted.h"
+#include "config/schema/key.h"
 #include "core/units.h"
 #include "core/value.h"
 

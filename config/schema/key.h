@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/value.h"
+
+namespace troupe::config {
+
+/// What may stand behind a key.
+enum class Type {
+  integer,
+  number,
+  boolean,
+  switches,  // A boolean, or a list of them
+  text,
+  choice,         // One of `Key::choices`.
+  integers,       // A list.
+  numbers,        // A list of `Key::length`.
+  duration,       // "5m"
+  interval,       // "100 steps", or a duration
+  range,          // "1:8", or one integer
+  count_or_auto,  // An integer, or "auto"
+  bytes_or_auto,  // "2GiB", or "auto"
+  stages,         // An integer, "auto", or boundaries: [0, 3, 6]
+};
+
+/// Which half of a configuration a key belongs to.
+enum class Half {
+  recipe,  // Changes what is computed.
+  plan,    // Changes where, when and how fast; never a number.
+  shape,   // Plan in a synchronous run. In an asynchronous one the pipeline's shape is recipe.
+};
+
+/// Whether a key may be set while the run is under way (`run.set`).
+enum class Change { at_start, live };
+
+/// A key that only exists where another one has one of these values.
+struct Condition {
+  std::string_view key;  // Empty: always there.
+  std::vector<std::string_view> values;
+};
+
+/// A row of the schema.
+struct Key {
+  enum class Presence { required, optional };
+
+  std::string name;  // Dotted: "optimizer.schedule.kind".
+  Type type = Type::integer;
+  Presence presence = Presence::optional;
+  Value fallback = {};  // As one would write it; null where leaving it out means something itself.
+  double least = 0;
+  double most = 1e9;
+  std::vector<std::string_view> choices = {};
+  std::size_t length = 0;  // Of a list of numbers.
+  Half half = Half::plan;
+  Change change = Change::at_start;
+  std::string_view help = {};  // One sentence.
+  Condition when = {};
+
+  std::string_view section() const;  // "optimizer.schedule"; empty at the top.
+  std::string_view leaf() const;     // "kind"
+};
+
+}  // namespace troupe::config
