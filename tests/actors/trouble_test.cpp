@@ -344,7 +344,7 @@ TEST_CASE("a recorder that hangs stalls the run and then ends it", "[actors]") {
   CAPTURE(played.outcome.why);
   CHECK(
       played.outcome.why.starts_with("supervisor: it waits for the recorder to write down what it "
-                                     "was told, and nobody has moved"));
+                                     "was told, and no player has made progress"));
 }
 
 TEST_CASE("a recorder that hangs at the end does not change the outcome", "[actors]") {

@@ -102,7 +102,7 @@ TEST_CASE("an order to a run finds no head where none listens", "[apps]") {
   const Ended ended =
       troupe::tests::troupe(here, {"resume", "some", "--head", "tcp://127.0.0.1:1"});
   CHECK(ended.code == 5);
-  CHECK(ended.err.find("no head answers at tcp://127.0.0.1:1") != std::string::npos);
+  CHECK(ended.err.find("no head answered at tcp://127.0.0.1:1") != std::string::npos);
 }
 
 TEST_CASE("a benchmark refuses numbers that it cannot use", "[apps]") {

@@ -222,7 +222,7 @@ TEST_CASE("commands report an error of one line if they cannot reach or use a he
   const Ended open = troupe::tests::troupe(
       here, {"head", "--listen", "0.0.0.0:0", "--events", "127.0.0.1:0", "--state", "other"});
   CHECK(open.code == 1);
-  CHECK(open.err.find("without keys everybody on the network could give orders") !=
+  CHECK(open.err.find("without keys everyone on the network could control this head") !=
         std::string::npos);
 
   const Ended unknown = troupe::tests::troupe(here, {"stop", "nothing", "--head", address});
@@ -236,7 +236,7 @@ TEST_CASE("commands report an error of one line if they cannot reach or use a he
   const Ended cut = troupe::tests::troupe(
       here, {"submit", "gpt.toml", "--set", "pipeline.tensor=2", "--head", address});
   CHECK(cut.code == 3);
-  CHECK(cut.err.find("pipeline.tensor = 2: this version does not cut layers") != std::string::npos);
+  CHECK(cut.err.find("pipeline.tensor = 2: this version does not support tensor parallelism") != std::string::npos);
 
   // No node comes, so the run fails with the reason.
   const Ended alone = troupe::tests::troupe(

@@ -117,8 +117,8 @@ TEST_CASE("a node reports once that its head is missing, and joins when the head
   node.listen(std::chrono::milliseconds(1500));  // It tries several times in a second.
   const auto count = [&] {
     int times = 0;
-    for (auto at = node.said().find("not there"); at != std::string::npos; ++times)
-      at = node.said().find("not there", at + 1);
+    for (auto at = node.said().find("nobody listens there"); at != std::string::npos; ++times)
+      at = node.said().find("nobody listens there", at + 1);
     return times;
   };
   INFO(node.said());

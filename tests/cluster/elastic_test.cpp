@@ -84,12 +84,12 @@ std::vector<std::string> plans_for_few_and_many(const std::vector<std::string>& 
         cluster.nodes.front()->send(SIGKILL);
         cluster.nodes.erase(cluster.nodes.begin());
       }
-      REQUIRE(submit.says_once_more("shared out over"));
+      REQUIRE(submit.says_once_more("distributed over"));
     };
     lose(1);
     lose(2);
     for (const std::string name : {"e", "f", "g"}) cluster.start_node(name);
-    REQUIRE(submit.says_once_more("shared out over"));
+    REQUIRE(submit.says_once_more("distributed over"));
     REQUIRE(troupe::tests::troupe(here, {"stop", "many", "--head", head_of(here)}).code == 0);
     submit.wait();
     INFO(submit.said());

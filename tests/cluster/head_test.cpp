@@ -36,7 +36,7 @@ TEST_CASE("a head that is killed restarts and leads its runs to their end", "[cl
   const auto heads = children_of(head.id());
   REQUIRE(heads.size() == 1);
   kill(heads.front(), SIGKILL);
-  CHECK(head.says("was ended by signal 9 (Killed); it comes back"));
+  CHECK(head.says("was ended by signal 9 (Killed); restarting it"));
   CHECK(head.says("run many continues after step "));
   const auto code = submit.wait();
   INFO(head.said() << alpha.said());
@@ -70,7 +70,7 @@ TEST_CASE("a head that is killed repeatedly restarts quickly each time", "[clust
     head.see_all();
     const auto killed = std::chrono::steady_clock::now();
     kill(heads.front(), SIGKILL);
-    REQUIRE(head.says_once_more("it comes back"));
+    REQUIRE(head.says_once_more("restarting it"));
     REQUIRE(head.says_once_more("troupe submit"));
     CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(4));
   }
@@ -149,7 +149,7 @@ TEST_CASE("a head that restarts with an old term is refused by nodes and ends", 
   CHECK(head.wait() == 76);
   INFO(head.said());
   CHECK(head.said().find(
-            "a node has proved that it knows a head of term 2, which came after this one") !=
+            "a node has proved that it knows a newer head (term 2)") !=
         std::string::npos);
 }
 
@@ -338,9 +338,9 @@ TEST_CASE("a head that skips a damaged checkpoint reports that", "[cluster]") {
   const Ended resumed = submit("15", {"--resume"});
   INFO(resumed.err);
   CHECK(resumed.code == 0);
-  CHECK(resumed.err.find("step-000000000010 is damaged and was passed over") != std::string::npos);
+  CHECK(resumed.err.find("step-000000000010 is damaged and was skipped") != std::string::npos);
   const Ended runs = troupe::tests::troupe(here, {"runs", "--head", address, "--output", "json"});
-  CHECK(runs.out.find("is damaged and was passed over") != std::string::npos);
+  CHECK(runs.out.find("is damaged and was skipped") != std::string::npos);
 }
 
 namespace {

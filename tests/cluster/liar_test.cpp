@@ -75,7 +75,7 @@ TEST_CASE("a report about a run in which a node has no part counts against that 
   CHECK(run.head().says("sent a message that it must not send"));
   for (int more = 0; more < 10; ++more) liar.say(played(0, 12));
   CHECK(liar.is_thrown_out());
-  CHECK(run.head().says("node evil is lost: struck off"));
+  CHECK(run.head().says("node evil is lost: disconnected"));
   run.end();
 }
 

@@ -133,7 +133,7 @@ class StuckHead {
   bool may_be_stopped() const { return !thread_ || thread_->has() != StoppedThread::Has::no_right; }
 
   /// Returns whether the head has ended itself.
-  bool has_ended() const { return head_->said().find("no sign of life for 3s") != npos; }
+  bool has_ended() const { return head_->said().find("no progress for 3s") != npos; }
   /// Handles the head's end. Returns the exit code of submit once it has ended.
   std::optional<int> look() {
     head_->listen(std::chrono::milliseconds(10));
@@ -221,7 +221,7 @@ TEST_CASE("with any one thread of a head's run stuck, the run ends or the head r
     REQUIRE(codes[i]);
     if (head.has_ended()) {
       ++came_back;
-      CHECK(head.said().find("was ended by signal 6 (Aborted); it comes back") != npos);
+      CHECK(head.said().find("was ended by signal 6 (Aborted); restarting it") != npos);
     }
     if (codes[i] == 0) {
       CHECK(digest(head.here(), "stuck") == wanted);

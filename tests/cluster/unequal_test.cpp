@@ -36,7 +36,7 @@ TEST_CASE("a run uses the best precision of all its nodes and names those that l
       troupe::tests::troupe(here, with({"plan", "gpt.toml", "--head", head_of(here)},
                                        {"precision.compute=auto", "pipeline.stages=2"}));
   CHECK(plan.code == 0);
-  CHECK(plan.out.starts_with("precision fp32, the fastest that all nodes support; beta: nothing"));
+  CHECK(plan.out.starts_with("precision fp32, the fastest that all nodes support; beta: at most fp32"));
   cluster.end();
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("a step detects data files that differ between the blocks of their dig
                   "train.eval_every=30", "pipeline.stages=2", "elastic.nodes=2:2"}));
   CHECK(ended.code == 1);
   INFO(ended.err << cluster.head.said());
-  CHECK(ended.err.find("read other bytes of the same samples") != std::string::npos);
+  CHECK(ended.err.find("read different bytes for the same samples") != std::string::npos);
   for (const auto& step : events(here, "many", "step")) {
     INFO(to_json(step));
     CHECK(*step.find("step")->integer() < 17);

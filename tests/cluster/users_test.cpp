@@ -79,7 +79,7 @@ TEST_CASE("a head without keys refuses other users of the machine and tells them
   };
   const Ended other = tests::troupe(here, launch);
   CHECK(other.code == 5);
-  CHECK(has(other.err, "without keys a head hears nobody but the user who started it"));
+  CHECK(has(other.err, "without keys a head serves only the user who started it"));
   CHECK(cluster.head.says("it is user 65534 of this machine, and without keys only user 0"));
   CHECK(tests::troupe(here, {"runs", "--head", head_of(here)}).code == 0);
   cluster.end();

@@ -64,7 +64,7 @@ TEST_CASE("up starts nodes on all machines, and down ends only them", "[hosts]")
     CHECK(up.out.find(says) != std::string::npos);
   CHECK(up.err.find("locked: error: ssh asks for a password; ssh-copy-id locked") !=
         std::string::npos);
-  CHECK(up.err.find("error: 1 of 3 machines have not all their nodes") != std::string::npos);
+  CHECK(up.err.find("error: 1 of 3 machines do not have all their nodes") != std::string::npos);
   const Ended nodes = with_ssh(here, {"nodes", "--head", head.address, "--output", "json"});
   for (const std::string name : {"\"alpha-0\"", "\"alpha-1\"", "\"beta\""})
     CHECK(nodes.out.find(name) != std::string::npos);
@@ -74,7 +74,7 @@ TEST_CASE("up starts nodes on all machines, and down ends only them", "[hosts]")
   // `up` refuses a second head beside the first.
   const Ended other = with_ssh(here, {"up", "hosts", "--head", "127.0.0.1:1"});
   CHECK(other.code == 2);
-  CHECK(other.err.find("end them first: troupe down") != std::string::npos);
+  CHECK(other.err.find("stop them first: troupe down") != std::string::npos);
 
   const Ended down = with_ssh(here, {"down"});
   INFO(down.out << down.err);

@@ -252,7 +252,7 @@ TEST_CASE("a door refuses a sender with another key and reports that", "[transpo
       std::make_shared<ChannelKeys>(ChannelKeys{make_key_pair().value(), host.keys.sender->peer});
   const auto stranger = connect_tcp(*host.sender_thread, host.door->address(), sending);
   REQUIRE(!stranger.ok());
-  CHECK(stranger.error().text.find("its key is another one than the head has told") !=
+  CHECK(stranger.error().text.find("it rejects the key of this process: the head announced another key") !=
         std::string::npos);
   CHECK(host.door->counters().not_proved == 1);
   // The token is still valid for the right sender.
@@ -281,7 +281,7 @@ TEST_CASE("plain tensors are accepted only from this machine", "[transport]") {
     sending.keys = nullptr;
     const auto plain = connect_tcp(*host.sender_thread, host.door->address(), sending);
     REQUIRE(!plain.ok());
-    CHECK(plain.error().text.find("it takes encrypted tensors only") != std::string::npos);
+    CHECK(plain.error().text.find("it accepts encrypted tensors only") != std::string::npos);
     CHECK(host.door->counters().not_sealed == 1);
     auto sealed = connect_tcp(*host.sender_thread, host.door->address(), host.sending());
     REQUIRE(sealed.ok());

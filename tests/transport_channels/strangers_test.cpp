@@ -134,12 +134,12 @@ TEST_CASE("a sender with another run, epoch, token or bound is refused", "[trans
   }
   SECTION("an earlier epoch") {
     sending.epoch.number = 6;
-    wanted = "another epoch";
+    wanted = "another attempt";
     counter = &DoorCounters::other_epoch;
   }
   SECTION("a later epoch") {
     sending.epoch.number = 8;
-    wanted = "another epoch";
+    wanted = "another attempt";
     counter = &DoorCounters::other_epoch;
   }
   SECTION("token") {
@@ -149,7 +149,7 @@ TEST_CASE("a sender with another run, epoch, token or bound is refused", "[trans
   }
   SECTION("bound") {
     sending.bound.parcels = 9;
-    wanted = "another bound";
+    wanted = "another limit";
     counter = &DoorCounters::other_terms;
   }
   const auto sender = connect_tcp(*host.thread, host.door->address(), sending);
