@@ -196,7 +196,7 @@ TEST_CASE("a head with keys admits only keys on its list", "[cluster]") {
   CHECK(known.code == 0);
   const Ended stranger = ask("stranger.key");
   CHECK(stranger.code == 5);
-  CHECK(stranger.err.find("does not know our key") != std::string::npos);
+  CHECK(stranger.err.find("does not know this key") != std::string::npos);
   const Ended node_itself = ask("alpha.key");
   CHECK(node_itself.code == 5);
   CHECK(node_itself.err.find("which may not send requests") != std::string::npos);

@@ -119,7 +119,7 @@ TEST_CASE("nodes that were stopped for a while return with the states that only 
   REQUIRE(submit.says("step 150 "));
   const pid_t frozen[] = {cluster.node_process(1), cluster.node_process(2)};
   for (const pid_t process : frozen) kill(process, SIGSTOP);
-  CHECK(cluster.head.says("silent for"));
+  CHECK(cluster.head.says("no heartbeat for"));
   submit.listen(std::chrono::milliseconds(1000));
   for (const pid_t process : frozen) kill(process, SIGCONT);
   INFO(submit.said() << cluster.head.said());
@@ -186,7 +186,7 @@ TEST_CASE("a head that is killed resumes from the states that its nodes have kep
     const auto heads = children_of(head.id());
     REQUIRE(heads.size() == 1);
     kill(heads.front(), SIGKILL);
-    REQUIRE(head.says_once_more("run many goes on"));
+    REQUIRE(head.says_once_more("run many continues"));
   }
   CHECK(submit.wait() == 0);
   CHECK(digest(here, "many") == one);

@@ -53,7 +53,7 @@ cd plain
 status=0
 on alpha troupe head --listen 127.0.0.1:4700 --interface 10.77.0.1 >refused.log 2>&1 || status=$?
 [ "$status" -eq 2 ] || fail "the head was not refused: it ended with $status"
-grep -q -e 'leave this machine in the clear.*--plain-tensors' refused.log || fail "the head does not say why it was refused"
+grep -q -e 'leave this machine unencrypted.*--plain-tensors' refused.log || fail "the head does not say why it was refused"
 
 mkdir ../keyless
 cd ../keyless
