@@ -236,7 +236,8 @@ TEST_CASE("commands report an error of one line if they cannot reach or use a he
   const Ended cut = troupe::tests::troupe(
       here, {"submit", "gpt.toml", "--set", "pipeline.tensor=2", "--head", address});
   CHECK(cut.code == 3);
-  CHECK(cut.err.find("pipeline.tensor = 2: this version does not support tensor parallelism") != std::string::npos);
+  CHECK(cut.err.find("pipeline.tensor = 2: this version does not support tensor parallelism") !=
+        std::string::npos);
 
   // No node comes, so the run fails with the reason.
   const Ended alone = troupe::tests::troupe(

@@ -148,8 +148,7 @@ TEST_CASE("a head that restarts with an old term is refused by nodes and ends", 
   Process head(here, {"head", "--listen", address, "--events", "127.0.0.1:0", "--state", "other"});
   CHECK(head.wait() == 76);
   INFO(head.said());
-  CHECK(head.said().find(
-            "a node has proved that it knows a newer head (term 2)") !=
+  CHECK(head.said().find("a node has proved that it knows a newer head (term 2)") !=
         std::string::npos);
 }
 

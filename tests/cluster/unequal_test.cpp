@@ -36,7 +36,8 @@ TEST_CASE("a run uses the best precision of all its nodes and names those that l
       troupe::tests::troupe(here, with({"plan", "gpt.toml", "--head", head_of(here)},
                                        {"precision.compute=auto", "pipeline.stages=2"}));
   CHECK(plan.code == 0);
-  CHECK(plan.out.starts_with("precision fp32, the fastest that all nodes support; beta: at most fp32"));
+  CHECK(plan.out.starts_with(
+      "precision fp32, the fastest that all nodes support; beta: at most fp32"));
   cluster.end();
 }
 

@@ -143,7 +143,8 @@ TEST_CASE("data from a process that is killed is intact, and a new process can r
     const auto& why = after.error().text;
     INFO(why);
     const bool is_known = why.find("the other end is gone: its process has ended") != why.npos ||
-                          why.find("NCCL: ") != why.npos || why.find("the other process died") != why.npos;
+                          why.find("NCCL: ") != why.npos ||
+                          why.find("the other process died") != why.npos;
     CHECK(is_known);
     CHECK(side->leave());
     side.reset();

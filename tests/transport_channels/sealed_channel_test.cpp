@@ -252,7 +252,8 @@ TEST_CASE("a door refuses a sender with another key and reports that", "[transpo
       std::make_shared<ChannelKeys>(ChannelKeys{make_key_pair().value(), host.keys.sender->peer});
   const auto stranger = connect_tcp(*host.sender_thread, host.door->address(), sending);
   REQUIRE(!stranger.ok());
-  CHECK(stranger.error().text.find("it rejects the key of this process: the head announced another key") !=
+  CHECK(stranger.error().text.find(
+            "it rejects the key of this process: the head announced another key") !=
         std::string::npos);
   CHECK(host.door->counters().not_proved == 1);
   // The token is still valid for the right sender.
