@@ -10,26 +10,26 @@
 
 namespace troupe::config {
 
-/// A configuration whose keys were checked one by one, and where complaints about them go.
+/// A configuration whose keys are valid one by one, and the place for its diagnostics.
 struct Examined {
   const RunConfig& config;
   const Value& tree;  // Complete.
   Diagnostics& found;
 
-  /// At the first of these keys that somebody wrote.
+  /// Reports an error at the first of these keys that is written in a file or a setting.
   void error(std::initializer_list<std::string_view> keys, std::string message,
              std::string hint = {}) const;
   void warn(std::initializer_list<std::string_view> keys, std::string message,
             std::string hint = {}) const;
 };
 
-/// Whether the keys agree with one another: arithmetic, names, and what needs what.
+/// Checks that the keys agree with each other: arithmetic, names, and keys that need other keys.
 void check_agreement(const Examined& examined);
 
-/// The part of it that is about asynchronous schedules.
+/// Checks the keys of asynchronous schedules. check_agreement() calls it.
 void check_staleness(const Examined& examined);
 
-/// The multiples of `step` around a number that is none: "48, 64".
+/// Returns the multiples of `step` next to a number that is not one: "48, 64".
 std::string nearest_multiples(std::int64_t number, std::int64_t step);
 
 }  // namespace troupe::config

@@ -16,7 +16,7 @@ std::string written(const Examined& examined, std::string_view key) {
   return std::string(key) + " = " + to_toml(*value_at(examined.tree, key));
 }
 
-/// Micro-batches of a replica in one optimizer step; nothing where that is not known yet.
+/// Returns a replica's micro-batches per optimizer step, or nothing if the number is still open.
 std::optional<std::int64_t> step_every(const RunConfig& config) {
   if (config.staleness.step_every) return *config.staleness.step_every;
   if (!config.batch.micro) return {};
@@ -43,8 +43,8 @@ void check_step(const Examined& examined) {
                      remedy);
 }
 
-/// Warns of keys that change nothing unless weights are stale. With one stage `staleness.nag` still
-/// looks ahead, so that it has a use for the prediction.
+/// Warns of keys that have no effect because no weights are stale. With one stage `staleness.nag`
+/// still looks ahead, so a prediction has an effect.
 void warn_of_idle_keys(const Examined& examined, const std::string& why, bool nag_is_idle) {
   const auto& staleness = examined.config.staleness;
   const auto warn = [&](std::string_view key) {
@@ -66,7 +66,7 @@ bool knows_gaps(const Staleness& staleness) {
          staleness.gap_factor != Staleness::GapFactor::none;
 }
 
-/// The first of the keys by which gaps are asked for.
+/// Returns the key that requests a correction for gaps.
 std::string_view gap_key(const Staleness& staleness) {
   return staleness.gap_penalty != Staleness::GapPenalty::none ? "staleness.gap_penalty"
                                                               : "staleness.gap_factor";
@@ -104,7 +104,7 @@ void check_prediction(const Examined& examined) {
                                                                 : " has none of sgd's"));
 }
 
-/// The last update tells no prediction's gap.
+/// Rejects gap_source = "last_update" with a prediction, whose gap the last update does not show.
 void check_last_update(const Examined& examined) {
   if (examined.config.staleness.predict != Staleness::Predict::none)
     examined.error({"staleness.gap_source", "staleness.predict"},
@@ -113,7 +113,7 @@ void check_last_update(const Examined& examined) {
                        " lets a pass see others; use staleness.gap_source = \"stash\"");
 }
 
-/// On the last stage nothing is late.
+/// Returns whether any stage but the last, where nothing is late, keeps activations.
 bool keeps_late_activations(const RunConfig& config, int stages) {
   bool keeps = false;
   for (int stage = 0; stage + 1 < stages; ++stage) keeps |= !config.pipeline.recompute.in(stage);
@@ -199,7 +199,7 @@ void check_staleness(const Examined& examined) {
   const auto& pipeline = examined.config.pipeline;
   check_step(examined);
   const auto* schedule = schedules::find_schedule(pipeline.schedule);
-  if (!schedule) return;  // A file, or "auto": whoever reads or chooses it knows more.
+  if (!schedule) return;  // A file or "auto" is checked when it is read or chosen.
   if (schedule->mode == schedules::Mode::synchronous)
     return warn_of_idle_keys(
         examined,

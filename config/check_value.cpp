@@ -50,7 +50,7 @@ bool is_boundaries(const Key& key, const Value& value) {
   return *list->front().integer() == 0;
 }
 
-/// Why a text cannot be read as what the key's type means; empty where it can.
+/// Returns why a text cannot be parsed as the key's type, or an empty text if it can.
 std::string unreadable(Type type, const std::string& text) {
   const auto why = [](const auto& result) { return result ? "" : result.error().text; };
   switch (type) {
@@ -77,7 +77,7 @@ std::string unreadable(Type type, const std::string& text) {
   return {};
 }
 
-/// Of a value whose text, where it is one, can be read.
+/// Returns whether a value fits its key. A text must be one that unreadable() accepts.
 bool is_legal(const Key& key, const Value& value) {
   const auto* text = value.text();
   switch (key.type) {
@@ -118,7 +118,7 @@ bool is_legal(const Key& key, const Value& value) {
   return false;
 }
 
-/// Whether the value is beyond a bound that wanted() leaves out.
+/// Returns whether the value exceeds a bound that wanted() does not mention.
 bool exceeds(const Key& key, const Value& value) {
   if (const auto* list = value.list())
     return std::any_of(list->begin(), list->end(),

@@ -7,13 +7,13 @@
 
 namespace troupe::config {
 
-/// Why a value is not what its key wants, as one sentence; empty where it is.
+/// Returns one sentence that says why a value does not fit its key, or an empty text if it fits.
 std::string complaint(const Key& key, const Value& value);
 
-/// What was probably meant in its place; empty where nothing is near.
+/// Returns what the user probably meant, or an empty text if nothing is similar.
 std::string suggestion(const Key& key, const Value& value);
 
-/// "a string \"auto\"", "a list [1, 2]": for messages.
+/// Describes a value in messages: "a string \"auto\"", "a list [1, 2]".
 std::string found_text(const Value& value);
 
 }  // namespace troupe::config

@@ -9,18 +9,18 @@
 
 namespace troupe::config {
 
-/// The keys of structs that other folders define, and the members that hold their values.
+/// Keys of structs that other folders define, with the members that hold their values.
 Fields<models::OptimizerConfig> optimizer_fields();
 Fields<models::StalenessOptions> staleness_fields();
 
-/// A table of the configuration, and what it is about.
+/// A table of the configuration and its description.
 struct Section {
   std::string_view name;
   std::string_view help;
 };
 const std::vector<Section>& sections();
 
-/// Settings of `staleness` that go by one name.
+/// A named group of settings of `staleness`.
 struct Preset {
   std::string_view name;
   std::string_view predict;

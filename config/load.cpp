@@ -14,7 +14,7 @@
 namespace troupe::config {
 namespace {
 
-/// What a run is called that does not say so itself: as its file is, without what no name may have.
+/// Returns a run's default name: its file's name without characters that a name must not have.
 std::string name_from(const std::string& path) {
   std::string name = path == "-" ? "" : std::filesystem::path(path).stem().string();
   for (char& c : name) {
@@ -83,7 +83,7 @@ Result<Loaded> set_live(const Loaded& running, const std::string& setting, std::
 
   const double wanted = changed->config.optimizer.rate.lr;
   set_at(changed->tree, "optimizer.lr", *value_at(running.tree, "optimizer.lr"));
-  // What follows another key, such as the end of a schedule that follows train.steps.
+  // Keys that depend on another key may move, such as a schedule's end that follows train.steps.
   if (const auto moved = recipe_changes(recipe_of(changed->tree), recipe_of(running.tree));
       !moved.empty())
     return Error{"error: " + setting + " would change the results of completed steps: " + moved[0]};

@@ -11,25 +11,26 @@
 
 namespace troupe::config {
 
-/// A configuration that was read and found good.
+/// A valid configuration.
 struct Loaded {
   RunConfig config;
-  Value tree;            // Complete: every key with its value, defaults too, in the schema's order.
-  Sources sources;       // Where the tree's positions point.
-  std::string warnings;  // As the diagnostics print; empty where there are none.
+  Value tree;            // Has every key, also defaults, in the schema's order.
+  Sources sources;       // The texts to which the tree's positions refer.
+  std::string warnings;  // As printed; empty if there are none.
 };
 
-/// Reads, merges and checks. The error is all diagnostics, as they print: for exit code 3.
+/// Reads, merges and checks a configuration. The error contains all diagnostics as printed; a
+/// command exits with code 3.
 Result<Loaded> load(const DocumentRequest& request);
 
-/// The same for the body of a message; `name` is what diagnostics call it.
+/// Loads the body of a message. Diagnostics call it `name`.
 Result<Loaded> load_message(Value body, std::string name);
-/// Likewise; `found` gets the diagnostics one by one.
+/// Loads the body of a message and adds its diagnostics to `found`.
 Result<Loaded> load_message(Value body, std::string name, Diagnostics& found);
 
-/// Sets one key of a run of which so many steps are done or can no more be changed, as `run.set`
-/// asks. A learning rate goes to optimizer.changes: so whoever has the new tree computes the steps
-/// before as they were. An error where the key is not live or the value not legal.
+/// Sets one key of an active run, as `run.set` requests. `steps` is the number of steps that are
+/// done or can no longer change. A learning rate is added to optimizer.changes, so the new tree
+/// repeats earlier steps unchanged. Fails if the key is not live or the value is invalid.
 Result<Loaded> set_live(const Loaded& running, const std::string& setting, std::int64_t steps);
 
 }  // namespace troupe::config

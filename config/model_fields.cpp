@@ -52,7 +52,7 @@ Fields<models::OptimizerConfig> optimizer_fields() {
                        .change = Change::live,
                        .help = lr,
                        .when = {"optimizer.kind", {"nadamw"}}}),
-      // The check of agreement complains about a text that cannot be read.
+      // agreement.cpp reports a text that cannot be parsed.
       {{.name = "optimizer.changes",
         .type = Type::text,
         .half = recipe,
@@ -160,7 +160,7 @@ Fields<models::OptimizerConfig> optimizer_fields() {
             .most = most_steps,
             .half = recipe,
             .help = "Linear warmup steps: step k uses lr * (k + 1) / warmup_steps."}),
-      // "auto" is train.steps, which is another struct's.
+      // "auto" means train.steps, which another struct holds.
       {{.name = "optimizer.schedule.total_steps",
         .type = Type::count_or_auto,
         .fallback = "auto",

@@ -16,7 +16,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// Whether all of the text is a number.
+/// Parses a number. Returns false unless the text consists only of the number.
 template <class Number>
 bool read(std::string_view text, Number& into) {
   text = trimmed(text);

@@ -10,7 +10,7 @@
 
 namespace troupe::config {
 
-/// "1e-3 from 120, 5e-4 from 200": each later than the one before.
+/// Parses "1e-3 from 120, 5e-4 from 200". Each change must be later than the previous one.
 Result<std::vector<models::LearningRate::Change>> parse_rate_changes(std::string_view text);
 std::string to_text(std::span<const models::LearningRate::Change> changes);
 

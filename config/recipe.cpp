@@ -19,7 +19,7 @@ bool is_asynchronous(const Value& tree) {
 
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
-/// JSON, because a number that was kept as 1.0 may come back as 1: there both read the same.
+/// Uses JSON, in which a number that was stored as 1.0 and read back as 1 has one text.
 void flatten(const Value& value, const std::string& name, Lines& lines) {
   if (const auto* map = value.map()) {
     for (const auto& entry : *map)

@@ -10,8 +10,8 @@
 
 namespace troupe::config {
 
-/// Whether a key of a complete tree changes numbers. The shape of the pipeline does so in an
-/// asynchronous run only, and so does `staleness`. A schedule in a file counts as asynchronous.
+/// Returns whether a key of a complete tree affects the results of training. The pipeline's shape
+/// and `staleness` do so only in an asynchronous run. A schedule file counts as asynchronous.
 bool is_recipe(const Key& key, const Value& tree);
 
 /// Returns the recipe half of a complete tree. First replace each "auto" by the chosen value

@@ -47,7 +47,7 @@ RunConfig read_run_config(const Value& complete) {
   read_fields(complete, optimizer_fields(), config.optimizer);
   auto& staleness = config.staleness;
   read_fields(complete, staleness_fields(), staleness);
-  // No replica has the whole gradient that the others would count on.
+  // With replicas no replica has the whole gradient that aggmsnag needs.
   using Predict = RunConfig::Staleness::Predict;
   if (staleness.predict == Predict::aggmsnag && config.pipeline.replicas.value_or(1) > 1)
     staleness.predict = Predict::msnag;

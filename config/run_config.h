@@ -20,7 +20,7 @@ namespace troupe::config {
 struct RunConfig {
   struct Model {
     std::string kind;
-    Value options;     // The complete table that the kind's `build` takes. `vocab` may be "auto".
+    Value options;     // The complete table for the kind's `build`. `vocab` may be "auto".
     std::string init;  // "random", or a .safetensors file.
 
     bool vocabulary_from_data() const;
@@ -59,7 +59,7 @@ struct RunConfig {
   Limits limits;
   Log log;
 
-  /// The keys above all tables.
+  /// Returns the keys outside of all tables.
   static Fields<RunConfig> fields() {
     using enum Half;
     return {

@@ -14,7 +14,7 @@ namespace {
 
 Type type_of(const models::Option& option) {
   switch (option.type) {
-    // How many tokens there are, the data knows as well.
+    // The data can give the size of the vocabulary too.
     case models::Option::Type::integer:
       return option.name == "vocab" ? Type::count_or_auto : Type::integer;
     case models::Option::Type::number:

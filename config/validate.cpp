@@ -22,11 +22,11 @@ class Validator {
  public:
   Validator(const Value& tree, Diagnostics& found) : tree_(tree), found_(found) {}
 
-  /// Everything that was written, table by table.
+  /// Checks all written keys, table by table.
   void check_table(std::string_view table, const Value& value) {
     for (const auto& entry : *value.map()) {
       const std::string name = (table.empty() ? "" : std::string(table) + ".") + entry.key;
-      // A key with a dot in it is none of ours, whatever it looks like.
+      // A quoted key with a dot is never one of ours.
       const bool known = entry.key.find('.') == entry.key.npos;
       if (known && schema().is_table(name))
         check_subtable(name, entry);
@@ -57,11 +57,11 @@ class Validator {
                 .position = entry.value.position});
   }
 
-  /// A key that exists, but not with the kind that was chosen.
+  /// Reports a key that exists only for another kind.
   void add_out_of_place(const std::string& name, const Value::Entry& entry) {
     const Condition& first = schema().rows(name).front()->when;
     const Value& decider = schema().decider(first, tree_);
-    // With a wrong kind, or none, nothing can be said about its keys.
+    // Without a valid kind its keys cannot be judged.
     if (!complaint(*schema().find(first.key, tree_), decider).empty()) return;
     std::vector<std::string_view> kinds;
     for (const auto* row : schema().rows(name))
@@ -86,7 +86,7 @@ class Validator {
                 .width = static_cast<int>(entry.key.size())});
   }
 
-  /// In the same table first; then one of that name in another.
+  /// Returns a similar key of the same table, or else a key of that name in another table.
   std::string_view nearest_key(std::string_view name, const std::vector<std::string_view>& here) {
     std::vector<std::string_view> leaves;
     for (const auto other : here) leaves.push_back(last_part(other));
@@ -111,7 +111,7 @@ class Validator {
 
 void complain_missing(const Key& key, const Value& tree, Diagnostics& found) {
   const Value* table = value_at(tree, key.section());
-  if (table && !table->map()) return;  // Complained about already.
+  if (table && !table->map()) return;  // Already reported.
   std::string message = "missing key '" + key.name + "'";
   if (!key.when.key.empty())
     message += ", which " + std::string(key.when.key) + " = \"" +
@@ -121,7 +121,7 @@ void complain_missing(const Key& key, const Value& tree, Diagnostics& found) {
              .position = table && !key.section().empty() ? table->position : Position{}});
 }
 
-/// A preset's settings, as if they had been written where it was named.
+/// Replaces a preset by its settings, at the preset's position.
 Value expand_preset(const Value& tree) {
   const Value* named = value_at(tree, "staleness.preset");
   if (!named) return tree;

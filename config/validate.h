@@ -5,9 +5,8 @@
 
 namespace troupe::config {
 
-/// Checks each key by itself: that it exists, that its value is of its type and within its bounds.
-/// Gives the complete tree in the schema's order, with defaults for what was not written; where
-/// `found` gains an error, the tree is of no further use.
+/// Checks each key by itself: its name, type and bounds. Returns the complete tree in the schema's
+/// order, with defaults for missing keys. If `found` gets an error, the tree must not be used.
 Value validate(const Value& tree, Diagnostics& found);
 
 }  // namespace troupe::config

@@ -15,7 +15,7 @@ Value object(std::initializer_list<std::pair<std::string_view, Value>> entries) 
   return made;
 }
 
-/// A whole number without a fraction, as every reader of JSON takes it.
+/// Writes a whole number without a fraction, which every JSON reader accepts as an integer.
 Value bound(double number) {
   const auto whole = static_cast<std::int64_t>(number);
   return static_cast<double>(whole) == number ? Value(whole) : Value(number);
@@ -104,7 +104,7 @@ class Writer {
     return made;
   }
 
-  /// What a file must say that extends no other.
+  /// Returns the keys that a file needs if it extends no other file.
   Value needed(std::string_view name) const {
     Value::List here = required(name, {});
     Value below = Map{};
@@ -131,13 +131,13 @@ class Writer {
     const auto dot = section.rfind('.');
     return (dot == section.npos ? std::string_view() : section.substr(0, dot)) == of;
   }
-  /// Where a file leaves the kind to another, the keys of all kinds are legal.
+  /// Limits keys to a kind. If the extended file sets the kind, the keys of all kinds are allowed.
   static Value if_kind(std::string_view kind, Value then) {
     const Value chosen = object({{"kind", object({{"const", kind}})}});
     return object({{"if", object({{"properties", chosen}})}, {"then", std::move(then)}});
   }
 
-  /// Whether a key is there with that kind alone; with an empty one: whatever the kind.
+  /// Returns whether a key exists only with this kind, or, for an empty kind, with every kind.
   static bool is_for(const Key& key, std::string_view kind) {
     const auto& values = key.when.values;
     if (kind.empty()) return key.when.key.empty();
@@ -152,7 +152,7 @@ class Writer {
     return keys;
   }
 
-  /// The kinds that decide which keys a table has; none where all keys are always there.
+  /// Returns the kinds that determine a table's keys, or none if the table always has all its keys.
   std::vector<std::string_view> kinds_of(std::string_view name) const {
     for (const auto& key : schema().keys())
       if (key.section() == name && !key.when.key.empty())

@@ -37,7 +37,7 @@ Values carry units: durations `"250ms"`, `"5m"`, `"24h"`; sizes `"512MiB"`, `"2G
 `"100 steps"` or a duration.
 )";
 
-/// A pipe would end the cell.
+/// Escapes pipes, which would end the table cell.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -72,7 +72,7 @@ void append_table(std::string& out, const std::vector<const Key*>& keys) {
            cell(fallback(*key)) + " | " + affects(*key) + " | " + cell(key->help) + " |\n";
 }
 
-/// A table for the keys that are always there, then one for those of each kind.
+/// Appends a table for the keys that always exist, then one for the keys of each kind.
 void append_section(std::string& out, const Section& section) {
   out += section.name.empty() ? "\n## Top level\n\n"
                               : "\n## `[" + std::string(section.name) + "]`\n\n";

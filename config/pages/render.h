@@ -10,17 +10,17 @@ namespace troupe::config {
 
 enum class Show { values, origins };
 
-/// The complete tree as TOML that reads back equal; a comment behind each line says whether it is
-/// recipe or plan, and with `origins` where the value came from.
+/// Writes the complete tree as TOML that parses to the same tree. A comment at each line tells what
+/// the key affects and, with `origins`, where the value came from.
 std::string show(const Loaded& loaded, Show what);
 
-/// JSON Schema 2020-12 of a configuration file.
+/// Returns a JSON Schema (2020-12) for configuration files.
 Value json_schema();
 
-/// The reference page, in Markdown: a table for each section.
+/// Returns the reference page in Markdown, with a table for each section.
 std::string reference_page();
 
-/// What `--set` may name, for a shell to complete: "batch.global=" and what the key means.
+/// A completion of `--set` for a shell: "batch.global=" and the key's help.
 struct Completion {
   std::string word;
   std::string help;

@@ -30,10 +30,11 @@
 ///       }
 ///     };
 ///
-/// The schema, and everything that is made from it, has the key; read_fields() fills the member.
+/// The schema and everything generated from it then have the key, and read_fields() fills the
+/// member.
 namespace troupe::config {
 
-/// A key, and how its value gets into a struct.
+/// A key and the function that stores its value in a struct.
 template <class Struct>
 struct Field {
   Key key;
@@ -49,7 +50,7 @@ constexpr bool is_optional = false;
 template <class T>
 constexpr bool is_optional<std::optional<T>> = true;
 
-/// Reads a value that was validated: a value of another type is a bug of ours.
+/// Reads a validated value. It aborts on a value of another type, which would be a bug.
 template <class T>
 void read_value(const Key& key, const Value& value, T& into) {
   const auto text = [&]() -> const std::string& {
@@ -70,7 +71,7 @@ void read_value(const Key& key, const Value& value, T& into) {
   } else if constexpr (std::same_as<T, std::string>) {
     into = text();
   } else if constexpr (std::is_enum_v<T>) {
-    // Choices stand in the order of the enumeration.
+    // Choices have the order of the enumeration.
     const auto choice = std::ranges::find(key.choices, text());
     assert(choice != key.choices.end() && "the tree was not validated");
     into = static_cast<T>(choice - key.choices.begin());

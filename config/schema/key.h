@@ -9,7 +9,7 @@
 
 namespace troupe::config {
 
-/// What may stand behind a key.
+/// The type of a key's value.
 enum class Type {
   integer,
   number,
@@ -27,19 +27,19 @@ enum class Type {
   stages,         // An integer, "auto", or boundaries: [0, 3, 6]
 };
 
-/// Which half of a configuration a key belongs to.
+/// The part of a configuration to which a key belongs.
 enum class Half {
-  recipe,  // Changes what is computed.
-  plan,    // Changes where, when and how fast; never a number.
-  shape,   // Plan in a synchronous run. In an asynchronous one the pipeline's shape is recipe.
+  recipe,  // Affects the results of training.
+  plan,    // Affects where, when and how fast; never a number.
+  shape,   // Plan in a synchronous run, recipe in an asynchronous one.
 };
 
-/// Whether a key may be set while the run is under way (`run.set`).
+/// Whether `run.set` may change a key during a run.
 enum class Change { at_start, live };
 
-/// A key that only exists where another one has one of these values.
+/// A condition for a key: another key has one of these values.
 struct Condition {
-  std::string_view key;  // Empty: always there.
+  std::string_view key;  // Empty: the key always exists.
   std::vector<std::string_view> values;
 };
 
@@ -50,11 +50,11 @@ struct Key {
   std::string name;  // Dotted: "optimizer.schedule.kind".
   Type type = Type::integer;
   Presence presence = Presence::optional;
-  Value fallback = {};  // As one would write it; null where leaving it out means something itself.
+  Value fallback = {};  // The default as written; null if a missing key has a meaning of its own.
   double least = 0;
   double most = 1e9;
   std::vector<std::string_view> choices = {};
-  std::size_t length = 0;  // Of a list of numbers.
+  std::size_t length = 0;  // The length of a list of numbers.
   Half half = Half::plan;
   Change change = Change::at_start;
   std::string_view help = {};  // One sentence.

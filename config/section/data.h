@@ -8,11 +8,11 @@
 
 namespace troupe::config::section {
 
-/// What a run is trained on.
+/// The training and validation data.
 struct Data {
   enum class Order { shuffled, sequential };
   std::string train;
-  std::optional<std::string> validate;  // Nothing: there is no evaluation.
+  std::optional<std::string> validate;  // Empty: no evaluation.
   Order order = Order::shuffled;
 
   static Fields<Data> fields() {
@@ -39,7 +39,7 @@ struct Data {
   }
 };
 
-/// How samples make a step.
+/// The batch sizes.
 struct Batch {
   std::int64_t global = 1;
   std::optional<std::int64_t> micro;

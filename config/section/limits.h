@@ -6,7 +6,7 @@
 
 namespace troupe::config::section {
 
-/// All waits.
+/// Timeouts and failure limits.
 struct Limits {
   std::chrono::nanoseconds silence_floor{};
   std::chrono::nanoseconds reconnect_patience{};

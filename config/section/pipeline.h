@@ -13,10 +13,10 @@ namespace troupe::config::section {
 
 constexpr double most_stages = 4096;
 
-/// How many stages there are, and where they begin.
+/// The number of stages and their boundaries.
 struct Stages {
   std::optional<int> count;
-  std::vector<int> boundaries;  // Empty, or count + 1 of them: 0, ..., the number of units.
+  std::vector<int> boundaries;  // Empty, or count + 1 unit numbers: 0, ..., units.
 };
 
 inline void read_stages(const Value& value, Stages& stages) {
@@ -34,15 +34,15 @@ inline void read_recompute(const Value& value, schedules::Recompute& recompute) 
     for (const auto& stage : *list) recompute.by_stage.push_back(*stage.boolean());
 }
 
-/// How the layers lie on devices, and in which order they compute.
+/// The assignment of layers to devices and the order of their passes.
 struct Pipeline {
   std::string schedule;  // A name, a file or "auto".
   Stages stages;
   int chunks = 1;
-  std::optional<int> replicas;  // Nothing: as go best with the devices that are there.
+  std::optional<int> replicas;  // Empty: the best number for the connected devices.
   int tensor = 1;
   schedules::Recompute recompute;
-  std::optional<std::int64_t> memory;  // Bytes that a device may use.
+  std::optional<std::int64_t> memory;  // The memory limit of a device in bytes.
 
   static Fields<Pipeline> fields() {
     using enum Half;
@@ -106,7 +106,7 @@ struct Pipeline {
   }
 };
 
-/// How replicas share their work.
+/// Data parallelism.
 struct Parallel {
   using Exchange = schedules::Exchange;
   std::optional<int> groups;

@@ -7,7 +7,7 @@
 
 namespace troupe::config::section {
 
-/// The types of activations and products.
+/// The number formats of activations and products.
 struct Precision {
   enum class Compute {
     fp32,

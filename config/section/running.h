@@ -10,7 +10,7 @@ namespace troupe::config::section {
 
 constexpr double most_steps = 1e12;
 
-/// What happens when nodes come and go.
+/// The reaction of a run to nodes that join and leave.
 struct Elastic {
   CountRange nodes;
   int copies = 2;
@@ -40,9 +40,9 @@ struct Elastic {
   }
 };
 
-/// What is saved, where and how often.
+/// The folder of checkpoints, and how often one is saved.
 struct Checkpoint {
-  std::string directory;  // With the run's name in it.
+  std::string directory;  // Contains the run's name.
   Interval every;
   int keep = 3;
 
@@ -68,12 +68,12 @@ struct Checkpoint {
   }
 };
 
-/// How long a run trains, and what it does on the way.
+/// The length of training, evaluation, export and compute devices.
 struct Train {
   std::int64_t steps = 0;
-  std::optional<std::int64_t> eval_every;  // Nothing: no evaluation on the way.
+  std::optional<std::int64_t> eval_every;  // Empty: no evaluation before the end.
   std::int64_t eval_batches = 1;
-  std::optional<std::string> export_path;  // Nothing: nothing is written.
+  std::optional<std::string> export_path;  // Empty: no file is written.
   std::optional<int> threads;
   enum class Device { cpu, cuda };
   Device device = Device::cpu;
@@ -132,7 +132,7 @@ struct Train {
   }
 };
 
-/// What a run prints.
+/// The progress output.
 struct Log {
   std::int64_t every = 10;  // Steps.
   bool staleness = true;

@@ -11,7 +11,7 @@ constexpr std::size_t context = 60;
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-/// One character for each: a terminal must not obey what a file says.
+/// Replaces each control character by one character, so that a file cannot control a terminal.
 std::string printable(std::string_view text) {
   std::string out(text);
   for (char& c : out) {
@@ -26,8 +26,8 @@ std::size_t count_characters(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return !continues_character(c); }));
 }
 
-/// How many bytes the word at the beginning of a text has: a quoted text, a list, or all up to what
-/// ends a value.
+/// Returns the length of the first word in bytes: a quoted text, a list, or everything up to the
+/// end of a value.
 std::size_t word_length(std::string_view text) {
   if (text.empty()) return 1;
   if (text[0] == '"' || text[0] == '\'') {
@@ -50,7 +50,7 @@ std::size_t word_length(std::string_view text) {
   return std::max<std::size_t>(1, std::min(text.find_first_of(" \t,]}=#:"), text.size()));
 }
 
-/// The line with its number, and the carets below.
+/// Prints the line with its number, and carets below the error.
 std::string excerpt(const Sources::Place& place, const Diagnostic& diagnostic) {
   std::string_view line = place.line;
   auto begin = std::min(static_cast<std::size_t>(place.position.column - 1), line.size());

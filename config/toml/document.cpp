@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t longest_chain = 16;
 constexpr std::size_t most_bytes = std::size_t{1} << 20;
 
-/// Splits "line:column: text", as the readers say it.
+/// Splits an error of a reader, "line:column: text".
 std::pair<Position, std::string> take_apart(const std::string& error) {
   Position position;
   std::size_t at = 0;
@@ -26,7 +26,7 @@ std::pair<Position, std::string> take_apart(const std::string& error) {
   return {position, error.substr(std::min(at + 1, error.size()))};
 }
 
-/// Puts `upper` over `lower`: tables are merged, all else is replaced.
+/// Merges tables of `upper` into `lower`, and replaces all other values.
 void merge(Value& lower, Value upper) {
   if (!lower.map() || !upper.map()) {
     lower = std::move(upper);
@@ -46,7 +46,7 @@ void merge(Value& lower, Value upper) {
   }
 }
 
-/// Takes `extends` out of a tree.
+/// Removes `extends` from a tree and returns it.
 Value take_extends(Value& tree) {
   auto* entries = tree.map();
   const auto entry = std::find_if(entries->begin(), entries->end(),
@@ -57,13 +57,13 @@ Value take_extends(Value& tree) {
   return taken;
 }
 
-/// Reads a file and what it extends.
+/// Reads a file and the files that it extends.
 class Reader {
  public:
   Reader(const ReadText& read, Sources& sources, Diagnostics& found)
       : read_(read), sources_(sources), found_(found) {}
 
-  /// `asked_at` is the place that names the file; on the command line there is none.
+  /// `asked_at` is the position that names the file, if a file names it.
   Value read_chain(const std::string& path, Position asked_at) {
     if (!may_read(path, asked_at)) return Value::Map{};
     chain_.push_back(path);
@@ -134,7 +134,7 @@ class Reader {
   std::vector<std::string> chain_;
 };
 
-/// The value of "a.b=c" as a tree; a word that is no TOML value is a text.
+/// Parses "a.b=c" to a tree. A word that is not a TOML value is a text.
 Result<Value> parse_setting(const std::string& setting) {
   const auto equals = setting.find('=');
   const std::string key = setting.substr(0, equals);
@@ -147,7 +147,7 @@ Result<Value> parse_setting(const std::string& setting) {
   const auto column = std::to_string(equals + 2);
   if (word.find_first_not_of(" \t") == word.npos)
     return Error{"1:" + column + ": '" + key + "' is given no value; write \"\" for an empty text"};
-  // What begins like a value and is none was meant to be one.
+  // A word that begins like a TOML value was meant as one, so it must not become a text.
   if (std::string_view("\"'[{").find(word.front()) != std::string_view::npos) {
     auto tree = parse_toml(setting);
     return tree ? Error{"1:" + column + ": a value of --set stands on one line"} : tree;
@@ -156,7 +156,7 @@ Result<Value> parse_setting(const std::string& setting) {
   return tree ? std::move(tree) : Error{"1:1: '" + key + "' is no key"};
 }
 
-/// A message has no lines: column 0 is all of it.
+/// Sets all positions in a tree. A message has no lines, so column 0 means all of it.
 void put_everything_at(Position position, Value& value) {
   value.position = position;
   if (auto* list = value.list())

@@ -12,34 +12,34 @@
 
 namespace troupe::config {
 
-/// A run as its files say it, before anybody asked what the keys mean: `extends` was followed,
-/// `--set` applied, the later won.
+/// A configuration as its files and settings state it, before the keys are checked. Files that it
+/// extends and `--set` are merged; later values win.
 struct Document {
   Sources sources;
   Value tree;
-  bool whole = true;  // Whether all files could be read: if not, a missing key means nothing.
+  bool whole = true;  // Whether all files could be read. If not, a missing key is no error.
 };
 
-/// How a file's text is had: tests have their own way.
+/// Reads the text of a file. Tests replace it.
 using ReadText = std::function<Result<std::string>(const std::string& path)>;
 
-/// From the file system; at most 1 MiB.
+/// Reads a file of at most 1 MiB.
 Result<std::string> read_text_file(const std::string& path);
 
 struct DocumentRequest {
-  std::string path;                        // TOML, or JSON where it ends in .json; "-" is JSON.
+  std::string path;  // TOML, or JSON if it ends in .json; "-" is JSON from stdin.
   std::vector<std::string> settings = {};  // "a.b=c", in order.
-  ReadText read = read_text_file;          // Of "-" as well.
+  ReadText read = read_text_file;          // Reads "-" too.
 };
 
-/// What is wrong goes to `found`.
+/// Reads a document. Adds all errors to `found`.
 Document read_document(const DocumentRequest& request, Diagnostics& found);
 
-/// Puts settings over a document, in order.
+/// Applies settings to a document, in order.
 void apply_settings(const std::vector<std::string>& settings, Document& document,
                     Diagnostics& found);
 
-/// The body of a message. It stands for itself: `extends` is an error.
+/// Makes a document from the body of a message, in which `extends` is an error.
 Document document_from(Value body, std::string name, Diagnostics& found);
 
 }  // namespace troupe::config

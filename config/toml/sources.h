@@ -8,24 +8,23 @@
 
 namespace troupe::config {
 
-/// All texts that a configuration is made from, numbered through as if they stood in one: a
-/// position in the merged tree then says which text it came from as well.
+/// All texts of a configuration. Their lines are numbered as if they were one text, so a position
+/// in the merged tree also identifies its text.
 class Sources {
  public:
-  /// A place as a person reads it.
+  /// A place for people to read.
   struct Place {
-    std::string_view
-        source;             // "config/gpt.toml", "--set", "<stdin>"; empty where nothing is known.
-    Position position;      // Within that source.
-    std::string_view line;  // Its text.
+    std::string_view source;  // "config/gpt.toml", "--set", "<stdin>"; empty if unknown.
+    Position position;        // Within that source.
+    std::string_view line;    // The text of the line.
   };
 
-  /// Adds a text, and moves the positions in the tree that was read from it.
+  /// Adds a text, and shifts the positions in the tree that was parsed from it.
   void add(std::string name, std::string text, Value& tree);
-  /// For a place in a text that gave no tree.
+  /// Adds a text that could not be parsed. Returns the shifted position of the error.
   Position add(std::string name, std::string text, Position position);
 
-  /// Of a position without a line: nothing but the name of the first source.
+  /// Returns the place of a position. Without a line it has only the name of the first source.
   Place find(Position position) const;
 
  private:

@@ -9,13 +9,13 @@
 namespace troupe::config {
 namespace {
 
-/// What the library asserts is not always its own doing: "[[[" fails one.
+/// A failed assertion of the library. Input can cause it: "[[[" does.
 struct BrokenAssumption {};
 
 }  // namespace
 }  // namespace troupe::config
 
-// Compiled into this file alone. Nesting is bounded, because a tree is taken down recursively.
+// The library is compiled only here. Nesting is limited, because trees are destroyed recursively.
 #undef NDEBUG
 #define TOML_EXCEPTIONS 1
 #define TOML_MAX_NESTED_VALUES 32
@@ -23,8 +23,7 @@ struct BrokenAssumption {};
   static_cast<void>((expression) ? 0 : throw troupe::config::BrokenAssumption())
 #pragma GCC diagnostic push
 #if !defined(__clang__)
-// Some of its assertions stand in functions that must not throw; what would break those is refused
-// before.
+// Some assertions are in noexcept functions. Input that would break them is refused before.
 #pragma GCC diagnostic ignored "-Wterminate"
 #endif
 #include <toml++/toml.h>
@@ -39,7 +38,7 @@ std::string said(Position position) {
   return std::to_string(position.line) + ":" + std::to_string(position.column) + ": ";
 }
 
-/// Turns what the library read into our tree.
+/// Converts the library's tree to ours.
 class Converter {
  public:
   explicit Converter(std::string_view text) {
@@ -50,14 +49,14 @@ class Converter {
     }
   }
 
-  /// The library counts characters, and we count bytes.
+  /// Converts a position. The library counts characters, and we count bytes.
   Position position(toml::source_position from) const {
     const Position whole{static_cast<int>(from.line), static_cast<int>(from.column)};
     if (from.line == 0 || from.line > lines_.size()) return whole;
     const auto line = lines_[from.line - 1];
     int characters = 0;
     for (std::size_t i = 0; i < line.size(); ++i) {
-      if ((line[i] & 0xc0) == 0x80) continue;  // Within a character.
+      if ((line[i] & 0xc0) == 0x80) continue;  // Inside a character.
       if (++characters == whole.column) return {whole.line, static_cast<int>(i) + 1};
     }
     return whole;
@@ -129,14 +128,14 @@ void write_text(std::string& out, std::string_view text) {
   out += '"';
 }
 
-/// In the shortest form, and still no integer: "0.5", "3e-4", "1.0".
+/// Writes a number in the shortest form that is not an integer: "0.5", "3e-4", "1.0".
 std::string number_text(double number) {
   if (std::isnan(number)) return "nan";
   if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
   std::string text = shortest(number);
   const auto exponent = text.find('e');
   if (exponent == text.npos) return text.find('.') == text.npos ? text + ".0" : text;
-  const auto first = exponent + 2;  // Behind the sign.
+  const auto first = exponent + 2;  // After the sign.
   const auto zeros = std::min(text.find_first_not_of('0', first), text.size() - 1) - first;
   return text.erase(first, zeros);
 }

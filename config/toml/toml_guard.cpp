@@ -15,7 +15,7 @@ constexpr int most_key_parts = 32;
 
 bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 
-/// Walks over a text: strings and comments as wholes, all else character by character.
+/// Walks over a text, by whole strings and comments and otherwise by character.
 class Walker {
  public:
   explicit Walker(std::string_view text) : text_(text) {
@@ -52,7 +52,7 @@ class Walker {
     ++at_;
   }
 
-  /// Whether a key or a value stands here, and what stood before it.
+  /// Tracks whether the text is in a key or a value.
   void follow(char c) {
     const bool is_in_list = !open_.empty() && open_.back() == '[';
     switch (c) {
@@ -96,7 +96,7 @@ class Walker {
   bool begins_value() const { return std::string_view("=[,\n").find(before_) != text_.npos; }
   bool begins_key() const { return std::string_view("\n.[{,").find(before_) != text_.npos; }
 
-  /// The library reads what begins as a number to its end: brackets, '=', quotes and all.
+  /// Skips a string. Within a number the library reads on over brackets, '=' and quotes.
   void take_string(char quote) {
     if (!(in_value_ ? begins_value() : begins_key()))
       return stop("a quote in the middle of a key or a value; it may only begin or end one");
@@ -117,7 +117,7 @@ class Walker {
     after_key_ = true;
   }
 
-  /// A text of several lines.
+  /// Skips a string of several lines.
   void skip_lines(char quote, const std::string& three) {
     for (at_ += 3; at_ < text_.size(); ++at_) {
       if (text_[at_] == '\\' && quote == '"') {
@@ -125,14 +125,14 @@ class Walker {
         if (trouble_) return;
       } else if (text_.substr(at_).starts_with(three)) {
         at_ += 3;
-        // Up to two quotes may stand before the three that end the text.
+        // Up to two quotes may precede the three that end the string.
         for (int i = 0; i < 2 && at_ < text_.size() && text_[at_] == quote; ++i) ++at_;
         return;
       }
     }
   }
 
-  /// A backslash at the end of a line takes the blanks of the next ones with it.
+  /// Skips an escape. A backslash at the end of a line also skips the next blanks.
   void skip_escape() {
     const auto next = text_.find_first_not_of(" \t\r\n", at_ + 1);
     if (next != text_.npos && !is_ascii(text_[next])) {
@@ -158,8 +158,8 @@ class Walker {
   int dots_ = 0;
   bool after_key_ = false;
   bool in_value_ = false;
-  char before_ = '\n';  // Blanks do not count.
-  std::string open_;    // Brackets of values.
+  char before_ = '\n';  // The last character that is not blank.
+  std::string open_;    // The open brackets of values.
   std::optional<TomlTrouble> trouble_;
 };
 

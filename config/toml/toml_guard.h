@@ -8,19 +8,18 @@
 
 namespace troupe::config {
 
-/// A place in a text that the TOML library must not get to see.
+/// A place in a text that the TOML library cannot handle.
 struct TomlTrouble {
   Position position;
   std::string why;
 };
 
-/// Whether a key may have it without quotes.
+/// Returns whether an unquoted key may contain the character.
 bool is_bare_key_character(char c);
 
-/// The library (3.3) bounds how deep lists and inline tables are nested, but not the parts of a
-/// dotted key; and where no character beyond ASCII may stand, it does not expect one, not even in
-/// quotes or brackets that are in the middle of a number. This is looked through first; nothing
-/// else about a text is judged.
+/// Finds text that breaks the library (3.3). It limits the depth of lists and inline tables, but
+/// not the parts of a dotted key. It also fails on characters beyond ASCII where none may be, even
+/// inside quotes or brackets in the middle of a number. Nothing else is checked.
 std::optional<TomlTrouble> find_toml_trouble(std::string_view text);
 
 }  // namespace troupe::config
