@@ -30,7 +30,7 @@ ExitCode no_head(const Error& error);
 /// can never be valid.
 ExitCode refused(const Refusal& refusal);
 
-/// Asks once, and prints the answer: as JSON, or as `plainly` does.
+/// Asks once and prints the answer: as JSON, or by `plainly`.
 ExitCode ask(const WhichHead& head, transport::MessageName type, Value body,
              const CommonFlags& flags, const std::function<void(const Value&)>& plainly);
 

@@ -41,7 +41,8 @@ ExitCode tell_end(const RunStanding& report) {
   return report.lacks_nodes ? ExitCode::too_few_nodes : ExitCode::failed;
 }
 
-/// A head that ends has told before how its runs stand: that may still be on its way.
+/// Handles the end of the head. Before it ends it publishes that its runs have stopped; that event
+/// may still be under way, so this waits for it briefly.
 ExitCode end_without_head(const Error& error, const EventBell& events, EventFd& bell,
                           RunStanding known) {
   for (int looks = 0; looks < 50 && !events.has_stopped(known.name); ++looks)

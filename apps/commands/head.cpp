@@ -233,7 +233,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
     else
       say("this head shares no secret with other heads and yields to none: " + seal.error().text);
   }
-  // From the first that anybody hears of it on, it can be asked to end.
+  // Signals must work before clients can reach the head.
   EventFd bell;
   ring_on_signals(bell);
   auto opened = HeadService::open(std::move(options));

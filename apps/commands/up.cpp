@@ -111,7 +111,7 @@ ExitCode up(const UpArguments& arguments, const CommonFlags& flags) {
                                          std::to_string((*before)->hosts.size()) +
                                          " machines, for " + (*before)->head + " (" + *path +
                                          "); stop them first: troupe down");
-  // Nodes of the same head stay, and what is missing is added.
+  // Existing nodes of the same head stay, and missing ones are added.
   UpState state = *before ? **before : new_up(*head);
   const NodesOrder order{state.name,
                          *head,

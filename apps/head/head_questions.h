@@ -26,7 +26,7 @@ class HeadQuestions {
 
   /// Takes the message if it is one of these questions. Returns whether it did.
   bool take(const transport::Message& message, const Answer& answer);
-  /// Finishes the one that it works on; all others are refused, now and from now on.
+  /// Waits for the current question. Refuses all waiting and later questions.
   void close() { worker_.end(); }
 
  private:

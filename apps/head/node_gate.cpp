@@ -420,7 +420,7 @@ void NodeGate::look() {
   for (const auto& [node, why] : dead) lose(node, {.why = why});
 }
 
-/// With the lock held.
+/// Returns the dead nodes and the reasons. Requires the lock.
 std::vector<std::pair<std::uint64_t, std::string>> NodeGate::find_dead() {
   std::vector<std::pair<std::uint64_t, std::string>> dead;
   const auto now = Clock::now();

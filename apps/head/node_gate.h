@@ -125,7 +125,7 @@ class NodeGate {
   bool is_of(std::uint64_t node, const std::string& key) const;
   static Result<std::string> name_for(const transport::Peer& peer, const actors::Join& join);
   actors::Evidence& evidence_of(std::uint64_t node);
-  /// Loses those who are dead, as detector.h judges.
+  /// Loses the nodes that the detector (detector.h) declares dead.
   void look();
   /// Looks again and again while there is evidence about anybody.
   void look_later();

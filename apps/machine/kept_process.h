@@ -70,7 +70,7 @@ class KeptProcess {
   bool shall_end() const;
 
   KeepOptions options_;
-  EventFd bell_;  // It shall end.
+  EventFd bell_;  // Rung when the process shall end.
   mutable std::mutex mutex_;
   bool shall_end_ = false;
   std::thread thread_;

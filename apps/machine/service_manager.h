@@ -25,9 +25,9 @@ class ServiceManager {
   /// Sends one line for `systemctl status`.
   void status(const std::string& text) const;
   void stopping() const;
-  /// Waits until the bell rings. Calls `check` twice in each watchdog interval, and tells the
-  /// service manager after each call that the process is alive: a check that hangs lets the
-  /// watchdog expire. Without a watchdog `check` is not called.
+  /// Waits until the bell rings. Calls `check` twice in each watchdog interval and then tells the
+  /// service manager that the process is alive. If `check` hangs, the watchdog expires. Without a
+  /// watchdog `check` is not called.
   void wait(EventFd& bell, const std::function<void()>& check) const;
 
  private:

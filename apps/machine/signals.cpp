@@ -18,9 +18,9 @@ constexpr std::int64_t nanoseconds_in_second = 1'000'000'000;
 /// service at once, and a parent passes its signal on.
 constexpr std::int64_t one_request = nanoseconds_in_second;
 
-// Signal handlers may touch no more than this.
+// The only state that signal handlers touch.
 EventFd* bell_for_signals = nullptr;
-std::atomic<std::int64_t> stop_requested_at = 0;  // On the monotonic clock; 0: not yet.
+std::atomic<std::int64_t> stop_requested_at = 0;  // On the monotonic clock; 0: not requested.
 pid_t keeper = 0;
 
 std::int64_t now_for_signals() {

@@ -30,8 +30,8 @@ class Watchdog {
   std::chrono::nanoseconds patience_;
   std::function<void(const std::string&)> stuck_;
   std::mutex mutex_;
-  std::optional<std::string> doing_;  // Nothing: nobody is watched.
-  int silent_ = 0;                    // Looks since then.
+  std::optional<std::string> doing_;  // Empty while nobody is watched.
+  int silent_ = 0;                    // Looks since the last sign.
   Worker worker_{"watchdog"};         // Last: its thread uses the others.
 };
 

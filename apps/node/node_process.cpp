@@ -232,7 +232,7 @@ void add_node_process(Program& program) {
   auto [command, arguments] =
       add_command(program, program.app, "node-process",
                   "the process that `troupe node` starts and supervises", node_process);
-  command->group("");  // Not for people.
+  command->group("");  // Hidden from the help: not meant for people.
   arguments.add_to(*command);
   command->add_option("--term", arguments.term);
   command->add_option("--term-proof", arguments.term_proof);

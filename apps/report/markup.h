@@ -5,7 +5,7 @@
 
 namespace troupe::apps {
 
-/// A picture as an address that an <img> shows without asking anybody.
+/// Returns a data: address with the picture, for an <img>.
 std::string data_address(std::string_view svg);
 
 }  // namespace troupe::apps

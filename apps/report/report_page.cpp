@@ -248,7 +248,7 @@ std::string timeline_of(const RunReport& run) {
   if (!run.timeline || run.timeline->spans.empty()) return {};
   const std::string svg =
       schedules::to_svg(*run.timeline, "measured timeline of the last rounds, in seconds");
-  // As an image, so that its style and its names stay its own.
+  // Embedded as an image, so that its styles and ids do not mix with the page's.
   return "<div class=wide><img alt=\"timeline of the last rounds\" src=\"" + data_address(svg) +
          "\"></div>\n";
 }

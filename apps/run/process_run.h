@@ -60,11 +60,11 @@ class ProcessRun {
 
   /// The environment of a playing run.
   struct Context {
-    EventFd& bell;       // A ring asks to finish what is in flight, save and stop.
-    Watchdog& watchdog;  // Has its signs of life, from the first one until it is gone.
-    Record record;       // From any thread.
-    actors::PlayerHost* player_host = nullptr;  // Null: all players are here.
-    /// Whose checkpoints it saves; null: nobody else can be saving there.
+    EventFd& bell;       // A ring asks the run to finish what is in flight, to save and to stop.
+    Watchdog& watchdog;  // Gets the run's signs of life from its first one until its end.
+    Record record;       // Records an event; any thread.
+    actors::PlayerHost* player_host = nullptr;  // Null: all players are in this process.
+    /// The claim for its checkpoints; null: no other process can be saving there.
     const storage::RootClaim* claim = nullptr;
     /// Receives the supervisor when it begins, and a null actor when it has ended.
     std::function<void(const caf::actor&)> led_by = {};

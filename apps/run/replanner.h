@@ -70,11 +70,11 @@ class Replanner {
   Look look_;
   Begin begin_;
   std::mutex mutex_;
-  std::optional<Best> best_;                // The best plan for the last examined standing.
-  actors::reconciler::State outlook_;       // The known progress and nodes.
-  actors::reconciler::Limits limits_;       // The cost of a switch is in them.
-  std::optional<Clock::time_point> went_;   // When the last one began, if none ended since.
-  std::optional<Clock::time_point> since_;  // A switch is under way.
+  std::optional<Best> best_;           // The best choice for the standing that was examined last.
+  actors::reconciler::State outlook_;  // Known progress of the run and changes of its nodes.
+  actors::reconciler::Limits limits_;  // Includes the measured cost of a switch.
+  std::optional<Clock::time_point> went_;   // When the last node was lost, if none has come since.
+  std::optional<Clock::time_point> since_;  // When the switch under way began.
   bool looks_ = false;                      // A look waits for the worker.
   Worker worker_{"switching"};              // Last: its thread uses the others.
 };

@@ -32,7 +32,7 @@ TEST_CASE("too many failures in a short time end the run", "[actors]") {
   failures.push_back({61s, "d"});
   CHECK(judge(failures, three_in_a_minute).reason ==
         "failure 4 within limits.strike_window, and limits.strikes = 3");
-  failures.back().when = 62s;  // The first one is too long ago.
+  failures.back().when = 62s;  // The first failure is too old to count.
   CHECK(judge(failures, three_in_a_minute).what == Verdict::What::try_again);
 }
 

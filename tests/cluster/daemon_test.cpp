@@ -114,7 +114,7 @@ TEST_CASE("a node reports once that its head is missing, and joins when the head
   }
   Process node(here, {"node", "--name", "alpha", "--head", address});
   REQUIRE(node.says("no connection to the head: "));
-  node.listen(std::chrono::milliseconds(1500));  // It tries several times in a second.
+  node.listen(std::chrono::milliseconds(1500));  // The node tries several times per second.
   const auto count = [&] {
     int times = 0;
     for (auto at = node.said().find("nobody listens there"); at != std::string::npos; ++times)

@@ -39,8 +39,8 @@ TEST_CASE("a run that goes from 4 nodes to 3, to 1 and to 4 again changes no bit
     REQUIRE(submit.says_once_more("placement: d: device 0 1 2 3"));
     REQUIRE(submit.says_once_more("recovered in"));
     for (const std::string name : {"e", "f", "g"}) cluster.start_node(name);
-    // Not before a save point, and perhaps not all at once: who comes first decides which device
-    // each node gets. Node d has one device only where three others have one each.
+    // The nodes join at a recovery point, perhaps not all at once, and the order decides their
+    // devices. Node d has one device only if three other nodes have one each.
     REQUIRE(submit.says_once_more("placement: d: device 0; "));
     const auto code = submit.wait();
     INFO(submit.said());

@@ -67,7 +67,7 @@ TEST_CASE("a run keeps its precision, whatever nodes come and whatever head lead
     REQUIRE(submit.says("step 30 "));
     cluster.nodes.back()->send(SIGKILL);
     cluster.nodes.pop_back();
-    // Better one than another that cannot.
+    // One node is better than two of which one lacks the precision.
     CHECK(submit.says("placement: alpha: device 0 1"));
     CHECK(submit.says("recovered in"));
     cluster.start_node("later", {"--precision", "fp32"});

@@ -156,7 +156,7 @@ TEST_CASE("a setting without effect gives a warning", "[config]") {
   CHECK(complaint(asynchronous({"pipeline.stages=1", "staleness.preset=ws"})) ==
         "warning: staleness.linearize_at = \"forward\" has no effect: with one stage no weight is "
         "stale");
-  // A look-ahead predicts with one stage, too.
+  // A look-ahead predicts even with one stage.
   CHECK(complaint(asynchronous({"pipeline.stages=1", "staleness.predict=msnag"})) ==
         "warning: staleness.predict = \"msnag\" has no effect: with one stage no weight is stale");
   CHECK(complaint(

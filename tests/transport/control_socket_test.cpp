@@ -271,7 +271,7 @@ TEST_CASE("a peer that does not read is disconnected, and nobody waits for it", 
 
   Node other(dial_options(head.socket->endpoint()));
   REQUIRE(head.messages.wait(2));
-  // A message to one that is gone is counted, and no error.
+  // A message to a peer that is gone is counted and is no error.
   REQUIRE(head.socket->send(peer.id, message_of("node.welcome")));
   REQUIRE(head.socket->send(head.messages[1].peer.id, message_of("node.welcome")));
   REQUIRE(other.messages.wait());
@@ -306,7 +306,7 @@ TEST_CASE("a head can end one connection without affecting others", "[transport]
   CHECK(head.gone[0].peer.id == peer.id);
   CHECK(head.gone[0].gone == Gone::cut);
   CHECK(head.gone[0].why == "the run has ended");
-  // It dials again, and is another peer then.
+  // The node dials again, as another peer.
   REQUIRE(first.gone.wait());
   REQUIRE(head.messages.wait(3));
   CHECK(head.messages[2].peer.incarnation == 1);
