@@ -1,14 +1,33 @@
 #include "cluster/stopped_thread.h"
 
+#include <sched.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 
 namespace troupe::tests {
+namespace {
+
+// A thread that computes may be outside of system calls each time.
+constexpr int most_tries = 10000;
+
+/// Returns whether a stopped thread waits in a system call, as threads do that are stuck. Calls
+/// that manage memory do not count: malloc makes them with a lock that all threads need.
+bool is_in_system_call(pid_t thread) {
+  constexpr std::array memory_calls{SYS_mmap,     SYS_munmap,  SYS_mremap,
+                                    SYS_mprotect, SYS_madvise, SYS_brk};
+  long call = -1;
+  std::ifstream file("/proc/" + std::to_string(thread) + "/syscall");
+  return file >> call && call >= 0 && std::ranges::find(memory_calls, call) == memory_calls.end();
+}
+
+}  // namespace
 
 std::vector<Thread> threads_of(pid_t process) {
   std::vector<Thread> threads;
@@ -27,9 +46,15 @@ StoppedThread::StoppedThread(pid_t thread) : thread_(thread) {
     if (errno != ESRCH) has_ = Has::no_right;
     return;
   }
-  if (ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) != 0) return;
-  int status = 0;
-  if (waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status)) has_ = Has::stopped;
+  for (int tried = 1;; ++tried) {
+    int status = 0;
+    if (ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) != 0) return;
+    if (waitpid(thread, &status, __WALL) != thread || !WIFSTOPPED(status)) return;
+    if (is_in_system_call(thread) || tried == most_tries) break;
+    if (ptrace(PTRACE_CONT, thread, nullptr, nullptr) != 0) return;
+    sched_yield();
+  }
+  has_ = Has::stopped;
 }
 
 StoppedThread::~StoppedThread() {

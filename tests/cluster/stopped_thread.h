@@ -16,7 +16,8 @@ struct Thread {
 std::vector<Thread> threads_of(pid_t process);
 
 /// Stops one thread of a descendant until this object is destroyed. It simulates a thread that
-/// waits for a disk, a device or a terminal which never answers. All other threads continue.
+/// waits for a disk, a device or a terminal which never answers, so it stops the thread in a system
+/// call. Elsewhere the thread could hold a lock, such as malloc's. All other threads continue.
 class StoppedThread {
  public:
   enum class Has { stopped, ended, no_right };
