@@ -1,5 +1,6 @@
-// Replaces gpus.cpp in a build without the CUDA toolkit.
+// Replaces gpus.cpp and gpu_links.cpp in a build without the CUDA toolkit.
 
+#include "apps/gpu/gpu_links.h"
 #include "apps/gpu/gpus.h"
 
 namespace troupe::apps {
@@ -22,7 +23,7 @@ Result<std::unique_ptr<MemorySource>> gpu_memory(int, std::span<const int>) {
   return built_without;
 }
 Result<ExportedMemory*> exported_gpu_memory(MemorySource&) { return built_without; }
-
 Result<std::vector<std::int64_t>> gpu_room(int) { return built_without; }
+GpuLinks link_gpu(const GpuToLink&) { return {nullptr, "this program was built without CUDA"}; }
 
 }  // namespace troupe::apps
