@@ -75,7 +75,7 @@ class Player {
 
 }  // namespace
 
-TEST_CASE("who works for the only device takes again at once what came back to it", "[core]") {
+TEST_CASE("the thread of the only device reuses released blocks at once", "[core]") {
   const auto devices = std::make_shared<DeviceProgress>();
   MemoryPool pool(host_memory(), devices);
   beside(*devices, [&](DeviceWork& work) {
@@ -92,7 +92,7 @@ TEST_CASE("who works for the only device takes again at once what came back to i
   });
 }
 
-TEST_CASE("a block goes to others when each device has done what it had been given", "[core]") {
+TEST_CASE("other threads reuse a block once every device has done its work", "[core]") {
   const auto devices = std::make_shared<DeviceProgress>();
   MemoryPool pool(host_memory(), devices);
   auto block = pool.take(bytes);
@@ -121,7 +121,7 @@ TEST_CASE("a block goes to others when each device has done what it had been giv
   });
 }
 
-TEST_CASE("what no other device has seen a device has again at once", "[core]") {
+TEST_CASE("a device reuses at once a block that no other device has seen", "[core]") {
   const auto devices = std::make_shared<DeviceProgress>();
   MemoryPool pool(host_memory(), devices);
   Player reader(*devices), maker(*devices);
@@ -152,8 +152,7 @@ TEST_CASE("what no other device has seen a device has again at once", "[core]") 
   reader.play([](DeviceWork& work) { work.idle(); });
 }
 
-TEST_CASE("what another device has seen waits until that one has done so, and no longer",
-          "[core]") {
+TEST_CASE("a block that another device saw is reused once that device has read it", "[core]") {
   const auto devices = std::make_shared<DeviceProgress>();
   MemoryPool pool(host_memory(), devices);
   Player reader(*devices), maker(*devices);
@@ -196,7 +195,7 @@ TEST_CASE("what another device has seen waits until that one has done so, and no
   for (auto* player : {&reader, &maker}) player->play([](DeviceWork& work) { work.idle(); });
 }
 
-TEST_CASE("a device that has caught up in the midst of a job may yet read what the job has seen",
+TEST_CASE("a device that catches up within a job keeps the blocks that the job has seen",
           "[core]") {
   const auto devices = std::make_shared<DeviceProgress>();
   MemoryPool pool(host_memory(), devices);
@@ -231,7 +230,7 @@ TEST_CASE("a device that has caught up in the midst of a job may yet read what t
   reader.play([](DeviceWork& work) { work.idle(); });
 }
 
-TEST_CASE("what is only to be used after another device goes back to no source", "[core]") {
+TEST_CASE("trim keeps a block until work that follows another device is done", "[core]") {
   const auto devices = std::make_shared<DeviceProgress>();
   MemoryPool pool(host_memory(), devices);
   Player reader(*devices), maker(*devices);
@@ -265,7 +264,7 @@ TEST_CASE("what is only to be used after another device goes back to no source",
   for (auto* player : {&reader, &maker}) player->play([](DeviceWork& work) { work.idle(); });
 }
 
-TEST_CASE("trim leaves what a device may use", "[core]") {
+TEST_CASE("trim keeps blocks that a device may still use", "[core]") {
   const auto devices = std::make_shared<DeviceProgress>();
   MemoryPool pool(host_memory(), devices);
   beside(*devices, [&](DeviceWork& work) {
@@ -354,7 +353,7 @@ void play(int player, DeviceProgress& devices, std::deque<MemoryPool>& pools, Ta
 
 }  // namespace
 
-TEST_CASE("no block goes out that another device is to read yet, whoever drops it", "[core]") {
+TEST_CASE("a pool hands out no block that another device has yet to read", "[core]") {
   const auto devices = std::make_shared<DeviceProgress>();
   std::deque<MemoryPool> pools;
   for (int i = 0; i < players; ++i) pools.emplace_back(std::make_unique<Zeroes>(), devices);

@@ -19,7 +19,7 @@ TEST_CASE("a digest in pieces equals that of the whole", "[core]") {
   CHECK(digester.finish() == digest_of(text));
 }
 
-TEST_CASE("a checksum is XXH3 with 64 bits, chained by its seed", "[core]") {
+TEST_CASE("a checksum is XXH3 with 64 bits and depends on its seed", "[core]") {
   CHECK(checksum_of({}) == 0x2d06800538d394c2);
   const std::string text = "stage";
   const auto bytes = std::as_bytes(std::span(text.data(), text.size()));

@@ -18,7 +18,7 @@ bool is_readable(const EventFd& event) {
 
 }  // namespace
 
-TEST_CASE("a ring stays until it is cleared", "[core]") {
+TEST_CASE("an event stays readable until it is cleared", "[core]") {
   EventFd event;
   CHECK_FALSE(is_readable(event));
   CHECK_FALSE(event.clear());
@@ -30,7 +30,7 @@ TEST_CASE("a ring stays until it is cleared", "[core]") {
   CHECK_FALSE(event.clear());
 }
 
-TEST_CASE("a wait takes a ring from before, and one from another thread", "[core]") {
+TEST_CASE("wait returns for an earlier ring and for a ring from another thread", "[core]") {
   EventFd event, answer;
   event.ring();
   event.wait();
@@ -45,7 +45,7 @@ TEST_CASE("a wait takes a ring from before, and one from another thread", "[core
   CHECK_FALSE(is_readable(event));
 }
 
-TEST_CASE("a wait with a limit ends with or without a ring", "[core]") {
+TEST_CASE("wait_for returns with and without a ring", "[core]") {
   EventFd event;
   event.wait_for(0ms);
   event.ring();

@@ -35,8 +35,7 @@ class PlainRanges {
 
 }  // namespace
 
-TEST_CASE("ranges are taken from the lowest place that has room, and grow together again",
-          "[core]") {
+TEST_CASE("take returns the lowest range with room and returned ranges merge", "[core]") {
   constexpr std::size_t bytes = 200;
   FreeRanges ranges;
   ranges.give(0, bytes);
@@ -62,13 +61,13 @@ TEST_CASE("ranges are taken from the lowest place that has room, and grow togeth
   CHECK(ranges.last().length == bytes);
 }
 
-TEST_CASE("where nothing is free nothing is taken", "[core]") {
+TEST_CASE("take fails if nothing is free", "[core]") {
   FreeRanges ranges;
   CHECK_FALSE(ranges.take(1));
   CHECK(ranges.last().length == 0);
 }
 
-TEST_CASE("what is taken from the top leaves the bottom in one piece", "[core]") {
+TEST_CASE("take_highest takes from the top and keeps the bottom in one piece", "[core]") {
   FreeRanges free;
   free.give(0, 100);
   CHECK(free.take_highest(30) == 70);

@@ -6,7 +6,7 @@
 
 using namespace troupe;
 
-TEST_CASE("JSON becomes a tree whose values know where they stood", "[core]") {
+TEST_CASE("parsed JSON values have their positions in the text", "[core]") {
   const auto read =
       parse_json("{\n  \"a\": [1, -2.5, true],\n  \"b\": {\"c\": \"x\", \"d\": 7}\n}");
   REQUIRE(read.ok());
@@ -25,7 +25,7 @@ TEST_CASE("JSON becomes a tree whose values know where they stood", "[core]") {
   CHECK((*b.map())[1].position == Position{3, 19});
 }
 
-TEST_CASE("what is not JSON is an error with a place", "[core]") {
+TEST_CASE("invalid JSON is an error with line and column", "[core]") {
   const auto error = [](std::string_view text) { return parse_json(text).error().text; };
   CHECK(error("{\n \"a\": }").starts_with("2:7: this is not JSON"));
   CHECK(error("{\"a\": 1, \"a\": 2}").starts_with("1:10: the key \"a\" comes twice"));
@@ -34,7 +34,7 @@ TEST_CASE("what is not JSON is an error with a place", "[core]") {
   CHECK(error(std::string(100, '[')).find("nested deeper than 64") != std::string::npos);
 }
 
-TEST_CASE("an error in JSON points at the word that is wrong", "[core]") {
+TEST_CASE("an error in JSON has the position of the wrong token", "[core]") {
   const auto error = [](std::string_view text) { return parse_json(text).error().text; };
   CHECK(error("{\"a\" 1}") ==
         "1:6: this is not JSON: syntax error while parsing object separator - unexpected number "
@@ -60,7 +60,7 @@ TEST_CASE("numbers are written in the shortest form that reads back equal", "[co
   }
 }
 
-TEST_CASE("what was written reads back equal", "[core]") {
+TEST_CASE("a written value reads back equal", "[core]") {
   Value value;
   value.set("text", "quotes \" and \n lines, \u00e9");
   value.set("list", Value::List{Value(1), Value(2.5), Value()});

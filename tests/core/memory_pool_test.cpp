@@ -28,7 +28,7 @@ TEST_CASE("a pool allocates nothing in steady state", "[core]") {
   CHECK(pool.counters().bytes_in_use == 0);
 }
 
-TEST_CASE("a block returns when its last holder goes", "[core]") {
+TEST_CASE("a block returns to its pool when its last holder is destroyed", "[core]") {
   MemoryPool pool;
   Tensor a = Tensor::make(pool, {4, 4});
   {
@@ -41,7 +41,7 @@ TEST_CASE("a block returns when its last holder goes", "[core]") {
   CHECK(pool.counters().bytes_in_use == 0);
 }
 
-TEST_CASE("blocks are aligned and a pool wastes at most a fifth", "[core]") {
+TEST_CASE("blocks are aligned and exceed the request by at most a quarter or 64 bytes", "[core]") {
   MemoryPool pool;
   for (std::size_t bytes = 64; bytes < 100'000'000; bytes = bytes * 3 / 2 + 1) {
     const auto block = pool.take(bytes);
@@ -51,14 +51,14 @@ TEST_CASE("blocks are aligned and a pool wastes at most a fifth", "[core]") {
   }
 }
 
-TEST_CASE("a pool knows what it has given out", "[core]") {
+TEST_CASE("a pool recognizes its own blocks", "[core]") {
   MemoryPool one, other;
   const auto block = one.take(100);
   CHECK(one.owns(*block.get()));
   CHECK_FALSE(other.owns(*block.get()));
 }
 
-TEST_CASE("trim gives back what nobody holds", "[core]") {
+TEST_CASE("trim frees the blocks that nobody holds", "[core]") {
   MemoryPool pool;
   const auto kept = pool.take(1'000);
   { const auto dropped = pool.take(1'000'000); }
@@ -66,7 +66,7 @@ TEST_CASE("trim gives back what nobody holds", "[core]") {
   CHECK(pool.counters().bytes_reserved == kept.get()->bytes);
 }
 
-TEST_CASE("blocks of the heap lie side by side and nobody shares any", "[core]") {
+TEST_CASE("blocks of host memory are aligned and do not overlap", "[core]") {
   struct Block {
     unsigned char* memory;
     std::size_t bytes;
@@ -97,7 +97,7 @@ TEST_CASE("blocks of the heap lie side by side and nobody shares any", "[core]")
   while (!held.empty()) release(held.size() - 1);
 }
 
-TEST_CASE("the heap has no block of more than there is", "[core]") {
+TEST_CASE("host memory refuses a block that is larger than all memory", "[core]") {
   if (is_sanitized) return;  // Sanitizers abort a process that allocates too much.
   CHECK_FALSE(host_memory()->allocate(std::size_t{1} << 60));
 }
@@ -126,15 +126,14 @@ class Bounded final : public MemorySource {
 
 }  // namespace
 
-TEST_CASE("before a pool has no memory left it gives back what nobody holds", "[core]") {
+TEST_CASE("a pool frees unused blocks before it runs out of memory", "[core]") {
   MemoryPool pool(std::make_unique<Bounded>(10'240));
   { const auto gone = pool.take(8'192); }
   CHECK(pool.take(4'096).get()->bytes == 4'096);
   CHECK(pool.counters().bytes_reserved == 4'096);
 }
 
-TEST_CASE("who gets no memory hears what was wanted, what is there and what was planned",
-          "[core]") {
+TEST_CASE("an out-of-memory error reports the request, the free memory and the plan", "[core]") {
   MemoryPool pool(std::make_unique<Bounded>(std::size_t{3} << 20));
   pool.expect(std::size_t{1} << 30);
   const auto kept = pool.take(std::size_t{1} << 20);
@@ -152,7 +151,7 @@ TEST_CASE("who gets no memory hears what was wanted, what is there and what was 
   CHECK(pool.counters().bytes_in_use == kept.get()->bytes);
 }
 
-TEST_CASE("a tensor over memory of another owner gives it back to that owner", "[core]") {
+TEST_CASE("a tensor over foreign memory returns the block to its owner", "[core]") {
   struct Owner final : MemoryOwner {
     void give_back(MemoryBlock* block) override { given_back = block; }
     MemoryBlock* given_back = nullptr;

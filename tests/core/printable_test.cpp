@@ -4,7 +4,7 @@
 
 using namespace troupe;
 
-TEST_CASE("what a terminal would obey is not shown to it", "[core]") {
+TEST_CASE("printable replaces control characters and invalid UTF-8", "[core]") {
   CHECK(printable("") == "");
   CHECK(printable("node alpha, 4 GPUs: ok") == "node alpha, 4 GPUs: ok");
   CHECK(printable("Grüße, 你好, 🎭") == "Grüße, 你好, 🎭");
@@ -22,7 +22,7 @@ TEST_CASE("what a terminal would obey is not shown to it", "[core]") {
   CHECK(printable("\xf4\x90\x80\x80") == "????");
 }
 
-TEST_CASE("all texts of a value become printable", "[core]") {
+TEST_CASE("make_printable replaces control characters in all keys and texts of a value", "[core]") {
   Value value;
   value.set("na\x1bme", Value::List{"a\x07", 3, Value::Map{}});
   make_printable(value);

@@ -8,7 +8,7 @@ using namespace troupe;
 using Words = std::array<std::uint32_t, 4>;
 
 // The known answers that Random123 publishes for philox4x32-10.
-TEST_CASE("philox gives the published answers", "[core]") {
+TEST_CASE("philox returns the published test vectors", "[core]") {
   CHECK(philox({0, 0, 0, 0}, {0, 0}) == Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   CHECK(philox({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}) ==
         Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
@@ -16,7 +16,7 @@ TEST_CASE("philox gives the published answers", "[core]") {
         Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
-TEST_CASE("every part of a key changes what is drawn", "[core]") {
+TEST_CASE("every part of a key changes the random numbers", "[core]") {
   const RandomKey key{1, 2, 3, 4};
   const auto words = key.words(5);
   CHECK(words == key.words(5));

@@ -51,7 +51,7 @@ TEST_CASE("for_each calls its body once for each index, with any number of threa
   }
 }
 
-TEST_CASE("jobs follow each other at once, and late helpers disturb none", "[core]") {
+TEST_CASE("for_each is correct in consecutive jobs with late helper threads", "[core]") {
   MemoryPool memory;
   // With more helpers than cores, most helpers come late.
   Stream stream(memory, 9);
@@ -63,7 +63,7 @@ TEST_CASE("jobs follow each other at once, and late helpers disturb none", "[cor
   }
 }
 
-TEST_CASE("where the cores compute no tensor is brought anywhere", "[core]") {
+TEST_CASE("a stream on the cores returns tensors without copies", "[core]") {
   MemoryPool memory;
   Stream stream(memory);
   const Tensor x = stream.make({3});

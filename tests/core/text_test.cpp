@@ -38,7 +38,7 @@ TEST_CASE("escaping keeps valid characters and replaces invalid ones", "[core]")
   CHECK(escaped("東京", 2) == "東京");
 }
 
-TEST_CASE("an edit inserts, removes, replaces or swaps", "[core]") {
+TEST_CASE("edit_distance counts insertions, removals, replacements and swaps", "[core]") {
   CHECK(edit_distance("", "") == 0);
   CHECK(edit_distance("", "abc") == 3);
   CHECK(edit_distance("gpipe", "gpipe") == 0);

@@ -64,7 +64,7 @@ TEST_CASE("an interval counts steps or time", "[core]") {
   CHECK_FALSE(parse_interval("99999999999999999999 steps").ok());
 }
 
-TEST_CASE("a range has both ends", "[core]") {
+TEST_CASE("a range has two bounds or one number for both", "[core]") {
   CHECK(*parse_range("1:8") == CountRange{1, 8});
   CHECK(*parse_range("4") == CountRange{4, 4});
   CHECK(to_text(CountRange{1, 8}) == "1:8");
@@ -74,14 +74,14 @@ TEST_CASE("a range has both ends", "[core]") {
     CHECK_FALSE(parse_range(text).ok());
 }
 
-TEST_CASE("a quantity is a number and one of the units", "[core]") {
+TEST_CASE("a quantity is a number followed by a unit", "[core]") {
   CHECK(parse_quantity("2.5 MiB", byte_units()) == 2621440.0);
   CHECK_FALSE(parse_quantity("2.5  MiB", byte_units()));
   CHECK_FALSE(parse_quantity("1e3MB", byte_units()));
   CHECK(parse_quantity("1e3MB", byte_units(), std::chars_format::general) == 1e9);
 }
 
-TEST_CASE("counts and sizes are written for people", "[core]") {
+TEST_CASE("counted and gib_text format counts and sizes for people", "[core]") {
   CHECK(counted(1, "stage") == "1 stage");
   CHECK(counted(2, "stage") == "2 stages");
   CHECK(counted(2, "micro-batch", "es") == "2 micro-batches");

@@ -52,7 +52,7 @@ class Busy {
 
 }  // namespace
 
-TEST_CASE("a queue gives tasks when they are due, in order", "[core]") {
+TEST_CASE("a task queue returns due tasks in order", "[core]") {
   const TaskQueue::Time start;
   TaskQueue queue;
   std::string ran;
@@ -85,7 +85,7 @@ TEST_CASE("a cancelled task does not run", "[core]") {
   CHECK_FALSE(queue.cancel(second));
 }
 
-TEST_CASE("a worker runs tasks in order on a thread of its name", "[core]") {
+TEST_CASE("a worker runs tasks in order on a thread with its name", "[core]") {
   Worker worker("at work");
   std::string ran;
   std::array<char, 16> name{};
@@ -101,7 +101,7 @@ TEST_CASE("a worker runs tasks in order on a thread of its name", "[core]") {
   CHECK(std::string(name.data()) == "at work");
 }
 
-TEST_CASE("a worker runs a timer when its clock says so", "[core]") {
+TEST_CASE("a worker runs a timer when its clock reaches the due time", "[core]") {
   OwnClock clock;
   Worker worker("test", clock.options());
   std::string ran;
@@ -127,7 +127,7 @@ TEST_CASE("a worker wakes up for a timer", "[core]") {
   ran.get_future().wait();
 }
 
-TEST_CASE("the longest time does not overflow", "[core]") {
+TEST_CASE("a timer with the longest delay does not overflow", "[core]") {
   Worker worker("test");
   bool ran = false;
   CHECK(worker.after(std::chrono::nanoseconds::max(), [&] { ran = true; }));
@@ -136,7 +136,7 @@ TEST_CASE("the longest time does not overflow", "[core]") {
   CHECK_FALSE(ran);
 }
 
-TEST_CASE("a worker refuses tasks beyond its bound", "[core]") {
+TEST_CASE("a worker refuses tasks beyond its limit of waiting tasks", "[core]") {
   Worker worker("test", {.most_waiting = 2});
   {
     const Busy busy(worker);
@@ -148,7 +148,7 @@ TEST_CASE("a worker refuses tasks beyond its bound", "[core]") {
   while (worker.post([] {}) == Worker::Posted::full) std::this_thread::yield();
 }
 
-TEST_CASE("the end finishes the running task and drops the others", "[core]") {
+TEST_CASE("ending a worker finishes its running task and drops the others", "[core]") {
   auto dropped = std::make_shared<int>();
   const std::weak_ptr<int> lives = dropped;
   bool finished = false, ran = false;

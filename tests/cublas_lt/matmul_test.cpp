@@ -44,7 +44,7 @@ TEST_CASE("cuBLASLt has all functions that we load", "[cublas_lt]") {
   CHECK(std::string(library()->text_of(CUBLAS_STATUS_SUCCESS)) == "success");
 }
 
-TEMPLATE_TEST_CASE("cuBLASLt takes our descriptors", "[cublas_lt]", float, Float16, BFloat16) {
+TEMPLATE_TEST_CASE("cuBLASLt accepts our descriptors", "[cublas_lt]", float, Float16, BFloat16) {
   REQUIRE(library().ok());
   auto forward = product<TestType>(300, 64, 48);
   CHECK_NOTHROW(Matmul(Form::of(forward)));
@@ -57,7 +57,7 @@ TEMPLATE_TEST_CASE("cuBLASLt takes our descriptors", "[cublas_lt]", float, Float
   CHECK_NOTHROW(Matmul(Form::of(back)));
 }
 
-TEMPLATE_TEST_CASE("cuBLASLt takes our descriptors of epilogues", "[cublas_lt]", Float16,
+TEMPLATE_TEST_CASE("cuBLASLt accepts our descriptors of epilogues", "[cublas_lt]", Float16,
                    BFloat16) {
   REQUIRE(library().ok());
   const auto forward = product<TestType>(300, 64, 48);
@@ -88,7 +88,7 @@ TEST_CASE("gelu in a product needs whole rows at aligned addresses", "[cublas_lt
   CHECK(!Form::of(product(3, 5, 48), elsewhere).is_possible());
 }
 
-TEST_CASE("a form contains what decides which algorithm suits it", "[cublas_lt]") {
+TEST_CASE("a form describes types, alignment and order but no address", "[cublas_lt]") {
   const auto whole = product(8, 8, 8);
   auto odd = whole;
   odd.c += 1;
@@ -109,7 +109,8 @@ TEST_CASE("a form contains what decides which algorithm suits it", "[cublas_lt]"
   CHECK(Form::of(row).b.order == Form::Factor::Order::by_column);
 }
 
-TEST_CASE("a handle is made if there is a driver, else the error gives the reason", "[cublas_lt]") {
+TEST_CASE("a handle finds algorithms with a driver and fails with a reason without one",
+          "[cublas_lt]") {
   REQUIRE(library().ok());
   cublasLtHandle_t handle = nullptr;
   const auto outcome = library()->create(&handle);

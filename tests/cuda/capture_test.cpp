@@ -103,8 +103,7 @@ void give_copy(WorkList::Told told, cudaStream_t queue) {
   check(copy(*from, *to, queue));
 }
 
-TEST_CASE(
-    "a work list becomes a graph when it repeats, and the least recently played are evicted") {
+TEST_CASE("a repeated work list becomes a graph and the least recently played is evicted") {
   Numbers numbers;
   Queue queue, recorder;
   constexpr std::size_t more_than_are_kept = 300;

@@ -45,7 +45,7 @@ void check_steady(const Played& played) {
   CHECK(played.late_allocations == played.early_allocations);
 }
 
-TEST_CASE("every model ends up training by graphs only, with the bits of the cores") {
+TEST_CASE("every model soon trains with graphs only and has the bits of the cores") {
   for (const auto& model : small_models())
     for (const bool is_split : {false, true}) {
       const auto device = kernels::open_device();
@@ -104,7 +104,7 @@ TEST_CASE("a graph uses new random numbers and a new loss scale in each step") {
   CHECK(played.late.refused == 0);
 }
 
-TEST_CASE("in bf16 graphs contain NVIDIA's libraries and give the same bits") {
+TEST_CASE("graphs in bf16 contain calls of NVIDIA's libraries and give the same bits") {
   for (const auto& model : small_models()) {
     const auto device = kernels::open_tensor_cores();
     if (!device) return;

@@ -83,7 +83,7 @@ TEST_CASE("activations have the bits of the cores") {
   }));
 }
 
-TEST_CASE("copies, sums and scalings have the bits of the cores") {
+TEST_CASE("copies, sums, patches and dropout have the bits of the cores") {
   CHECK(same_on_device([](Stream& stream) {
     const Tensor x = made(stream, {7, 33}, 1), row = made(stream, {33}, 2);
     Tensor y = stream.make({7, 33}), z = stream.make({7, 33}), filled = stream.make({300});
@@ -395,7 +395,7 @@ TEST_CASE("remedies for late gradients have the bits of the cores") {
   }));
 }
 
-TEST_CASE("sums over many numbers have the bits of the cores") {
+TEST_CASE("reductions over many numbers have the bits of the cores") {
   const std::int64_t count = GENERATE(1, 65'536, 140'001);
   const auto device = open_device();
   if (!device) return;

@@ -150,13 +150,13 @@ void play_with_a_death(const ClusterOrder& order) {
   check_bits(cluster.play(), piece);
 }
 
-TEST_CASE("a node that dies in the middle of a step costs an attempt and changes no bit") {
+TEST_CASE("the death of a node within a step changes no bit") {
   const auto before = cuda_on_cores::pieces_imported();
   play_with_a_death(cluster_of(3));
   CHECK(cuda_on_cores::pieces_imported() > before);
 }
 
-TEST_CASE("the death of a node ends its NCCL communicators, and nothing of them is left") {
+TEST_CASE("the death of a node leaves no NCCL communicator and changes no bit") {
   const auto before = cuda_on_cores::operations_put();
   play_with_a_death(cluster_with_nccl(3));
   CHECK(cuda_on_cores::operations_put() > before);

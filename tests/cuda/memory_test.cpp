@@ -82,7 +82,7 @@ TEST_CASE("unused cached blocks are freed for a block of another size") {
   CHECK(pool.counters().bytes_reserved == other.get()->bytes);
 }
 
-TEST_CASE("numbers travel to a device and back while the host continues") {
+TEST_CASE("tensors are copied to a device and back while the host continues") {
   const auto device = open_device();
   if (!device) return;
   MemoryPool memory(device_memory());
@@ -108,7 +108,7 @@ TEST_CASE("numbers travel to a device and back while the host continues") {
   work.idle();
 }
 
-TEST_CASE("exported device memory has the same contents where it is imported") {
+TEST_CASE("imported device memory has the contents of the exported memory") {
   const auto device = open_device();
   if (!device) return;
   auto source = device_memory();
@@ -158,7 +158,7 @@ using kernels::tensor;
 
 Executor& on_device(World& world) { return world.make_executor(open_device(), device_memory()); }
 
-TEST_CASE("after the second step neither a device nor the host allocates memory") {
+TEST_CASE("a run allocates no device or host memory after its third step") {
   if (!open_device()) return;
   for (const std::string schedule : {"gpipe", "1f1b", "zb-h1", "seq"}) {
     auto piece = Piece::of("gpt2", {.schedule = schedule, .stages = 2, .micro_batches = 4});
@@ -177,7 +177,7 @@ TEST_CASE("after the second step neither a device nor the host allocates memory"
   }
 }
 
-TEST_CASE("data kept until the step's end does not keep the memory of passes in use") {
+TEST_CASE("reserved memory hardly grows with the number of micro-batches") {
   if (!open_device()) return;
   const auto reserved = [](int micro_batches) {
     const auto piece =
@@ -230,7 +230,7 @@ class Part final : public MemorySource {
   std::size_t left_;
 };
 
-TEST_CASE("a run whose device is full fails with the place and the size that was wanted") {
+TEST_CASE("a run on a full device fails with the action, the GPU and the requested size") {
   if (!open_device()) return;
   auto piece = Piece::of("gpt2", {.schedule = "gpipe", .stages = 2, .micro_batches = 4});
   LittleRun run(piece);
@@ -249,7 +249,7 @@ TEST_CASE("a run whose device is full fails with the place and the size that was
   CHECK(has(": there is no memory left for it on GPU 0: wanted "));
 }
 
-TEST_CASE("messages to another process have their tensors in host memory, and keep their order") {
+TEST_CASE("messages to another process have tensors in host memory and keep their order") {
   if (!open_device()) return;
   World world(1);
   auto& executor = on_device(world);

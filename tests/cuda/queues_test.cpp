@@ -67,7 +67,7 @@ TEST_CASE("runs play graphs with the same bits on arbitrarily slow devices") {
   }
 }
 
-TEST_CASE("a stage's device continues after another one's without the host") {
+TEST_CASE("a device waits for another stage's device without the host") {
   cuda_on_cores::set_temper(drawn(3));
   const auto before = cuda_on_cores::waits_put();
   // Tied weights: loans cross devices too.
@@ -108,7 +108,7 @@ TEST_CASE("a run ends with the reason if a device hangs") {
   cuda_on_cores::set_temper({});
 }
 
-TEST_CASE("a run on devices stops making events and allocating memory") {
+TEST_CASE("a run on devices makes a bounded number of events and allocations") {
   cuda_on_cores::set_temper(drawn(1));
   auto piece = Piece::of("mlp", {.schedule = "1f1b", .stages = 2, .micro_batches = 4, .groups = 4});
   piece.steps = 40;

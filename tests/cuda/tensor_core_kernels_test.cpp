@@ -67,7 +67,7 @@ float first_of(Stream& stream, const Tensor& made) {
   return here.f32()[0];
 }
 
-TEST_CASE("numbers are rounded and widened as on the cores") {
+TEST_CASE("conversions between fp32 and 16 bits have the bits of the cores") {
   const auto type = GENERATE(DType::bf16, DType::f16);
   CHECK(same_on_device([&](Stream& stream) {
     std::vector<float> all = numbers(1000, 1);
@@ -79,7 +79,7 @@ TEST_CASE("numbers are rounded and widened as on the cores") {
   }));
 }
 
-TEST_CASE("linear layers on tensor cores multiply rounded numbers") {
+TEST_CASE("linear layers on tensor cores equal those of the cores on rounded numbers") {
   Both both;
   if (!both.device) return;
   const auto precision = GENERATE(Precision::tf32, Precision::fp16_gpu, Precision::bf16_gpu);
@@ -205,7 +205,7 @@ TEST_CASE("linear layers with gelu on tensor cores equal those of the cores, rou
 // The sum is 1, and the bias is slightly above half of the spacing there. A bias that is rounded
 // first equals half of the spacing, and the total rounds to 1. So the result shows whether the bias
 // was rounded.
-TEST_CASE("within cuBLASLt's product the bias is rounded, whichever kernel computes gelu") {
+TEST_CASE("a product with gelu rounds the bias, whichever kernel computes gelu") {
   Both both;
   if (!both.device) return;
   const auto precision = GENERATE(Precision::fp16_gpu, Precision::bf16_gpu);

@@ -61,7 +61,7 @@ TEST_CASE("training on tensor cores follows PyTorch's trace") {
   CHECK(pipeline.loss_scale().skipped_steps == 0);
 }
 
-TEST_CASE("training on tensor cores has the same bits each time and in every way of running it") {
+TEST_CASE("training on tensor cores has the same bits each time and with any cut or split") {
   const auto device = kernels::open_tensor_cores();
   if (!device) return;
   const auto precision = GENERATE(Precision::tf32, Precision::fp16_gpu, Precision::bf16_gpu);

@@ -30,7 +30,7 @@ TEST_CASE("every model trains on a device with the bits of the cores") {
   }
 }
 
-TEST_CASE("in fp16 a device skips the same steps as the cores and has their bits") {
+TEST_CASE("a device in fp16 skips the same steps as the cores and has their bits") {
   const auto device = kernels::open_device();
   if (!device) return;
   const auto models = small_models();

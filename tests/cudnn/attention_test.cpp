@@ -44,7 +44,7 @@ void for_each_shape(Body body) {
 
 }  // namespace
 
-TEST_CASE("attention has the form that cuDNN's engines support", "[cudnn]") {
+TEST_CASE("graphs of attention have as many operations as cuDNN's engines support", "[cudnn]") {
   const auto operations = [](const Graph& graph) { return graph.operations().size(); };
   CHECK(operations(attention_forward(gpt_small(Mask::causal))) == 14);
   CHECK(operations(attention_forward(gpt_small(Mask::full))) == 10);
@@ -62,7 +62,7 @@ TEST_CASE("cuDNN accepts attention forward for lengths 17 to 2048 and widths 32 
   });
 }
 
-TEST_CASE("cuDNN accepts attention backward for these shapes, with both ways of summing",
+TEST_CASE("cuDNN accepts attention backward for lengths 17 to 2048 and widths 32 to 128",
           "[cudnn]") {
   const Gpu gpu = h200();
   for_each_shape([&](const AttentionProblem& problem) {
@@ -71,7 +71,8 @@ TEST_CASE("cuDNN accepts attention backward for these shapes, with both ways of 
   });
 }
 
-TEST_CASE("a head of keys may serve several heads of queries", "[cudnn]") {
+TEST_CASE("cuDNN accepts attention with several heads of queries for each head of keys",
+          "[cudnn]") {
   const Gpu gpu = h200();
   for (const std::int64_t kv_heads : {1, 2, 4}) {
     INFO(kv_heads << " heads of keys for 8 of queries");
@@ -115,7 +116,7 @@ TEST_CASE("attention kernels compile up to the point at which a driver loads the
   }
 }
 
-TEST_CASE("without a driver that loads kernels no engine accepts the graph", "[cudnn]") {
+TEST_CASE("making a plan fails without a driver that loads kernels", "[cudnn]") {
   const Gpu gpu = h200();
   const auto graph = attention_forward(gpt_small());
   if (plan_for(graph, gpu)) {
@@ -125,7 +126,7 @@ TEST_CASE("without a driver that loads kernels no engine accepts the graph", "[c
   CHECK_THROWS_AS(Plan::make(graph, gpu), NotSupported);
 }
 
-TEST_CASE("a width that is no multiple of 8 is refused", "[cudnn]") {
+TEST_CASE("cuDNN refuses attention with a width that is no multiple of 8", "[cudnn]") {
   const Gpu gpu = h200();
   const auto problem =
       side_by_side({.batch = 4, .length = 256, .heads = 12, .kv_heads = 12, .width = 36});
@@ -139,7 +140,7 @@ TEST_CASE("a width that is no multiple of 8 is refused", "[cudnn]") {
 
 // For the forward pass an engine with tensor cores exists, but without a backward pass it is
 // useless.
-TEST_CASE("attention in fp32 has no backward pass", "[cudnn]") {
+TEST_CASE("cuDNN refuses attention backward in fp32", "[cudnn]") {
   auto problem = gpt_small();
   problem.element = Element::f32;
   for (const Sums sums : {Sums::as_they_come, Sums::in_order})
@@ -147,7 +148,7 @@ TEST_CASE("attention in fp32 has no backward pass", "[cudnn]") {
                "Data type for Q tensor should be half / bf16"));
 }
 
-TEST_CASE("heads of keys that do not divide those of queries are refused", "[cudnn]") {
+TEST_CASE("cuDNN refuses heads of keys that do not divide the heads of queries", "[cudnn]") {
   const auto problem =
       side_by_side({.batch = 4, .length = 256, .heads = 5, .kv_heads = 3, .width = 64});
   CHECK(says(error_of(engines_for(attention_forward(problem), h200())),

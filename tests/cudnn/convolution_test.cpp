@@ -69,7 +69,7 @@ TEST_CASE("a convolution of images by pixel needs no workspace for copies", "[cu
 }
 
 // The planner counts the same (kernels/rehearsed_device.cpp).
-TEST_CASE("a 16-bit convolution needs workspace for copies of its three tensors and for sums",
+TEST_CASE("a 16-bit convolution needs at most workspace for copies of three tensors and sums",
           "[cudnn]") {
   constexpr std::int64_t beside = 256, sums = 2 << 20;
   const auto in_steps = [](std::int64_t channels) { return (channels + 7) / 8 * 8; };
@@ -91,7 +91,7 @@ TEST_CASE("a 16-bit convolution needs workspace for copies of its three tensors 
   }
 }
 
-TEST_CASE("a kernel that is larger than the image is refused", "[cudnn]") {
+TEST_CASE("cuDNN refuses a kernel that is larger than the image", "[cudnn]") {
   const Conv2dShape shape{
       .batch = 16, .in_channels = 1, .height = 2, .width = 2, .out_channels = 8, .kernel = 3};
   CHECK(says(error_of(engines_for(convolution_forward({.shape = shape}), h200())),

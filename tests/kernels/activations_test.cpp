@@ -50,7 +50,7 @@ Doubles mapped(double (*f)(double), Doubles x) {
   return x;
 }
 
-TEST_CASE("activations give what their formulas say", "[kernels]") {
+TEST_CASE("activations and their gradients agree with their formulas", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   for (const auto& activation : activations)
@@ -66,7 +66,7 @@ TEST_CASE("activations give what their formulas say", "[kernels]") {
     }
 }
 
-TEST_CASE("activations may write over what they read", "[kernels]") {
+TEST_CASE("activations give the same results in place", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const std::int64_t n = 77;
@@ -83,7 +83,7 @@ TEST_CASE("activations may write over what they read", "[kernels]") {
   }
 }
 
-TEST_CASE("activations are flat or straight far from 0, and keep a NaN", "[kernels]") {
+TEST_CASE("activations equal relu far from 0 and return NaN for NaN", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -106,7 +106,7 @@ TEST_CASE("activations are flat or straight far from 0, and keep a NaN", "[kerne
   }
 }
 
-TEST_CASE("swiglu multiplies by the gate's silu", "[kernels]") {
+TEST_CASE("swiglu and its gradients agree with their formula", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   for (const auto n : sizes) {
@@ -130,7 +130,7 @@ TEST_CASE("swiglu multiplies by the gate's silu", "[kernels]") {
   }
 }
 
-TEST_CASE("tensors are added to tensors, and a row to each row", "[kernels]") {
+TEST_CASE("add sums two tensors and add_row adds one row to each row", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const Floats a{1, 2, 3, 4, 5, 6}, b{10, 20, 30, 40, 50, 60}, row{100, 200, 300};
@@ -143,7 +143,8 @@ TEST_CASE("tensors are added to tensors, and a row to each row", "[kernels]") {
   CHECK(y == Floats{101, 202, 303, 104, 205, 306});
 }
 
-TEST_CASE("activations have the same bits whoever computes them", "[kernels]") {
+TEST_CASE("activations have the same bits with any number of threads and any instruction set",
+          "[kernels]") {
   const std::int64_t n = 40'001;
   const auto x = numbers_up_to(5, n, 1), dy = numbers(n, 2);
   for (const auto& activation : activations) {

@@ -125,7 +125,7 @@ TEST_CASE("attention over many blocks of queries and keys agrees with its formul
   }
 }
 
-TEST_CASE("the gradients of attention over many blocks add up", "[kernels]") {
+TEST_CASE("gradients of attention over many blocks agree with the slope along them", "[kernels]") {
   // The slope of the weighted sum of the outputs along the gradient is the squared gradient norm.
   MemoryPool pool;
   Stream stream(pool);
@@ -166,7 +166,7 @@ TEST_CASE("large scores do not overflow attention", "[kernels]") {
   CHECK(sums == Floats{1e6, 1e6});
 }
 
-TEST_CASE("what is not a number in a query reaches its output", "[kernels]") {
+TEST_CASE("a NaN in a query reaches only the output of that query", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const AttentionShape shape{
@@ -179,7 +179,8 @@ TEST_CASE("what is not a number in a query reaches its output", "[kernels]") {
   CHECK(std::isnan(out[1]));
 }
 
-TEST_CASE("neither threads nor the instruction set change the bits of attention", "[kernels]") {
+TEST_CASE("attention has the same bits with any number of threads and any instruction set",
+          "[kernels]") {
   for (const auto& [length, mask] : {std::pair{130, Mask::causal}, {70, Mask::full}}) {
     const Attention attention(
         {.batch = 2, .length = length, .heads = 4, .kv_heads = 2, .width = 20, .mask = mask});

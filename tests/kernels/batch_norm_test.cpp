@@ -61,7 +61,7 @@ Doubles reference(const ImageShape& s, const Doubles& x, const Doubles& weight,
   return y;
 }
 
-TEST_CASE("batch norm and its gradients are what the formulas say", "[kernels]") {
+TEST_CASE("batch norm and its gradients agree with their formulas", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   for (const auto& s : shapes) {
@@ -84,7 +84,7 @@ TEST_CASE("batch norm and its gradients are what the formulas say", "[kernels]")
   }
 }
 
-TEST_CASE("batch norm keeps its digits far from 0 and knows its statistics", "[kernels]") {
+TEST_CASE("batch norm stays accurate far from 0 and returns its statistics", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const Floats x{1'000'001, 1'000'002, 1'000'003, 1'000'004}, one{1}, zero{0};
@@ -97,7 +97,7 @@ TEST_CASE("batch norm keeps its digits far from 0 and knows its statistics", "[k
   CHECK(y[0] == Approx(-1.5 / std::sqrt(1.25)));
 }
 
-TEST_CASE("batch norm of a single number has no variance", "[kernels]") {
+TEST_CASE("batch norm of a single number has variance 0", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const Floats x{5}, one{1}, two{2};
@@ -110,7 +110,7 @@ TEST_CASE("batch norm of a single number has no variance", "[kernels]") {
   CHECK(variance[0] == 0);
 }
 
-TEST_CASE("batch norm takes given statistics in evaluation", "[kernels]") {
+TEST_CASE("batch norm uses the given mean and variance in evaluation", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const Floats x{1, 2, 3, 4}, weight{2, 10}, bias{100, 200}, mean{1, 4}, variance{3, 0};
@@ -120,7 +120,8 @@ TEST_CASE("batch norm takes given statistics in evaluation", "[kernels]") {
   CHECK(y == Floats{100, 101, 190, 200});
 }
 
-TEST_CASE("average pooling takes the mean of each channel, and spreads its gradient", "[kernels]") {
+TEST_CASE("average pooling takes the mean of a channel and spreads its gradient evenly",
+          "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const ImageShape shape{2, 1, 3};
@@ -132,7 +133,8 @@ TEST_CASE("average pooling takes the mean of each channel, and spreads its gradi
   CHECK(dx == Floats{1, 1, 1, 2, 2, 2});
 }
 
-TEST_CASE("batch norm and pooling have the same bits whoever computes them", "[kernels]") {
+TEST_CASE("batch norm and pooling have the same bits with any threads and instruction set",
+          "[kernels]") {
   const ImageShape shape{7, 5, 1023};
   CHECK(same_bits([&](Stream& stream) {
     const BatchNorm norm(shape, stream);

@@ -131,7 +131,7 @@ TEST_CASE("a convolution and its gradients agree with their definition", "[kerne
   }
 }
 
-TEST_CASE("an image too large for one piece is convolved piece by piece", "[kernels]") {
+TEST_CASE("a convolution in several pieces agrees with its definition", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const Conv2dShape shape{.batch = 1,
@@ -153,7 +153,7 @@ TEST_CASE("an image too large for one piece is convolved piece by piece", "[kern
   CHECK(close(c.backward_weight(stream), dw, 2680));
 }
 
-TEST_CASE("the gradient of a convolution's weights adds images in order", "[kernels]") {
+TEST_CASE("the weight gradient of a convolution adds the images of a batch in order", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const Convolution both({.batch = 2,
@@ -171,7 +171,8 @@ TEST_CASE("the gradient of a convolution's weights adds images in order", "[kern
   CHECK(dw == both.backward_weight(stream));
 }
 
-TEST_CASE("neither threads nor the instruction set change the bits of a convolution", "[kernels]") {
+TEST_CASE("a convolution has the same bits with any number of threads and any instruction set",
+          "[kernels]") {
   const Convolution c({.batch = 5,
                        .in_channels = 17,
                        .height = 12,

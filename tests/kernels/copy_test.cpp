@@ -7,7 +7,7 @@
 using namespace troupe;
 using namespace troupe::kernels;
 
-TEST_CASE("fill sets each number and nothing behind", "[kernels]") {
+TEST_CASE("fill sets each number and writes nothing behind the last one", "[kernels]") {
   MemoryPool memory;
   for (const int threads : {1, 3}) {
     Stream stream(memory, threads);
@@ -31,7 +31,7 @@ TEST_CASE("copy_rows reads and writes at its strides", "[kernels]") {
   CHECK(to == std::vector<float>{2, 3, 1, 2, 5, 6, 1, 2});
 }
 
-TEST_CASE("combine is a x + b z, also in place and over many blocks", "[kernels]") {
+TEST_CASE("combine computes a x + b z, also in place and over many blocks", "[kernels]") {
   MemoryPool memory;
   Stream stream(memory, 2);
   std::vector<float> x(150'000), z(150'000, 8);
@@ -42,7 +42,8 @@ TEST_CASE("combine is a x + b z, also in place and over many blocks", "[kernels]
   CHECK(z.back() == 2 * 99 + 4);
 }
 
-TEST_CASE("patches lie channel by channel, row by row, and join to the image again", "[kernels]") {
+TEST_CASE("patches hold channel by channel, row by row, and join_patches restores the image",
+          "[kernels]") {
   MemoryPool memory;
   Stream stream(memory, 2);
   const PatchShape shape{.batch = 2, .channels = 1, .height = 2, .width = 4, .size = 2};

@@ -42,7 +42,7 @@ TEST_CASE("dropout does not depend on how samples are cut into micro-batches", "
         Floats(whole.begin() + 2 * 37, whole.end()));
 }
 
-TEST_CASE("dropout keeps the mean", "[kernels]") {
+TEST_CASE("dropout keeps the mean of its input", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   double sum = 0;
@@ -50,7 +50,7 @@ TEST_CASE("dropout keeps the mean", "[kernels]") {
   CHECK(sum / 100'000 == Approx(1).margin(0.01));
 }
 
-TEST_CASE("dropout may write over what it reads", "[kernels]") {
+TEST_CASE("dropout gives the same results in place", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   auto x = numbers(333, 1);
@@ -59,7 +59,8 @@ TEST_CASE("dropout may write over what it reads", "[kernels]") {
   CHECK(x == expected);
 }
 
-TEST_CASE("dropout has the same bits whoever computes it", "[kernels]") {
+TEST_CASE("dropout has the same bits with any number of threads and any instruction set",
+          "[kernels]") {
   const auto x = numbers(3 * 20'003, 1);
   CHECK(same_bits([&](Stream& stream) { return dropped(stream, {.seed = 3}, 0.2f, x, 3); }));
 }

@@ -29,7 +29,8 @@ TEST_CASE("an embedding adds the gradients of a token in the order of the rows",
   CHECK(dtable == Floats{110, 1, 7});
 }
 
-TEST_CASE("an embedding has the same bits whoever computes it", "[kernels]") {
+TEST_CASE("an embedding has the same bits with any number of threads and any instruction set",
+          "[kernels]") {
   const std::int64_t rows = 300, columns = 131;
   const auto dy = numbers(rows * columns, 1);
   std::vector<std::int32_t> tokens;

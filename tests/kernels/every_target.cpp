@@ -36,7 +36,7 @@ void on_every_target(const std::function<void(const std::string& target)>& body)
   hwy::SetSupportedTargetsForTest(0);
 }
 
-TEST_CASE("kernels run on each instruction set that is asked for", "[kernels]") {
+TEST_CASE("kernels run on the instruction set that a test selects", "[kernels]") {
   for (const auto target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);
     CHECK(HWY_DYNAMIC_DISPATCH(chosen)() == hwy::TargetName(target));
@@ -45,7 +45,7 @@ TEST_CASE("kernels run on each instruction set that is asked for", "[kernels]") 
 }
 
 #if defined(__aarch64__)
-TEST_CASE("on arm64 kernels run on NEON", "[kernels]") {
+TEST_CASE("kernels on arm64 run on NEON", "[kernels]") {
   CHECK(targets().front().starts_with("NEON"));
 }
 #endif

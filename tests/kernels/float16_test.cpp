@@ -12,7 +12,7 @@ static_assert(Float16::from(1.0f).bits == 0x3c00);
 static_assert(Float16::from(-2.0f).bits == 0xc000);
 static_assert(Float16{0x3555}.to_float() == 0x1.554p-2f);
 
-TEST_CASE("a half is rounded to nearest, ties to even", "[kernels]") {
+TEST_CASE("Float16 rounds to nearest, ties to even", "[kernels]") {
   CHECK(Float16::from(0x1.001p0f).bits == 0x3c00);     // Nearer to 1.
   CHECK(Float16::from(0x1.002p0f).bits == 0x3c00);     // Halfway: down to the even neighbour.
   CHECK(Float16::from(0x1.006p0f).bits == 0x3c02);     // Halfway: up to the even neighbour.
@@ -21,7 +21,7 @@ TEST_CASE("a half is rounded to nearest, ties to even", "[kernels]") {
   CHECK(Float16::from(-0x1.006p0f).bits == 0xbc02);
 }
 
-TEST_CASE("a half overflows to infinity, beginning at 65520", "[kernels]") {
+TEST_CASE("Float16 overflows to infinity from 65520 on", "[kernels]") {
   CHECK(Float16::from(65504.0f).bits == 0x7bff);
   CHECK(Float16::from(65519.996f).bits == 0x7bff);
   CHECK(Float16::from(65520.0f).bits == 0x7c00);
@@ -30,7 +30,7 @@ TEST_CASE("a half overflows to infinity, beginning at 65520", "[kernels]") {
   CHECK(std::isinf(Float16{0x7c00}.to_float()));
 }
 
-TEST_CASE("small halves keep what digits they have", "[kernels]") {
+TEST_CASE("Float16 rounds small numbers to the nearest subnormal, ties to even", "[kernels]") {
   CHECK(Float16::from(0x1p-14f).bits == 0x0400);      // The smallest normal half.
   CHECK(Float16::from(0x1.ff8p-15f).bits == 0x03ff);  // The largest subnormal half.
   CHECK(Float16::from(0x1.ffcp-15f).bits == 0x0400);  // Halfway between them: rounds to even.
@@ -43,7 +43,7 @@ TEST_CASE("small halves keep what digits they have", "[kernels]") {
   CHECK(Float16{0x83ff}.to_float() == -0x1.ff8p-15f);
 }
 
-TEST_CASE("every half that is a number comes back from a float as it was", "[kernels]") {
+TEST_CASE("every half keeps its value when it is converted to float and back", "[kernels]") {
   int wrong = 0;
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     const Float16 half{static_cast<std::uint16_t>(bits)};

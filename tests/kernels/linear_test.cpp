@@ -127,7 +127,7 @@ std::string describe(const Case& c) {
 
 }  // namespace
 
-TEST_CASE("every sum of a linear layer is a chain of fused additions in order of depth",
+TEST_CASE("a linear layer adds products by fma in the order that its precision defines",
           "[kernels]") {
   for (const auto& c : cases()) {
     INFO(describe(c));
@@ -173,7 +173,7 @@ TEST_CASE("a linear layer in fp32 agrees with sums in double", "[kernels]") {
   CHECK(close(layer.y, y, 301));
 }
 
-TEST_CASE("neither threads nor the instruction set change the bits of a linear layer",
+TEST_CASE("a linear layer has the same bits with any number of threads and instruction set",
           "[kernels]") {
   for (const auto precision : all_precisions)
     for (const auto layout : {WeightLayout::out_in, WeightLayout::in_out}) {
@@ -191,7 +191,8 @@ TEST_CASE("neither threads nor the instruction set change the bits of a linear l
     }
 }
 
-TEST_CASE("a gradient over two micro-batches is the gradient over both at once", "[kernels]") {
+TEST_CASE("the weight gradient of two micro-batches has the bits of one call with both",
+          "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const LinearShape shape{20, 30, WeightLayout::out_in, Precision::fp32};
@@ -204,7 +205,7 @@ TEST_CASE("a gradient over two micro-batches is the gradient over both at once",
   CHECK(halves == whole);
 }
 
-TEST_CASE("a gradient that begins has the bits of one that is added to zeros", "[kernels]") {
+TEST_CASE("linear_weight_gradient has the bits of linear_backward_weight onto zeros", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   for (const auto precision : all_precisions) {
@@ -218,7 +219,7 @@ TEST_CASE("a gradient that begins has the bits of one that is added to zeros", "
   }
 }
 
-TEST_CASE("without a bias a linear layer starts from zero", "[kernels]") {
+TEST_CASE("a linear layer without a bias adds its products to zero", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const std::vector<float> w = {1, 2, 3, 4};
@@ -229,7 +230,7 @@ TEST_CASE("without a bias a linear layer starts from zero", "[kernels]") {
   CHECK(y == std::vector<float>{310, 420});
 }
 
-TEST_CASE("what is not a number reaches only the outputs that it belongs to", "[kernels]") {
+TEST_CASE("an infinity or a NaN reaches only the outputs that depend on it", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const auto w = numbers(3 * 5, 1);
@@ -246,7 +247,7 @@ TEST_CASE("what is not a number reaches only the outputs that it belongs to", "[
   }
 }
 
-TEST_CASE("an operand in bf16 is rounded as BFloat16 rounds", "[kernels]") {
+TEST_CASE("as_operand rounds to bf16 like BFloat16", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool, 2);
   std::vector<float> all;
@@ -262,7 +263,7 @@ TEST_CASE("an operand in bf16 is rounded as BFloat16 rounds", "[kernels]") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("an operand in fp16 is rounded as Float16 rounds", "[kernels]") {
+TEST_CASE("as_operand and widen_all convert fp16 like Float16", "[kernels]") {
   MemoryPool pool;
   std::vector<float> all;
   for (std::uint64_t bits = 0; bits <= 0xffffffffu; bits += 0x1357)
@@ -286,14 +287,15 @@ TEST_CASE("an operand in fp16 is rounded as Float16 rounds", "[kernels]") {
   });
 }
 
-TEST_CASE("an operand in fp32 is the tensor itself", "[kernels]") {
+TEST_CASE("as_operand returns the same tensor in fp32", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const Tensor x = tensor(stream, {1, 2}, {2});
   CHECK(as_operand(stream, x, Precision::fp32).raw() == x.raw());
 }
 
-TEST_CASE("a bias takes the gradient as it came, the products take an operand", "[kernels]") {
+TEST_CASE("linear_gradient rounds the operand and keeps the gradient for the bias in fp32",
+          "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const auto fp32 = linear_gradient(stream, tensor(stream, {1, 2}, {2}), Precision::fp32);
@@ -304,7 +306,7 @@ TEST_CASE("a bias takes the gradient as it came, the products take an operand", 
   CHECK(bf16.operand.data<BFloat16>()[1].to_float() == 1);
 }
 
-TEST_CASE("the gradient of a bias adds rows in pieces of 128, and then these", "[kernels]") {
+TEST_CASE("a bias gradient adds rows in pieces of 128 and then adds the pieces", "[kernels]") {
   MemoryPool pool;
   for (const int threads : {1, 2, 3}) {
     Stream stream(pool, threads);
@@ -329,7 +331,7 @@ TEST_CASE("the gradient of a bias adds rows in pieces of 128, and then these", "
   }
 }
 
-TEST_CASE("a product takes either operand transposed", "[kernels]") {
+TEST_CASE("matmul accepts either operand transposed", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool, 2);
   const std::vector<float> a = {1, 2, 3, 4, 5, 6};    // [2, 3]
@@ -346,7 +348,7 @@ TEST_CASE("a product takes either operand transposed", "[kernels]") {
   CHECK(c == wanted);
 }
 
-TEST_CASE("products allocate nothing once they have run", "[kernels]") {
+TEST_CASE("linear products allocate no memory after the first step", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const LinearShape shape{130, 70, WeightLayout::out_in, Precision::bf16_blocks};

@@ -77,7 +77,7 @@ Floats minus(Floats a, const Floats& b) {
   return a;
 }
 
-TEST_CASE("norms and their gradients are what the formulas say", "[kernels]") {
+TEST_CASE("norms and their gradients agree with their formulas", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   for (const auto kind : {Kind::layer, Kind::rms})
@@ -99,7 +99,7 @@ TEST_CASE("norms and their gradients are what the formulas say", "[kernels]") {
     }
 }
 
-TEST_CASE("layer norm keeps its digits far from 0", "[kernels]") {
+TEST_CASE("layer norm stays accurate far from 0", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const Floats ones(4, 1), zeros(4, 0), x{10'000, 10'001, 10'002, 10'003};
@@ -112,7 +112,7 @@ TEST_CASE("layer norm keeps its digits far from 0", "[kernels]") {
   CHECK(y[3] == Approx(1.5 / std::sqrt(1.25)));
 }
 
-TEST_CASE("a NaN spoils its row and no other", "[kernels]") {
+TEST_CASE("norms pass a NaN on to its row and to no other row", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const std::int64_t columns = 19;
@@ -134,7 +134,8 @@ TEST_CASE("a NaN spoils its row and no other", "[kernels]") {
   CHECK(spoiled(1) == 0);
 }
 
-TEST_CASE("gradients of norms add rows in pieces of 128, and then these", "[kernels]") {
+TEST_CASE("weight gradients of norms add rows in pieces of 128 and then add the pieces",
+          "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   // In float, 1 + 2^30 equals 2^30: small terms survive only if no large one is added to them.
@@ -159,7 +160,8 @@ TEST_CASE("gradients of norms add rows in pieces of 128, and then these", "[kern
   CHECK(dweight[0] == 0x1p30f);
 }
 
-TEST_CASE("norms have the same bits whoever computes them", "[kernels]") {
+TEST_CASE("norms have the same bits with any number of threads and any instruction set",
+          "[kernels]") {
   for (const auto kind : {Kind::layer, Kind::rms})
     CHECK(same_bits([&](Stream& stream) {
       const Norm norm(kind, {431, 389}, stream);

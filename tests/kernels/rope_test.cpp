@@ -35,7 +35,7 @@ Doubles reference(const Sizes& s, Doubles x, double theta) {
 
 }  // namespace
 
-TEST_CASE("rotary embedding turns each pair by its angle", "[kernels]") {
+TEST_CASE("rotary embedding rotates each pair by its angle", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   for (const Sizes& s : {Sizes{1, 1, 1, 2}, {2, 5, 3, 6}, {1, 40, 2, 64}, {1, 33, 1, 38}})
@@ -47,7 +47,7 @@ TEST_CASE("rotary embedding turns each pair by its angle", "[kernels]") {
     }
 }
 
-TEST_CASE("far positions turn as exactly as near ones", "[kernels]") {
+TEST_CASE("rotary embedding is as accurate at far positions as at near ones", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool, 2);
   const Sizes s{1, 100000, 1, 6};
@@ -55,7 +55,7 @@ TEST_CASE("far positions turn as exactly as near ones", "[kernels]") {
   CHECK(close(turned(stream, s, Rotation::forward, x, 10000), reference(s, doubles(x), 10000), 1));
 }
 
-TEST_CASE("backward turns the other way", "[kernels]") {
+TEST_CASE("the gradient of rotary embedding agrees with finite differences", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const Sizes s{1, 3, 1, 4};
@@ -64,7 +64,7 @@ TEST_CASE("backward turns the other way", "[kernels]") {
   CHECK(close(turned(stream, s, Rotation::back, dy, 10000), numerical_gradient(f, x, dy), 1));
 }
 
-TEST_CASE("neither threads nor the instruction set change the bits of rotary embedding",
+TEST_CASE("rotary embedding has the same bits with any number of threads and instruction set",
           "[kernels]") {
   const Sizes s{2, 50, 3, 22};
   const Floats x = numbers(s.batch * s.length * row(s), 1);

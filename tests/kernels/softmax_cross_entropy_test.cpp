@@ -46,7 +46,7 @@ Reference reference(const Floats& logits, const Targets& targets, double scale) 
   return result;
 }
 
-TEST_CASE("the loss and its gradient are what the formulas say", "[kernels]") {
+TEST_CASE("the loss and its gradient agree with their formulas", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   // Up to 300,001 classes: several chunks, and more than the chunk limit at the minimum size.
@@ -62,7 +62,7 @@ TEST_CASE("the loss and its gradient are what the formulas say", "[kernels]") {
   }
 }
 
-TEST_CASE("the gradient follows from the loss", "[kernels]") {
+TEST_CASE("the gradient of the loss agrees with finite differences", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const auto logits = numbers_up_to(4, 3 * 23, 1);
@@ -80,7 +80,8 @@ TEST_CASE("the gradient follows from the loss", "[kernels]") {
               numerical_gradient(loss, logits, Floats(3, 0.5f)), 1));
 }
 
-TEST_CASE("gradients may be written over the logits, or not be wanted", "[kernels]") {
+TEST_CASE("the loss is the same if gradients overwrite the logits or are not computed",
+          "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const std::int64_t classes = 5003;
@@ -97,7 +98,7 @@ TEST_CASE("gradients may be written over the logits, or not be wanted", "[kernel
   CHECK(logits == dlogits);
 }
 
-TEST_CASE("logits may be huge, or minus infinity where a class is ruled out", "[kernels]") {
+TEST_CASE("the loss accepts huge logits and logits of minus infinity", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const auto huge = computed(stream, {3e38f, -3e38f, 3e38f}, {2}, 1);
@@ -116,7 +117,7 @@ TEST_CASE("logits may be huge, or minus infinity where a class is ruled out", "[
   CHECK(computed(stream, logits, {5000}, 1).losses[0] == infinity);
 }
 
-TEST_CASE("a NaN among the logits spoils its row and no other", "[kernels]") {
+TEST_CASE("a NaN among the logits reaches its row and no other row", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const std::size_t classes = 8200;
@@ -133,7 +134,8 @@ TEST_CASE("a NaN among the logits spoils its row and no other", "[kernels]") {
   }
 }
 
-TEST_CASE("the loss has the same bits whoever computes it", "[kernels]") {
+TEST_CASE("the loss has the same bits with any number of threads and any instruction set",
+          "[kernels]") {
   const auto logits = numbers_up_to(30, 7 * 8207, 1);
   CHECK(same_bits([&](Stream& stream) {
     auto [losses, dlogits] = computed(stream, logits, {0, 1, 2, 3, 4, 5, 8206}, 0.125f);

@@ -14,7 +14,7 @@ const SgdStep plain_sgd{.lr = 0.5,
                         .kind = SgdStep::Momentum::plain,
                         .turn = SgdStep::Turn::first};
 
-TEST_CASE("sgd's first step sets the momentum, and later ones move it", "[kernels]") {
+TEST_CASE("sgd sets the momentum in its first step and updates it in later ones", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const Floats w{1, 2, 3}, g{4, 8, -2};
@@ -29,7 +29,7 @@ TEST_CASE("sgd's first step sets the momentum, and later ones move it", "[kernel
   CHECK(next == Floats{-2, -4, 4.5f});
 }
 
-TEST_CASE("sgd after Nesterov looks ahead", "[kernels]") {
+TEST_CASE("sgd with Nesterov momentum looks ahead", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const Floats w{1}, g{4};
@@ -55,7 +55,7 @@ TEST_CASE("sgd scales the gradient and then adds weight decay to it", "[kernels]
   CHECK(next[0] == 7);
 }
 
-TEST_CASE("sgd needs no momentum", "[kernels]") {
+TEST_CASE("sgd takes a step without a momentum buffer", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const Floats w{1, 2}, g{4, 8};
@@ -82,7 +82,7 @@ struct Adam {
   }
 };
 
-TEST_CASE("adam and adamw walk as PyTorch's do", "[kernels]") {
+TEST_CASE("adam and adamw take the steps of PyTorch's formulas", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const std::int64_t n = 37;
@@ -117,7 +117,7 @@ TEST_CASE("adam and adamw walk as PyTorch's do", "[kernels]") {
   }
 }
 
-TEST_CASE("adam adds as much of the gradient as it is told, for NAdam", "[kernels]") {
+TEST_CASE("adam adds g_scale times the gradient to its step, as NAdam needs", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   const Floats w{1}, g{4};
@@ -139,7 +139,7 @@ TEST_CASE("adam adds as much of the gradient as it is told, for NAdam", "[kernel
   CHECK(next[0] == 1 - 0.5f * (2 * 6 + 3 * 4) / (4 + 4));
 }
 
-TEST_CASE("a sum of squares is a sum of blocks by a tree", "[kernels]") {
+TEST_CASE("sum_of_squares adds its blocks by a tree in double", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   CHECK(sum_of_squares(stream, static_cast<const float*>(nullptr), 0) == 0);
@@ -159,7 +159,7 @@ TEST_CASE("a sum of squares is a sum of blocks by a tree", "[kernels]") {
   CHECK(sum_of_squares(stream, large.data(), 10) == Approx(1e61));
 }
 
-TEST_CASE("gradients accumulate", "[kernels]") {
+TEST_CASE("accumulate adds one tensor to another", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
   Floats a(19, 1);
@@ -168,7 +168,7 @@ TEST_CASE("gradients accumulate", "[kernels]") {
   CHECK(a == Floats(19, 3));
 }
 
-TEST_CASE("a number that is not finite is found wherever it stands", "[kernels]") {
+TEST_CASE("all_finite finds a NaN or an infinity at any position", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool, 2);
   CHECK(all_finite(stream, nullptr, 0));
@@ -187,7 +187,8 @@ TEST_CASE("a number that is not finite is found wherever it stands", "[kernels]"
   }
 }
 
-TEST_CASE("steps have the same bits whoever computes them", "[kernels]") {
+TEST_CASE("optimizer steps have the same bits with any number of threads and instruction set",
+          "[kernels]") {
   const std::int64_t n = 70'003;
   const auto w = numbers(n, 1), g = numbers(n, 2);
   CHECK(same_bits([&](Stream& stream) {

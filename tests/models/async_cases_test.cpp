@@ -303,21 +303,25 @@ void check_all(const std::vector<Case>& cases) {
 
 }  // namespace
 
-TEST_CASE("stale and stashed weights give the worked numbers", "[models]") {
+TEST_CASE("training with stale or stashed weights matches the worked examples", "[models]") {
   check_all(plain_cases());
 }
 
-TEST_CASE("predicted weights give the worked numbers", "[models]") { check_all(predicted_cases()); }
+TEST_CASE("training with predicted weights matches the worked examples", "[models]") {
+  check_all(predicted_cases());
+}
 
-TEST_CASE("mended gradients give the worked numbers", "[models]") { check_all(mended_cases()); }
+TEST_CASE("training with corrected gradients matches the worked examples", "[models]") {
+  check_all(mended_cases());
+}
 
-TEST_CASE("every worked example is held by a test", "[models]") {
+TEST_CASE("every worked example has a test", "[models]") {
   const std::size_t apart = 2;  // Virtual depths and the table of delays, which are tested below.
   CHECK(plain_cases().size() + predicted_cases().size() + mended_cases().size() + apart ==
         read_cases().map()->size());
 }
 
-TEST_CASE("virtual depths are those of the worked example", "[models]") {
+TEST_CASE("virtual depths match the worked example", "[models]") {
   const Value golden = read_cases();
   const Value& wanted = *golden.find("E23_virtual_depths");
   const int stages = static_cast<int>(wanted.find("P")->number());
@@ -327,7 +331,7 @@ TEST_CASE("virtual depths are those of the worked example", "[models]") {
   check_equal(found, *wanted.find("depth_by_stage"));
 }
 
-TEST_CASE("delays are those of the worked table", "[models]") {
+TEST_CASE("delays match the worked table", "[models]") {
   const Value golden = read_cases();
   for (const int depth : {0, 1, 3, 7})
     for (const int k : {1, 2, 4, 8}) {

@@ -18,7 +18,8 @@ using S = StalenessOptions;
 
 }  // namespace
 
-TEST_CASE("late rates rise once steps are late", "[models]") {
+TEST_CASE("late_rate divides by the delay after the synchronous steps and anneals back",
+          "[models]") {
   const LearningRate rate{.lr = 0.1};
   Lateness lateness;
   lateness.delay = 4;
@@ -30,7 +31,7 @@ TEST_CASE("late rates rise once steps are late", "[models]") {
   CHECK(late_rate(rate, lateness, 5) == 0.1);
 }
 
-TEST_CASE("the last update tells the gap as well as the old weights do", "[models]") {
+TEST_CASE("gap penalties from the last update equal those from stashed weights", "[models]") {
   for (const auto kind : {Kind::sgd, Kind::adam, Kind::adamw}) {
     auto settings = of_kind(3, 16, kind);
     settings.t.assign(16, 0.25);
@@ -94,7 +95,8 @@ struct Mended {
 // y = b a x, and each micro-batch adds (y - t)^2 / 2k. The first micro-batch of a step is one step
 // late; with two versions (lag) each micro-batch is. Its gradient is taken at the weights before
 // the last step and divided by 1 + gap / usual, where gap is the change of a weight by that step.
-TEST_CASE("the last update tells the gap if the momentum does not", "[models]") {
+TEST_CASE("gaps from the last update are right with decay, Nesterov and spike compensation",
+          "[models]") {
   constexpr int count = 16;
   for (const auto& of : {LastUpdateCase{"penalised decay", Kind::adamw, 0.5},
                          LastUpdateCase{"nesterov", Kind::sgd, 0.1, true},
@@ -155,7 +157,7 @@ TEST_CASE("the last update tells the gap if the momentum does not", "[models]") 
       }
 }
 
-TEST_CASE("a late window is mended micro-batch by micro-batch", "[models]") {
+TEST_CASE("gap penalties apply to each micro-batch of a late step separately", "[models]") {
   // In the second window, three micro-batches are one step late and the last one is in time. With
   // momentum 0.9, v = 1 after the first step, so P = 1 + 0.1 / (0.1 (1 + 1e-8)). The step scales
   // its weight decay by the mean of 1 / P. Clipping uses the gradient without penalty.
@@ -184,7 +186,7 @@ TEST_CASE("a late window is mended micro-batch by micro-batch", "[models]") {
   CHECK(clipped == Approx(second(clipped_first, v, 0.5 / (raw + 1e-6))).epsilon(1e-12));
 }
 
-TEST_CASE("a penalty of one number for a scalar is the penalty of its element", "[models]") {
+TEST_CASE("the tensor-norm penalty of a scalar equals its elementwise penalty", "[models]") {
   auto settings = of_kind(2, 8);
   settings.staleness.gap_penalty = S::GapPenalty::elementwise;
   const auto elementwise = run(settings);
@@ -194,7 +196,8 @@ TEST_CASE("a penalty of one number for a scalar is the penalty of its element", 
     CHECK(by_norm.theta[0][n][0] == Approx(elementwise.theta[0][n][0]).epsilon(1e-12));
 }
 
-TEST_CASE("a stage's penalty divides what the stage before gets", "[models]") {
+TEST_CASE("a stage's gap factor divides the gradient that it sends to the previous stage",
+          "[models]") {
   // Returns the fresh part of the first stage's second step. Only the middle gradient is late.
   const auto fresh = [](S::GapFactor factor) {
     ScalarRun settings = pipe(2, 1);
@@ -210,7 +213,7 @@ TEST_CASE("a stage's penalty divides what the stage before gets", "[models]") {
 
 // A weight used in two stages, both at the version of the owner's forward pass. The run is then a
 // function of one weight, which a loop can reproduce.
-TEST_CASE("what a borrower gives is penalised as late as the owner was", "[models]") {
+TEST_CASE("gradients from a borrowing stage get the penalty of the owner's delay", "[models]") {
   constexpr int count = 12;
   ScalarRun settings = pipe(8, 1);
   settings.weights = {{0.9}, {0.9}};
@@ -277,7 +280,7 @@ TEST_CASE("what a borrower gives is penalised as late as the owner was", "[model
 // Two versions of w (used in two stages) and of u (the second stage's own). Step n sees version n -
 // 1. Both stages divide by 1 + gap / usual: the second by its own factor, the first by the larger
 // of both.
-TEST_CASE("a gap factor divides after the norm is taken, of borrowed weights as well", "[models]") {
+TEST_CASE("norms are taken before a gap factor divides, also for borrowed weights", "[models]") {
   constexpr int count = 12, k = 2;
   ScalarRun settings = pipe(8, 1);
   settings.weights = {{0.9}, {0.9, 0.7}};
@@ -350,8 +353,7 @@ TEST_CASE("a gap factor divides after the norm is taken, of borrowed weights as 
   }
 }
 
-TEST_CASE("gradients of parameters that stages share may be penalised, not compensated",
-          "[models]") {
+TEST_CASE("shared parameters allow a gap penalty but no delay compensation", "[models]") {
   const std::vector<SharedParameter> tied = {{"wte.weight", {0, 2}}};
   S penalised, compensated;
   penalised.gap_penalty = S::GapPenalty::elementwise;

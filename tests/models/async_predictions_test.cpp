@@ -18,7 +18,7 @@ using S = StalenessOptions;
 
 }  // namespace
 
-TEST_CASE("with a step for each micro-batch there is no gradient to count on", "[models]") {
+TEST_CASE("aggmsnag equals msnag if each micro-batch is a step", "[models]") {
   for (const auto kind : {Kind::sgd, Kind::adam, Kind::adamw}) {
     auto settings = of_kind(2, 8, kind);
     settings.staleness.predict = S::Predict::msnag;
@@ -28,7 +28,7 @@ TEST_CASE("with a step for each micro-batch there is no gradient to count on", "
   }
 }
 
-TEST_CASE("sgd's momentum leads where a geometric series says", "[models]") {
+TEST_CASE("msnag predicts sgd's weights by a geometric series of the momentum", "[models]") {
   auto settings = of_kind(3, 10);
   settings.staleness.predict = S::Predict::msnag;
   const auto trace = run(settings);
@@ -39,7 +39,7 @@ TEST_CASE("sgd's momentum leads where a geometric series says", "[models]") {
   }
 }
 
-TEST_CASE("three numbers do for any number of sgd's steps", "[models]") {
+TEST_CASE("sgd's prediction over many steps equals a simulation of each step", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   const auto number = [&](double value) {
@@ -69,7 +69,7 @@ TEST_CASE("three numbers do for any number of sgd's steps", "[models]") {
   }
 }
 
-TEST_CASE("an optimizer goes where its prediction without gradients led", "[models]") {
+TEST_CASE("sgd reaches its predicted weights if later gradients are zero", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   const auto number = [&](double value) {
@@ -120,8 +120,7 @@ TEST_CASE("an optimizer goes where its prediction without gradients led", "[mode
     }
 }
 
-TEST_CASE("the momentum's form matters where the learning rate changes, and only there",
-          "[models]") {
+TEST_CASE("the form of the momentum matters only if the learning rate changes", "[models]") {
   const auto form = [](ScalarRun settings, OptimizerConfig::MomentumForm form) {
     settings.optimizer.momentum_form = form;
     return run(settings).theta[0];
@@ -148,7 +147,7 @@ TEST_CASE("the momentum's form matters where the learning rate changes, and only
   CHECK(theta[2][0] == Approx(1 - 0.1 - (0.09 + 0.05)).epsilon(1e-12));
 }
 
-TEST_CASE("the guard changes no prediction but those that would leap", "[models]") {
+TEST_CASE("the guard of the second moment changes only predictions that would leap", "[models]") {
   auto settings = of_kind(2, 8, Kind::adam);
   settings.t.assign(16, 0.25);
   settings.staleness.predict = S::Predict::msnag;
@@ -164,7 +163,7 @@ TEST_CASE("the guard changes no prediction but those that would leap", "[models]
   for (std::size_t m = 0; m < 8; ++m) CHECK(std::abs(bounded.forward[0][m][0]) < 1.1);
 }
 
-TEST_CASE("a look-ahead without delay is Nesterov's method", "[models]") {
+TEST_CASE("a look-ahead without delay equals Nesterov momentum", "[models]") {
   auto ahead = of_kind(0, 8);
   ahead.staleness.predict = S::Predict::msnag;
   ahead.staleness.nag = true;
@@ -175,7 +174,7 @@ TEST_CASE("a look-ahead without delay is Nesterov's method", "[models]") {
     CHECK(points.forward[0][m][0] == Approx(steps.theta[0][m][0]).epsilon(1e-13));
 }
 
-TEST_CASE("making up for a spike goes from one predicted point to the next", "[models]") {
+TEST_CASE("spike compensation steps from one predicted point to the next", "[models]") {
   auto predicted = of_kind(2, 10), compensated = of_kind(2, 8);
   predicted.staleness.predict = S::Predict::msnag;
   compensated.staleness.spike_compensation = true;

@@ -18,7 +18,7 @@ using S = StalenessOptions;
 
 }  // namespace
 
-TEST_CASE("delays counted from lanes are those of the closed form", "[models]") {
+TEST_CASE("delays measured in a pipeline match the closed form", "[models]") {
   for (const int depth : {0, 1, 2, 3, 5, 7})
     for (const int k : {1, 2, 3, 4, 8})
       for (const int n : {1, 4, 9, 16}) {
@@ -35,7 +35,7 @@ TEST_CASE("delays counted from lanes are those of the closed form", "[models]") 
       }
 }
 
-TEST_CASE("a step's micro-batches see two versions at most, the older one first", "[models]") {
+TEST_CASE("micro-batches of a step have at most two delays, the larger one first", "[models]") {
   for (int depth = 0; depth < 9; ++depth)
     for (int k = 1; k < 9; ++k)
       for (int window = 0; window < 6; ++window) {
@@ -51,7 +51,7 @@ TEST_CASE("a step's micro-batches see two versions at most, the older one first"
       }
 }
 
-TEST_CASE("the order in which stages get their turns changes no bit", "[models]") {
+TEST_CASE("the order in which stages run changes no bit", "[models]") {
   for (const auto& staleness : policies()) {
     auto settings = pipe(8, 2);
     settings.staleness = staleness;
@@ -63,7 +63,7 @@ TEST_CASE("the order in which stages get their turns changes no bit", "[models]"
   }
 }
 
-TEST_CASE("metrics change no bit", "[models]") {
+TEST_CASE("measuring metrics changes no bit", "[models]") {
   auto all = policies();
   auto& told = all.emplace_back(
       policy(S::Predict::none, S::LinearizeAt::current, S::GapPenalty::elementwise));
@@ -77,7 +77,7 @@ TEST_CASE("metrics change no bit", "[models]") {
   }
 }
 
-TEST_CASE("metrics tell delays, and how far a prediction misses", "[models]") {
+TEST_CASE("metrics report delays and the error of predictions", "[models]") {
   auto settings = of_kind(2, 8);
   const auto of = [&](S::Predict predict) {
     settings.staleness.predict = predict;
@@ -93,7 +93,7 @@ TEST_CASE("metrics tell delays, and how far a prediction misses", "[models]") {
   CHECK(predicted.gap < stale.gap);
 }
 
-TEST_CASE("without delay every policy is plain training to the bit", "[models]") {
+TEST_CASE("every policy without delay has the bits of plain training", "[models]") {
   for (const auto kind : {Kind::sgd, Kind::adam, Kind::adamw}) {
     auto settings = pipe(8, 2);
     settings.depths = {0, 0, 0};
@@ -109,7 +109,7 @@ TEST_CASE("without delay every policy is plain training to the bit", "[models]")
   }
 }
 
-TEST_CASE("flushed, one process and any cut take the same steps", "[models]") {
+TEST_CASE("a pipeline with flushes takes the same steps as a single stage", "[models]") {
   auto flushed = pipe(8, 4);
   flushed.order = ScalarRun::Order::flush;
   auto alone = flushed;
@@ -123,7 +123,8 @@ TEST_CASE("flushed, one process and any cut take the same steps", "[models]") {
   CHECK(cut.loss == whole.loss);
 }
 
-TEST_CASE("at the forward pass's weights, computing again changes no bit", "[models]") {
+TEST_CASE("recomputation changes no bit if backward passes use the forward pass's weights",
+          "[models]") {
   for (const auto predict : {S::Predict::none, S::Predict::msnag, S::Predict::aggmsnag}) {
     auto settings = pipe(8, 2);
     settings.staleness = policy(predict, S::LinearizeAt::forward, S::GapPenalty::none);
@@ -133,7 +134,7 @@ TEST_CASE("at the forward pass's weights, computing again changes no bit", "[mod
   }
 }
 
-TEST_CASE("where a backward pass linearises makes three algorithms", "[models]") {
+TEST_CASE("linearization points and recomputation give different results", "[models]") {
   auto settings = pipe(6, 1);
   settings.staleness.predict = S::Predict::msnag;
   const auto again = run(settings);
@@ -149,7 +150,7 @@ TEST_CASE("where a backward pass linearises makes three algorithms", "[models]")
   CHECK(ends.size() == 4);
 }
 
-TEST_CASE("with two versions all stages see the same one, a step behind", "[models]") {
+TEST_CASE("all stages use the weights of the previous step if the lag is 1", "[models]") {
   auto settings = pipe(8, 2);
   settings.staleness.lag = 1;
   const auto trace = run(settings);
@@ -158,7 +159,7 @@ TEST_CASE("with two versions all stages see the same one, a step behind", "[mode
       CHECK(trace.forward[s][m] == trace.theta[s][m / 2 > 0 ? m / 2 - 1 : 0]);
 }
 
-TEST_CASE("stashing holds as many old versions as a pass is late", "[models]") {
+TEST_CASE("stashing holds one old version for each step of delay", "[models]") {
   for (const int k : {1, 2, 3, 4}) {
     const auto most_held = [&](S::LinearizeAt at) {
       auto settings = of_kind(3, 16);
@@ -178,7 +179,8 @@ TEST_CASE("stashing holds as many old versions as a pass is late", "[models]") {
   }
 }
 
-TEST_CASE("after a drain nothing is held, and a round allocates nothing", "[models]") {
+TEST_CASE("a drained pipeline holds only its state and allocates nothing in later rounds",
+          "[models]") {
   for (const auto& staleness : policies()) {
     auto settings = pipe(8, 2);
     settings.staleness = staleness;
@@ -198,7 +200,7 @@ TEST_CASE("after a drain nothing is held, and a round allocates nothing", "[mode
   }
 }
 
-TEST_CASE("taken up again between rounds, training goes on to the bit", "[models]") {
+TEST_CASE("training restored between rounds continues with the same bits", "[models]") {
   auto all = policies();
   auto& told = all.emplace_back(
       policy(S::Predict::none, S::LinearizeAt::current, S::GapPenalty::elementwise));

@@ -83,7 +83,7 @@ bool equal(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-TEST_CASE("a parameter that one stage owns takes the step that two owners take", "[models]") {
+TEST_CASE("a borrowed parameter takes the same steps as one that two stages own", "[models]") {
   Tied tied({});
   Pipeline pipeline({.model = tied.model, .optimizer = adamw(), .micro_batches = micro_batches},
                     {.cuts = {1}, .keep = Keep::input});
@@ -116,7 +116,7 @@ TEST_CASE("a parameter that one stage owns takes the step that two owners take",
   for (const auto& [name, tensor] : tied.users.state()) CHECK(!name.starts_with(tied.shared[0]));
 }
 
-TEST_CASE("a loan is what the owner's forward pass saw, and its tag says when it is new",
+TEST_CASE("loans get a new tag with each version and differ from the owner's latest weights",
           "[models]") {
   StalenessOptions staleness;
   staleness.predict = StalenessOptions::Predict::aggmsnag;

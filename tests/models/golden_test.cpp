@@ -32,7 +32,7 @@ TEST_CASE("training follows PyTorch's trace", "[models]") {
   CHECK(distance(pipeline.weights(), trace.final) < 1e-4);
 }
 
-TEST_CASE("in fp16 training stays near PyTorch's trace", "[models]") {
+TEST_CASE("training in fp16 stays near PyTorch's trace", "[models]") {
   MemoryPool memory;
   const auto trace = GoldenTrace::read("gpt2", "adamw", memory);
   Pipeline pipeline({.model = trace.model,

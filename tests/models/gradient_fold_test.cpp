@@ -51,13 +51,13 @@ float folded(Stream& stream, int micro_batches, int groups) {
 
 }  // namespace
 
-TEST_CASE("one group is a left fold", "[models]") {
+TEST_CASE("one group adds its micro-batches from left to right", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   for (int m = 1; m <= 20; ++m) CHECK(folded(stream, m, 1) == left_fold(0, m));
 }
 
-TEST_CASE("groups differ by at most one micro-batch, the larger first", "[models]") {
+TEST_CASE("groups differ by at most one micro-batch and the larger groups come first", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   CHECK(folded(stream, 5, 2) == left_fold(0, 3) + left_fold(3, 5));
@@ -66,7 +66,7 @@ TEST_CASE("groups differ by at most one micro-batch, the larger first", "[models
         (left_fold(0, 2) + left_fold(2, 4)) + (left_fold(4, 6) + left_fold(6, 7)));
 }
 
-TEST_CASE("across groups the tree splits at the largest power of two below the size", "[models]") {
+TEST_CASE("the tree over groups splits at the largest power of two below its size", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   for (int groups = 1; groups <= 33; ++groups) {
@@ -76,7 +76,7 @@ TEST_CASE("across groups the tree splits at the largest power of two below the s
   }
 }
 
-TEST_CASE("shares are added up apart, and give the bits of the whole", "[models]") {
+TEST_CASE("shares that are added separately give the bits of the whole gradient", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   for (const int micro_batches : {12, 16, 19})
@@ -95,7 +95,7 @@ TEST_CASE("shares are added up apart, and give the bits of the whole", "[models]
       }
 }
 
-TEST_CASE("at most log2(groups) + 1 sums live at once", "[models]") {
+TEST_CASE("a tree over n groups holds at most log2 n + 1 sums", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   for (int leaves = 1; leaves <= 64; ++leaves) {
@@ -111,7 +111,7 @@ TEST_CASE("at most log2(groups) + 1 sums live at once", "[models]") {
   }
 }
 
-TEST_CASE("micro-batches of one kind make and let go of the same sums", "[models]") {
+TEST_CASE("next_kind tells which sums a micro-batch makes, ends and merges", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   // Kinds: 1 makes a sum, 2 ends a group, 4 for each merge of two sums.

@@ -181,7 +181,7 @@ void check(const Layer& layer, Stream& stream, const Shape& shape) {
 
 }  // namespace
 
-TEST_CASE("layers know their gradients", "[models]") {
+TEST_CASE("gradients of layers agree with finite differences", "[models]") {
   using kernels::Mask;
   using kernels::WeightLayout;
   MemoryPool memory;
@@ -248,7 +248,7 @@ TEST_CASE("layers know their gradients", "[models]") {
   }
 }
 
-TEST_CASE("an embedding gives each token its row, and the row its gradient", "[models]") {
+TEST_CASE("an embedding returns the rows of its tokens and their gradients", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   const TokenEmbedding layer({.name = "table", .shape = {6, 4}});
@@ -264,7 +264,8 @@ TEST_CASE("an embedding gives each token its row, and the row its gradient", "[m
   check_weights(layer, trial, tokens, dy, outcome.gradients);
 }
 
-TEST_CASE("cross entropy gives a loss for each target and begins the backward pass", "[models]") {
+TEST_CASE("cross entropy returns a loss for each target and the gradient of the logits",
+          "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   const CrossEntropy layer;
@@ -283,7 +284,7 @@ TEST_CASE("cross entropy gives a loss for each target and begins the backward pa
   compare("logits", logits, outcome.dx, [&] { return dot(trial.forward(logits), ones); });
 }
 
-TEST_CASE("batch norm measures in training and applies what was measured in evaluation",
+TEST_CASE("batch norm returns statistics in training and uses its buffers in evaluation",
           "[models]") {
   MemoryPool memory;
   Stream stream(memory);
@@ -309,7 +310,7 @@ TEST_CASE("batch norm measures in training and applies what was measured in eval
   CHECK(y.f32()[5] == 3);  // (40 - 10) / 10
 }
 
-TEST_CASE("dropout sets about its rate to zero, keeps the mean, and rests in evaluation",
+TEST_CASE("dropout zeroes about its rate, scales the rest and does nothing in evaluation",
           "[models]") {
   MemoryPool memory;
   Stream stream(memory);

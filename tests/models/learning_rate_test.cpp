@@ -6,7 +6,7 @@
 
 using namespace troupe::models;
 
-TEST_CASE("warm-up goes up by equal steps and reaches the rate at its last one", "[models]") {
+TEST_CASE("warm-up rises in equal steps and reaches the rate at its last step", "[models]") {
   const LearningRate rate{.lr = 0.4, .warmup_steps = 4};
   CHECK(rate.at(0) == Approx(0.1));
   CHECK(rate.at(2) == Approx(0.3));
@@ -14,7 +14,7 @@ TEST_CASE("warm-up goes up by equal steps and reaches the rate at its last one",
   CHECK(rate.at(1'000'000) == 0.4);
 }
 
-TEST_CASE("a line goes from the rate to the least one", "[models]") {
+TEST_CASE("the linear schedule falls from the rate to the minimum", "[models]") {
   const LearningRate rate{.kind = LearningRate::Kind::linear,
                           .lr = 1,
                           .warmup_steps = 2,
@@ -27,7 +27,7 @@ TEST_CASE("a line goes from the rate to the least one", "[models]") {
   CHECK(rate.at(100) == 0.5);
 }
 
-TEST_CASE("half a cosine is steepest in the middle", "[models]") {
+TEST_CASE("the cosine schedule follows half a cosine from the rate to the minimum", "[models]") {
   const LearningRate rate{
       .kind = LearningRate::Kind::cosine, .lr = 3, .total_steps = 1'000, .min_lr = 1};
   CHECK(rate.at(0) == 3);
@@ -38,7 +38,7 @@ TEST_CASE("half a cosine is steepest in the middle", "[models]") {
     CHECK(rate.at(k) == Approx(2 + std::cos(M_PI * k / 1'000)).epsilon(1e-15));
 }
 
-TEST_CASE("a warm-up as long as the run is followed by the least rate", "[models]") {
+TEST_CASE("the minimum rate follows a warm-up that is as long as the run", "[models]") {
   const LearningRate rate{.kind = LearningRate::Kind::cosine,
                           .lr = 1,
                           .warmup_steps = 5,

@@ -81,7 +81,8 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 
 }  // namespace
 
-TEST_CASE("a loss scale doubles after steady steps and halves with an overflow", "[models]") {
+TEST_CASE("a loss scale doubles after steps without overflow and halves after an overflow",
+          "[models]") {
   const LossScaling scaling{.initial_power = 3, .growth_interval = 2};
   LossScale scale = scaling.first();
   CHECK(scale == LossScale{3, 0, 0});
@@ -105,14 +106,15 @@ TEST_CASE("a loss scale stays between 1 and 2^24", "[models]") {
   CHECK_FALSE(scaling.can_skip({.power = 0}));
 }
 
-TEST_CASE("where the loss is not scaled nothing is counted or skipped", "[models]") {
+TEST_CASE("training without a loss scale counts and skips no steps", "[models]") {
   const LossScaling none;
   CHECK(none.first().factor() == 1);
   CHECK(none.after_step(none.first()) == LossScale());
   CHECK_FALSE(none.can_skip({.power = 5}));
 }
 
-TEST_CASE("a skipped step leaves weights, moments and the count of Adam's steps", "[models]") {
+TEST_CASE("a skipped step changes neither weights nor moments nor the count of updates",
+          "[models]") {
   for (const auto kind : {Kind::sgd, Kind::adam, Kind::adamw, Kind::nadamw}) {
     auto config = clipped(kind);
     config.momentum = 0.9;
@@ -138,7 +140,7 @@ TEST_CASE("a skipped step leaves weights, moments and the count of Adam's steps"
   }
 }
 
-TEST_CASE("gradients are freed of the loss scale before they are clipped", "[models]") {
+TEST_CASE("gradients are divided by the loss scale before they are clipped", "[models]") {
   auto config = clipped(Kind::sgd);
   config.rate.lr = 1;
   Number number(config, {.initial_power = 12, .growth_interval = 100});
@@ -147,7 +149,7 @@ TEST_CASE("gradients are freed of the loss scale before they are clipped", "[mod
   CHECK(number.value() == before - static_cast<float>(0.5 / (4 + 1e-6)) * 4);
 }
 
-TEST_CASE("no bit depends on the loss scale where nothing overflows or vanishes", "[models]") {
+TEST_CASE("the loss scale changes no bit if nothing overflows or underflows", "[models]") {
   using kernels::Precision;
   for (const auto kind : {Kind::sgd, Kind::adamw, Kind::muon})
     for (const Model& model : small_models()) {
@@ -166,7 +168,7 @@ TEST_CASE("no bit depends on the loss scale where nothing overflows or vanishes"
     }
 }
 
-TEST_CASE("products in fp16 are none in fp32", "[models]") {
+TEST_CASE("training in fp16 and in fp32 gives different bits", "[models]") {
   const auto models = small_models();
   auto recipe = in_fp16(models[1], clipped(Kind::adamw), 8);
   const auto in_halves = trained(recipe, {}, 2);
@@ -174,7 +176,7 @@ TEST_CASE("products in fp16 are none in fp32", "[models]") {
   CHECK(trained(recipe, {}, 2).digest != in_halves.digest);
 }
 
-TEST_CASE("steps that overflow are skipped until the scale fits, whatever the cut", "[models]") {
+TEST_CASE("every cut skips the same overflowing steps until the loss scale fits", "[models]") {
   for (const Model& model : small_models()) {
     const auto recipe = in_fp16(model, clipped(Kind::adamw), 24);
     CAPTURE(model.kind);

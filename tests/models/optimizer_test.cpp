@@ -57,13 +57,13 @@ OptimizerConfig config_of(Kind kind, double lr) {
 
 }  // namespace
 
-TEST_CASE("sgd: w - lr g", "[models]") {
+TEST_CASE("sgd subtracts the learning rate times the gradient", "[models]") {
   Scalar w(config_of(Kind::sgd, 0.5));
   CHECK(w.step(1) == 0.5f);
   CHECK(w.step(-2) == 1.5f);
 }
 
-TEST_CASE("sgd with momentum: the first step is the plain one", "[models]") {
+TEST_CASE("sgd with momentum takes a plain first step", "[models]") {
   auto config = config_of(Kind::sgd, 0.5);
   config.momentum = 0.5;
   Scalar w(config);
@@ -81,21 +81,21 @@ TEST_CASE("sgd with Nesterov momentum looks one step ahead", "[models]") {
   CHECK(w.step(1) == -0.625f);  // v = 1.5; 0.25 - 0.5 (1 + 0.75)
 }
 
-TEST_CASE("sgd puts weight decay into the gradient", "[models]") {
+TEST_CASE("sgd adds weight decay to the gradient", "[models]") {
   auto config = config_of(Kind::sgd, 0.5);
   config.weight_decay = 0.25;
   Scalar w(config);
   CHECK(w.step(1) == 0.375f);  // 1 - 0.5 (1 + 0.25)
 }
 
-TEST_CASE("adam's first step is the learning rate, whatever the gradient", "[models]") {
+TEST_CASE("adam's first step has the size of the learning rate for any gradient", "[models]") {
   for (const float gradient : {1e-3f, 1.0f, 1e3f}) {
     Scalar w(config_of(Kind::adam, 0.125));
     CHECK(w.step(gradient) == Approx(0.875).epsilon(2e-6));
   }
 }
 
-TEST_CASE("adamw decays the weight apart from the gradient, adam through it", "[models]") {
+TEST_CASE("adamw decays the weight directly and adam decays it through the gradient", "[models]") {
   auto config = config_of(Kind::adamw, 0.125);
   config.weight_decay = 0.5;
   CHECK(Scalar(config).step(1) == Approx(1 - 0.0625 - 0.125).epsilon(2e-6));
@@ -103,7 +103,7 @@ TEST_CASE("adamw decays the weight apart from the gradient, adam through it", "[
   CHECK(Scalar(config).step(1) == Approx(0.875).epsilon(2e-6));
 }
 
-TEST_CASE("nadamw at a delay of two steps goes where the reference goes", "[models]") {
+TEST_CASE("nadamw with a delay of two steps matches the reference", "[models]") {
   auto config = config_of(Kind::nadamw, 0.01);
   config.beta1 = 0.99;
   config.weight_decay = 0.01;
@@ -123,14 +123,15 @@ TEST_CASE("nadamw at a delay of two steps goes where the reference goes", "[mode
   }
 }
 
-TEST_CASE("a gradient above the limit is scaled down to it, one below is left alone", "[models]") {
+TEST_CASE("clipping scales a gradient above the limit and keeps one below it", "[models]") {
   auto config = config_of(Kind::sgd, 1);
   config.clip_norm = 2;
   CHECK(Scalar(config).step(-4) == Approx(1 + 4 * (2 / (4 + 1e-6))));
   CHECK(Scalar(config).step(-1.5f) == 2.5f);
 }
 
-TEST_CASE("muon gives a matrix's step singular values near one, by five iterations", "[models]") {
+TEST_CASE("muon applies five iterations of its polynomial to the singular values of gradients",
+          "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   auto config = config_of(Kind::muon, 0.5);
@@ -155,7 +156,7 @@ TEST_CASE("muon gives a matrix's step singular values near one, by five iteratio
   CHECK(std::abs(w[2]) < 1e-6f);
 }
 
-TEST_CASE("muon's step does not depend on how a matrix lies, and grows with its outputs",
+TEST_CASE("muon's step does not depend on the weight layout and grows with the outputs",
           "[models]") {
   MemoryPool memory;
   Stream stream(memory);
@@ -183,7 +184,7 @@ TEST_CASE("muon's step does not depend on how a matrix lies, and grows with its 
     }
 }
 
-TEST_CASE("muon leaves vectors and what is at the edge of a model to adamw", "[models]") {
+TEST_CASE("muon uses adamw for vectors and for matrices at the edge of a model", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   const Optimizer muon(config_of(Kind::muon, 1), {}, {}, kernels::Precision::fp32);
@@ -207,7 +208,7 @@ TEST_CASE("muon leaves vectors and what is at the edge of a model to adamw", "[m
   CHECK(weights->slots[1].value.f32()[0] == Approx(-0.125));
 }
 
-TEST_CASE("two uses of a parameter in a stage make one step, and hold one value", "[models]") {
+TEST_CASE("two uses of a parameter in a stage share one value and one step", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   Optimizer optimizer(config_of(Kind::sgd, 1),
@@ -230,7 +231,7 @@ TEST_CASE("a parameter that two stages share counts once in the norm", "[models]
   CHECK(global_norm(squares) == 4);
 }
 
-TEST_CASE("only a cut between its uses makes a parameter shared", "[models]") {
+TEST_CASE("a parameter is shared only if a cut separates its uses", "[models]") {
   const auto models = small_models();
   const Model& gpt = models[1];
   const std::vector<UnitRange> cut{{0, 2}, {2, 3}}, whole{{0, 3}};
@@ -241,7 +242,7 @@ TEST_CASE("only a cut between its uses makes a parameter shared", "[models]") {
   CHECK(shared_parameters(gpt, whole).empty());
 }
 
-TEST_CASE("buffers move by their share of each micro-batch's statistic, in order", "[models]") {
+TEST_CASE("buffers average the statistics of micro-batches in order", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   Optimizer optimizer(config_of(Kind::sgd, 1), {},
@@ -255,7 +256,7 @@ TEST_CASE("buffers move by their share of each micro-batch's statistic, in order
   CHECK(weights->buffers[0].f32()[0] == 8);
 }
 
-TEST_CASE("given weights must be there, of the model's shapes, in fp32", "[models]") {
+TEST_CASE("loading weights rejects a missing tensor, a wrong shape and a wrong type", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   const Optimizer optimizer({}, {{.name = "w", .shape = {2}}}, {{.name = "b", .shape = {1}}},
@@ -275,7 +276,7 @@ TEST_CASE("given weights must be there, of the model's shapes, in fp32", "[model
   CHECK(error({{"other", {}}, b, {"w", tensor(stream, {2}, {1, 2})}}).empty());
 }
 
-TEST_CASE("training goes on from saved weights and moments as if it had not stopped", "[models]") {
+TEST_CASE("training continues from saved weights and moments with the same bits", "[models]") {
   for (const auto kind : {Kind::sgd, Kind::adam, Kind::nadamw, Kind::muon}) {
     MemoryPool memory;
     Stream stream(memory);
@@ -302,7 +303,7 @@ TEST_CASE("training goes on from saved weights and moments as if it had not stop
   }
 }
 
-TEST_CASE("moments must be there once a step was done", "[models]") {
+TEST_CASE("restoring moments after a step rejects a missing tensor", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   Optimizer optimizer(OptimizerConfig::of(Kind::adamw), {{.name = "w", .shape = {2}}}, {},
@@ -313,7 +314,7 @@ TEST_CASE("moments must be there once a step was done", "[models]") {
   CHECK(missing.error().text == "there is no tensor 'w.v'; it should be there with shape [2]");
 }
 
-TEST_CASE("first weights in pieces are those made in one go", "[models]") {
+TEST_CASE("initial weights made in pieces equal those made at once", "[models]") {
   MemoryPool memory;
   Stream stream(memory), wider(memory, 3);
   const Parameter matrix{
@@ -341,7 +342,8 @@ TEST_CASE("first weights in pieces are those made in one go", "[models]") {
   }
 }
 
-TEST_CASE("a first value depends on seed and name alone, and is spread as declared", "[models]") {
+TEST_CASE("an initial value depends only on seed and name and has the declared spread",
+          "[models]") {
   MemoryPool memory;
   Stream stream(memory), wider(memory, 3);
   const Parameter normal{.name = "n", .shape = {300, 333}, .init = Init::normal(0.02)};

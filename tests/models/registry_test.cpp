@@ -58,7 +58,7 @@ Shapes golden_shapes(const std::string& kind) {
 
 }  // namespace
 
-TEST_CASE("there are five kinds of models, each with a word of help for every key", "[models]") {
+TEST_CASE("each of the five kinds of models has help for every key", "[models]") {
   std::vector<std::string_view> names;
   for (const auto& kind : model_kinds()) {
     names.push_back(kind.name);
@@ -74,7 +74,8 @@ TEST_CASE("there are five kinds of models, each with a word of help for every ke
   CHECK(find_model_kind("gpt3") == nullptr);
 }
 
-TEST_CASE("parameters have the names and shapes of the ecosystem", "[models]") {
+TEST_CASE("parameters have the names and shapes of Hugging Face, timm and torchvision",
+          "[models]") {
   CHECK(shapes_of(build("gpt2", gpt2_options())) == golden_shapes("gpt2"));
   const auto mlp = with({}, "dims", Value::List{16, 32, 24, 24, 10});
   CHECK(shapes_of(build("mlp", mlp)) == golden_shapes("mlp"));
@@ -93,15 +94,14 @@ TEST_CASE("parameters have the names and shapes of the ecosystem", "[models]") {
   CHECK(shapes_of(build("resnet", with(resnet, "classes", 10))) == golden_shapes("resnet"));
 }
 
-TEST_CASE("a head of its own has a name of its own", "[models]") {
+TEST_CASE("only an untied head has a parameter lm_head.weight", "[models]") {
   CHECK(!shapes_of(build("gpt2", gpt2_options())).contains("lm_head.weight"));
   CHECK(shapes_of(build("gpt2", with(gpt2_options(), "tied", false))).at("lm_head.weight") ==
         "[67, 32]");
   CHECK(!shapes_of(build("llama", with(gpt2_options(), "tied", true))).contains("lm_head.weight"));
 }
 
-TEST_CASE("what adds to GPT-2's residual stream starts smaller the more layers there are",
-          "[models]") {
+TEST_CASE("GPT-2 starts with smaller residual projections the more layers it has", "[models]") {
   const Model model = build("gpt2", with(gpt2_options(), "layers", 8));
   std::map<std::string, float> deviations;
   for (const auto& parameter : model.units[3].layer->parameters())
@@ -112,7 +112,7 @@ TEST_CASE("what adds to GPT-2's residual stream starts smaller the more layers t
   CHECK(deviations["h.3.mlp.c_proj.bias"] == 0);
 }
 
-TEST_CASE("Llama's feed-forward width follows from its width", "[models]") {
+TEST_CASE("Llama's default feed-forward width follows from its width", "[models]") {
   const auto ffn = [](int width) {
     const Model model = build("llama", with(with(gpt2_options(), "width", width), "layers", 1));
     return shapes_of(model).at("model.layers.0.mlp.down_proj.weight");
@@ -121,7 +121,7 @@ TEST_CASE("Llama's feed-forward width follows from its width", "[models]") {
   CHECK(ffn(4096) == "[4096, 11008]");
 }
 
-TEST_CASE("a model says what its samples look like", "[models]") {
+TEST_CASE("a model declares its classes and the shapes of its samples", "[models]") {
   const Model gpt = build("gpt2", gpt2_options());
   CHECK(gpt.units.size() == 4);
   CHECK(gpt.classes == 67);
@@ -137,7 +137,7 @@ TEST_CASE("a model says what its samples look like", "[models]") {
   CHECK(images.units[0].layer->output({2, 3, 32, 28}) == Shape{2, 10});
 }
 
-TEST_CASE("keys that do not agree are named with what would do", "[models]") {
+TEST_CASE("an error about inconsistent keys names them and suggests valid values", "[models]") {
   CHECK(error_of("gpt2", with(gpt2_options(), "heads", 5)) ==
         "model.width = 32 is not divisible by model.heads = 5; nearest: 4, 8");
   CHECK(error_of("gpt2", with(gpt2_options(), "heads", 33)) ==

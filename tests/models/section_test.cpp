@@ -124,7 +124,7 @@ class Sections {
 
 }  // namespace
 
-TEST_CASE("sections of a stage make the versions and the norms of one", "[models]") {
+TEST_CASE("a stage cut into sections has the weights and norms of an uncut stage", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   for (const Kind kind : {Kind::sgd, Kind::adam, Kind::adamw, Kind::nadamw, Kind::muon})
@@ -148,7 +148,7 @@ TEST_CASE("sections of a stage make the versions and the norms of one", "[models
     }
 }
 
-TEST_CASE("sections have every element once, cut between blocks", "[models]") {
+TEST_CASE("sections contain each element once and are cut between blocks", "[models]") {
   std::mt19937_64 random(1);
   const auto draw = [&](std::int64_t least, std::int64_t most) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(random);
@@ -207,7 +207,7 @@ TEST_CASE("sections have every element once, cut between blocks", "[models]") {
   }
 }
 
-TEST_CASE("another stage sees of a section what it borrows", "[models]") {
+TEST_CASE("a borrowing stage sees only the pieces of a section that it borrows", "[models]") {
   const std::vector<Parameter> owner{{.name = "a", .shape = {100'000}},
                                      {.name = "b", .shape = {100'000}}};
   const std::vector<Parameter> user{{.name = "c", .shape = {5}},
@@ -228,8 +228,7 @@ TEST_CASE("another stage sees of a section what it borrows", "[models]") {
   CHECK(reached == 100'000);
 }
 
-TEST_CASE("gradients that are packed and added up are the sum of all shares, section by section",
-          "[models]") {
+TEST_CASE("packed gradients add up to the sum of all shares in each section", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   const auto shares = given(stream, 3, 1);

@@ -42,7 +42,7 @@ std::vector<std::vector<int>> all_cuts(int units) {
 
 }  // namespace
 
-TEST_CASE("no cut, split, recomputation or number of threads changes a bit", "[models]") {
+TEST_CASE("cuts, split backward passes, recomputation and threads change no bit", "[models]") {
   for (const Model& model : small_models()) {
     const Pipeline::Recipe recipe{.model = model, .optimizer = adamw(), .groups = 3};
     const auto wanted = after_training(recipe, {});
@@ -62,7 +62,7 @@ TEST_CASE("no cut, split, recomputation or number of threads changes a bit", "[m
   }
 }
 
-TEST_CASE("products in bf16 know no cut either", "[models]") {
+TEST_CASE("cuts, split backward passes and recomputation change no bit in bf16", "[models]") {
   for (const Model& model : small_models()) {
     const Pipeline::Recipe recipe{
         .model = model, .optimizer = adamw(), .precision = kernels::Precision::bf16_pairs};
@@ -78,7 +78,7 @@ TEST_CASE("products in bf16 know no cut either", "[models]") {
   }
 }
 
-TEST_CASE("the number of groups is part of the recipe, for any cut", "[models]") {
+TEST_CASE("a cut changes no bit with any number of groups", "[models]") {
   const auto models = small_models();
   const Model& model = models[1];
   for (const int groups : {1, 2, 4, 8}) {
@@ -90,7 +90,7 @@ TEST_CASE("the number of groups is part of the recipe, for any cut", "[models]")
   }
 }
 
-TEST_CASE("every kind of optimizer gives the same for any cut", "[models]") {
+TEST_CASE("a cut changes no bit with any optimizer", "[models]") {
   using Kind = OptimizerConfig::Kind;
   const auto models = small_models();
   for (const auto kind : {Kind::sgd, Kind::adam, Kind::adamw, Kind::nadamw, Kind::muon}) {
@@ -103,7 +103,7 @@ TEST_CASE("every kind of optimizer gives the same for any cut", "[models]") {
   }
 }
 
-TEST_CASE("once it is going, training allocates nothing from the device", "[models]") {
+TEST_CASE("training allocates no memory after its first steps", "[models]") {
   for (const Model& model : small_models()) {
     MemoryPool data_memory;
     Stream data_stream(data_memory);
@@ -121,7 +121,7 @@ TEST_CASE("once it is going, training allocates nothing from the device", "[mode
   }
 }
 
-TEST_CASE("keeping the input alone needs less memory in flight", "[models]") {
+TEST_CASE("keeping only the input needs less than half of the peak memory", "[models]") {
   const auto models = small_models();
   const auto peak = [&](Keep keep) {
     MemoryPool data_memory;
@@ -135,7 +135,8 @@ TEST_CASE("keeping the input alone needs less memory in flight", "[models]") {
   CHECK(peak(Keep::input) < peak(Keep::everything) / 2);
 }
 
-TEST_CASE("a stage counts what is in flight and passes nothing back beyond the first", "[models]") {
+TEST_CASE("a stage counts micro-batches in flight and the first stage returns no gradient",
+          "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   const auto models = small_models();
@@ -162,7 +163,7 @@ TEST_CASE("a stage counts what is in flight and passes nothing back beyond the f
   CHECK(gradients.statistics.size() == 2);
 }
 
-TEST_CASE("micro-batches of the next step may be in flight while a step ends", "[models]") {
+TEST_CASE("a step may end while micro-batches of the next step are in flight", "[models]") {
   MemoryPool memory;
   Stream stream(memory);
   const auto models = small_models();
@@ -196,7 +197,7 @@ TEST_CASE("micro-batches of the next step may be in flight while a step ends", "
   CHECK(one_by_one == overlapping);
 }
 
-TEST_CASE("evaluation draws nothing, keeps nothing, and gives logits or losses", "[models]") {
+TEST_CASE("evaluation returns logits without targets and losses with targets", "[models]") {
   for (const Model& model : small_models()) {
     MemoryPool memory;
     Stream stream(memory);

@@ -97,7 +97,7 @@ void for_all_models(Check check) {
 
 }  // namespace
 
-TEST_CASE("the costs of all units together are what one stage holds", "[models]") {
+TEST_CASE("the summed costs of all units equal the memory that one stage holds", "[models]") {
   for_all_models([](Bench& bench) {
     Stage stage = bench.stage(0, bench.count());
     Optimizer optimizer = bench.optimizer(stage);
@@ -125,8 +125,7 @@ TEST_CASE("the costs of all units together are what one stage holds", "[models]"
   });
 }
 
-TEST_CASE("a unit alone holds its stash, and between the halves what the second needs",
-          "[models]") {
+TEST_CASE("the costs of a unit equal what a stage of that unit holds after each pass", "[models]") {
   for_all_models([](Bench& bench) {
     const Batch batch = made_batch(bench.stream, bench.model, micro, 1);
     Tensor last_output = batch.input;
@@ -159,7 +158,7 @@ TEST_CASE("a unit alone holds its stash, and between the halves what the second 
   });
 }
 
-TEST_CASE("a tied parameter counts with the unit that has it first", "[models]") {
+TEST_CASE("a tied parameter counts for the first unit that has it", "[models]") {
   const auto gpt = [](bool tied) {
     Value options;
     for (const auto& [key, number] :
@@ -183,7 +182,7 @@ TEST_CASE("a tied parameter counts with the unit that has it first", "[models]")
   CHECK(bench.units[1].tied.optimizer == 2 * bytes);
 }
 
-TEST_CASE("a layer's operations are those of its products", "[models]") {
+TEST_CASE("a linear layer counts the operations and bytes of its products", "[models]") {
   Value options;
   options.set("dims", Value::List{6, 8, 5});
   const Model model = build("mlp", options);
@@ -196,7 +195,7 @@ TEST_CASE("a layer's operations are those of its products", "[models]") {
   CHECK(work.forward[0].bytes == 4 * (4 * 6 + 6 * 8 + 4 * 8));
 }
 
-TEST_CASE("a causal position sees half of the others, a full one all", "[models]") {
+TEST_CASE("causal attention counts half of the operations of full attention", "[models]") {
   const kernels::AttentionShape full{
       .batch = 2, .length = 10, .heads = 3, .kv_heads = 3, .width = 4, .mask = kernels::Mask::full};
   auto causal = full;
@@ -206,7 +205,7 @@ TEST_CASE("a causal position sees half of the others, a full one all", "[models]
   CHECK(attention_work(causal).forward[0].operations == 10 * 10 * 4 * 2 * 6);
 }
 
-TEST_CASE("a model beyond all memory is planned without any, and one beyond all numbers refused",
+TEST_CASE("unit costs of a huge model need no memory and overflowing sizes are refused",
           "[models]") {
   [[maybe_unused]] const auto costs = [](std::int64_t width) {
     Value options;
@@ -231,7 +230,7 @@ TEST_CASE("a model beyond all memory is planned without any, and one beyond all 
   CHECK(absurd.error().text.starts_with("the parameter layers.0.weight [4, 4] with micro-batches"));
 }
 
-TEST_CASE("a GPU multiplies by a copy of a matrix, rounded for tensor cores", "[models]") {
+TEST_CASE("a GPU holds a second copy of each matrix, rounded for tensor cores", "[models]") {
   Value options;
   options.set("dims", Value::List{64, 64});
   const Model model = build("mlp", options);
@@ -249,9 +248,8 @@ TEST_CASE("a GPU multiplies by a copy of a matrix, rounded for tensor cores", "[
   CHECK(weight(kernels::Precision::bf16_gpu) == numbers * (4 + 2) + bias);
 }
 
-TEST_CASE(
-    "on tensor cores a plan knows activations of 16 bits, and what attention wants for its order",
-    "[models]") {
+TEST_CASE("unit costs on tensor cores count 16-bit activations and attention's workspace",
+          "[models]") {
   constexpr std::int64_t length = 450, in_whole_tiles = 512, heads = 2;
   Value options;
   for (const auto& [name, value] :
