@@ -169,7 +169,7 @@ TEST_CASE("results with each remedy do not depend on how replicas exchange gradi
   CHECK(play(piece, 2).weights == all_to_all.weights);
 }
 
-TEST_CASE("players of other processes take whatever a remedy makes of tensors", "[actors]") {
+TEST_CASE("runs over the wire give the same bits with every remedy for stale weights", "[actors]") {
   auto all = pieces();
   for (const auto source : {S::GapSource::stash, S::GapSource::last_update})
     for (const auto factor : {S::GapFactor::scalar, S::GapFactor::max})

@@ -73,8 +73,7 @@ TEST_CASE("a run whose players are replaced between two steps has the same bits"
   CHECK(held > 50);
 }
 
-TEST_CASE("a learning rate that is set between two steps gives the bits of one that was configured",
-          "[actors]") {
+TEST_CASE("a learning rate set between two steps gives the bits of a configured one", "[actors]") {
   std::optional<std::int64_t> from;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     LittleRun run(six_steps());
@@ -120,7 +119,7 @@ TEST_CASE("a save order is answered once the save is complete", "[actors]") {
   }
 }
 
-TEST_CASE("a change that is refused leaves a run unchanged", "[actors]") {
+TEST_CASE("a run continues after a refused change", "[actors]") {
   LittleRun run(six_steps());
   Scene scene(run, 7);
   scene.begin();

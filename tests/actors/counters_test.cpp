@@ -126,7 +126,7 @@ TEST_CASE("no device ever holds more messages than its schedule allows: many see
   }
 }
 
-TEST_CASE("after the first step no memory is allocated", "[actors]") {
+TEST_CASE("a run with messages in order allocates no memory after its second step", "[actors]") {
   for (const std::string schedule : {"gpipe", "1f1b", "zb-h1", "seq"}) {
     auto piece = Piece::of("mlp", shape_of(schedule, 2, 1, 1));
     piece.steps = 8;
@@ -144,8 +144,7 @@ TEST_CASE("after the first step no memory is allocated", "[actors]") {
 // A pool grows to the largest amount that was ever in use. In a random order of messages the peak
 // may come late: a loader that was always slow is fast once. So memory is constant only in the long
 // run.
-TEST_CASE("in a random order of messages memory grows to a bound that is equal for all seeds",
-          "[actors]") {
+TEST_CASE("memory reaches the same bound with every random order of messages", "[actors]") {
   auto piece = Piece::of("mlp", shape_of("1f1b", 2, 1, 1));
   piece.steps = 60;
   std::set<std::uint64_t> reached;

@@ -43,8 +43,7 @@ constexpr std::chrono::milliseconds short_wait(1000), long_wait(20'000);
 
 }  // namespace
 
-TEST_CASE("tensors travel between neighbours, and among the devices that hold a stage",
-          "[actors]") {
+TEST_CASE("tensors travel between adjacent stages and among the devices of a stage", "[actors]") {
   LittleRun run(linked_piece("mlp", "1f1b", 2, 2));
   ComputingThread executor(1);
   const auto spec = run.spec([&]() -> Executor& { return executor; });
@@ -89,7 +88,7 @@ TEST_CASE("replicas exchange gradients and weights from device to device", "[act
   CHECK(cluster.world().transfers() == pairs * (1 + 1 + 2 * steps));
 }
 
-TEST_CASE("over edges every synchronous schedule gives the bits of a plain loop", "[actors]") {
+TEST_CASE("every synchronous schedule over edges gives the bits of a plain loop", "[actors]") {
   int count = 0;
   for (const auto& schedule : schedules::named_schedules()) {
     if (schedule.mode != schedules::Mode::synchronous) continue;

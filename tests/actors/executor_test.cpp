@@ -8,7 +8,7 @@
 using namespace troupe;
 using namespace troupe::actors;
 
-TEST_CASE("after waiting for all jobs no memory of a job is in use", "[actors]") {
+TEST_CASE("finish waits for all jobs and frees their memory", "[actors]") {
   ComputingThread first(1), second(1);
   // The second executor is slow and holds a tensor of the first.
   std::promise<void> may_end;

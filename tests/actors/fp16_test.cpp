@@ -74,7 +74,7 @@ LayerFault infinite_gradient(int unit, std::uint32_t step) {
 
 }  // namespace
 
-TEST_CASE("in fp16 every synchronous schedule skips the same steps and has the same bits",
+TEST_CASE("every synchronous schedule skips the same fp16 steps and gives the same bits",
           "[actors]") {
   for (const std::string model : {"mlp", "gpt2"}) {
     const auto one = Piece::of(model, fp16_shape("seq", 1, 1, 1)).in_fp16(12);
@@ -131,7 +131,7 @@ TEST_CASE("loss scaling needs no additional message, whether steps are skipped o
   CHECK(skipping.messages == plain.messages);
 }
 
-TEST_CASE("a stage that fails in between changes neither the scale nor a bit", "[actors]") {
+TEST_CASE("a stage failure changes neither the loss scale nor the weights", "[actors]") {
   auto piece = Piece::of("gpt2", fp16_shape("1f1b", 2, 1, 2)).in_fp16(10);
   piece.save_every = 2;
   const auto wanted = play(piece, fp16_seed);
@@ -193,7 +193,7 @@ TEST_CASE("an overflow at a scale of 1 ends the run as in fp32", "[actors]") {
   CHECK(played.outcome.why.ends_with(" is not finite, at a loss scale of 1"));
 }
 
-TEST_CASE("in fp16 a loss that is not a number ends the run at once", "[actors]") {
+TEST_CASE("an fp16 loss that is not a number ends the run at once", "[actors]") {
   auto piece = Piece::of("mlp", fp16_shape("1f1b", 2, 1, 1)).in_fp16(10);
   piece.layer_fault = {.unit = 7,
                        .forward =

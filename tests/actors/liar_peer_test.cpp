@@ -40,8 +40,7 @@ std::string warned(const Piece& piece, Carriers carriers) {
 
 }  // namespace
 
-TEST_CASE("tensors of another shape from a node end the attempt, which names the node",
-          "[actors]") {
+TEST_CASE("a tensor of the wrong shape ends the attempt with the node's name", "[actors]") {
   for (const auto carriers : {Carriers::tcp, Carriers::shm_and_tcp}) {
     auto piece = linked_piece("mlp", "1f1b", 2);
     piece.layer_fault = {.unit = 3, .forward = one_row_more_once(), .backward = {}};
@@ -58,7 +57,7 @@ TEST_CASE("tensors of another shape from a node end the attempt, which names the
   }
 }
 
-TEST_CASE("a node's message to players that are not at the head ends only its part", "[actors]") {
+TEST_CASE("a run survives a node's message to a player that is not at the head", "[actors]") {
   auto piece = linked_piece("mlp", "1f1b", 2);
   LittleCluster* here = nullptr;
   piece.layer_fault = {.unit = 0,

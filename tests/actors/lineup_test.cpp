@@ -80,7 +80,7 @@ TEST_CASE("replicas of a stage are on equal nodes", "[actors]") {
   CHECK(lineup.placement.optimizers == std::vector<int>{0, 1});
 }
 
-TEST_CASE("a node keeps its device as far as the shares allow that", "[actors]") {
+TEST_CASE("a node keeps its device if the shares allow it", "[actors]") {
   const auto spec = spec_of(four_stages, {});
   const auto nodes = nodes_with({1, 1, 1, 1, 1});
   const auto four = std::vector(nodes.begin(), nodes.begin() + 4);

@@ -27,7 +27,7 @@ bool same(const Shares& a, const Shares& b) {
 
 }  // namespace
 
-TEST_CASE("neighbours are the nodes left after one or two losses, by kinds of nodes", "[actors]") {
+TEST_CASE("loss plans cover the node kinds left after one or two losses", "[actors]") {
   CHECK(neighbours_of(sharing_with({2, 2, 2, 2})).size() == 3);
   // With C kinds: 1 without a loss, C with one loss, C with two losses of one kind, and C (C - 1) /
   // 2 with two kinds.
@@ -39,8 +39,7 @@ TEST_CASE("neighbours are the nodes left after one or two losses, by kinds of no
   CHECK(neighbours_of(sharing_with({2, 1})).size() == 3);
 }
 
-TEST_CASE("among many kinds of nodes plans exist for every single loss and for some double losses",
-          "[actors]") {
+TEST_CASE("100 kinds of nodes get plans for every single loss and some double losses", "[actors]") {
   std::vector<int> cores(100);
   std::iota(cores.begin(), cores.end(), 1);
   const auto all = neighbours_of(sharing_with(cores));
@@ -79,7 +78,7 @@ TEST_CASE("plans for former nodes are dropped, except for those that are still n
   CHECK_FALSE(loss_plans.foresaw(before));
 }
 
-TEST_CASE("a loss without a plan made ahead is answered too", "[actors]") {
+TEST_CASE("an unforeseen loss gets the plan of a prompt search", "[actors]") {
   std::vector<int> cores;
   std::vector<double> work;
   for (int i = 0; i < 100; ++i) {

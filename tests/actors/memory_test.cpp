@@ -219,8 +219,7 @@ const Value& event_of(const Played& played, const std::string& type) {
 
 }  // namespace
 
-TEST_CASE("states in memory change no bit, and take the memory of at most two states each",
-          "[actors]") {
+TEST_CASE("keeping states in memory changes no bit and leaks no memory", "[actors]") {
   for (const auto& piece : pieces_in_memory()) {
     const auto wanted = play(piece, 1);
     REQUIRE(wanted.outcome.how == Outcome::How::done);
@@ -235,7 +234,7 @@ TEST_CASE("states in memory change no bit, and take the memory of at most two st
   }
 }
 
-TEST_CASE("a run resumes from memory whenever a node is lost", "[actors]") {
+TEST_CASE("a run usually resumes from memory after a node is lost", "[actors]") {
   int all = 0, in_memory = 0;
   std::int64_t redone = 0;
   for (const auto& piece : pieces_in_memory()) {

@@ -145,7 +145,8 @@ TEST_CASE("a tensor outside the device's memory uses no edge", "[actors]") {
   CHECK_FALSE(edges.edge({PlayerId::Kind::inputs, 0}, 0, all.first(1)));
 }
 
-TEST_CASE("links lead to the places that they name, or to all other places", "[actors]") {
+TEST_CASE("link places join the places they name or all other places if they name none",
+          "[actors]") {
   const LinkPlace far{0, "far", "a", {}}, other{1, "far", "b", {}};
   CHECK(are_linked(far, other));
   CHECK_FALSE(are_linked(far, far));
@@ -205,7 +206,7 @@ TEST_CASE("the devices of a stage are summed by the first kind of links that joi
   CHECK(pair.world.misuses().empty());
 }
 
-TEST_CASE("a process that sends too much for edges that are not open is given up", "[actors]") {
+TEST_CASE("an end gives up a process that sends too much for unopened edges", "[actors]") {
   Two pair(milliseconds(20'000));
   const std::vector<std::byte> word(56);
   for (int i = 0; i < 4; ++i) pair.one.edges.hear(1, word);
@@ -214,7 +215,7 @@ TEST_CASE("a process that sends too much for edges that are not open is given up
   CHECK(pair.one.lost == "it says more of edges than there is to say");
 }
 
-TEST_CASE("an attempt that was given up forms no edges", "[actors]") {
+TEST_CASE("an aborted attempt forms no edges", "[actors]") {
   Two pair(milliseconds(20'000));
   pair.one.edges.abort("the test says so");
   const auto formed = pair.one.form();
@@ -222,7 +223,7 @@ TEST_CASE("an attempt that was given up forms no edges", "[actors]") {
   CHECK(formed.error().text == "the test says so");
 }
 
-TEST_CASE("edges whose other end is never made are given up in time", "[actors]") {
+TEST_CASE("an edge times out if its other end is never made", "[actors]") {
   Two pair(milliseconds(100));
   const auto formed = pair.one.form();
   REQUIRE_FALSE(formed.ok());

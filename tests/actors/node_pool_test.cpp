@@ -21,7 +21,7 @@ TEST_CASE("readings of GPUs expire after a while", "[actors]") {
   CHECK(pool.find(7)->gpus_at(start + 30s).empty());
 }
 
-TEST_CASE("a value that a GPU does not report is absent on the wire and after it", "[actors]") {
+TEST_CASE("a value that a GPU does not report is absent after encoding and decoding", "[actors]") {
   GpuReading gpu;
   gpu.number = 3;
   gpu.busy = 0;

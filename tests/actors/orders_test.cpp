@@ -103,7 +103,7 @@ TEST_CASE("a run resumes from a checkpoint with the same bits", "[actors]") {
   }
 }
 
-TEST_CASE("two replicas get the evaluation of one", "[actors]") {
+TEST_CASE("two replicas report the same evaluation losses as one", "[actors]") {
   auto piece = four_steps();
   piece.eval_every = 2;
   const auto one = play(piece, 1);

@@ -143,7 +143,7 @@ TEST_CASE("a paused reconciler answers nothing", "[actors]") {
   CHECK(head->state().nodes.size() == 1);
 }
 
-TEST_CASE("a reconciler that has ended calls its hooks no more", "[actors]") {
+TEST_CASE("an ended reconciler calls no hooks", "[actors]") {
   std::atomic<int> asked = 0;
   std::promise<void> begins, goes_on;
   Reconciling reconciling({[&](const recon::State&) {

@@ -74,7 +74,7 @@ TEST_CASE("a step becomes the recovery point once all copies exist and the ledge
   CHECK(recovery_points.line() == 14);
 }
 
-TEST_CASE("a step that an optimizer has missed is replaced by another one", "[actors]") {
+TEST_CASE("a recovery point that an optimizer missed is replaced by a later step", "[actors]") {
   RecoveryPoints recovery_points(0, 2, 2, 24h);
   recovery_points.ask(1, 0s);
   recovery_points.kept(1, 1ms);
@@ -144,8 +144,7 @@ TEST_CASE("a run without copies never asks for a recovery point", "[actors]") {
   CHECK(!RecoveryPoints(5, 0, 3, 24h).may_ask(1h));
 }
 
-TEST_CASE("a state in memory is used if it is newer than the checkpoint before a damaged one",
-          "[actors]") {
+TEST_CASE("a state in memory is used if it is newer than the newest good checkpoint", "[actors]") {
   const Found in_memory{20, {0}};
   const auto loads = [](std::int64_t step) {
     return [step]() -> Result<StartPoint> {

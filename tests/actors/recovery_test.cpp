@@ -11,7 +11,7 @@ constexpr Strikes three_in_a_minute{.allowed = 3, .window = 60s};
 
 }  // namespace
 
-TEST_CASE("one failure leads to another try", "[actors]") {
+TEST_CASE("one failure leads to a retry", "[actors]") {
   const auto verdict = judge({{1s, "device 0: step 1, 0F0: x"}}, three_in_a_minute);
   CHECK(verdict.what == Verdict::What::try_again);
   CHECK(verdict.reason == "failure 1 of at most 3 within limits.strike_window");
@@ -36,7 +36,7 @@ TEST_CASE("too many failures in a short time end the run", "[actors]") {
   CHECK(judge(failures, three_in_a_minute).what == Verdict::What::try_again);
 }
 
-TEST_CASE("a failure on a node that is left out is no failure of the run", "[actors]") {
+TEST_CASE("failures on an excluded node do not count against the run", "[actors]") {
   std::vector<Failure> failures;
   for (int minute = 0; minute < 10; ++minute) {
     failures.push_back({minute * 1s, "device 0: x", "sick"});

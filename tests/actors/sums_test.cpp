@@ -100,7 +100,7 @@ TEST_CASE("gradients summed in transport are close to those of the exact exchang
   CHECK(most < 1e-4F);
 }
 
-TEST_CASE("sums over two holders give the bits of a plain loop with every synchronous schedule",
+TEST_CASE("sums over two holders give plain-loop bits with every synchronous schedule",
           "[actors]") {
   int count = 0;
   for (const auto& schedule : schedules::named_schedules()) {
@@ -115,7 +115,7 @@ TEST_CASE("sums over two holders give the bits of a plain loop with every synchr
   CHECK(count > 5);
 }
 
-TEST_CASE("sums of two give the bits of a plain loop with statistics, cut parameters and a server",
+TEST_CASE("sums over two holders give plain-loop bits with statistics, cuts and a server",
           "[actors]") {
   const auto check = [](const Piece& piece) {
     const auto run = play_summed(piece, {.nodes = 2});

@@ -182,7 +182,7 @@ TEST_CASE("an error about data that ends early names the step and the micro-batc
   CHECK(played.bytes_left == 0);
 }
 
-TEST_CASE("loaders with different data are detected where their halves meet", "[actors]") {
+TEST_CASE("a device detects loaders that read different data", "[actors]") {
   LittleRun run(two_stages());
   Scene scene(run, seed);
   scene.spec().batches = {scene.spec().batches.inputs, &run.other_batches()};
@@ -244,7 +244,7 @@ TEST_CASE("making the first weights may exceed the patience, since each piece is
   CHECK(played.told("stage.stalled").find(" numbers are drawn or packed") != std::string::npos);
 }
 
-TEST_CASE("a run that is stopped while it makes its first weights saves all of them", "[actors]") {
+TEST_CASE("a run drained while it makes its first weights stops and frees its memory", "[actors]") {
   for (std::uint64_t s = 1; s <= 40; ++s) {
     LittleRun run(two_stages());
     Scene scene(run, s);
@@ -370,7 +370,7 @@ TEST_CASE("a checkpoint that is never written ends the run", "[actors]") {
                "too long; then it waits for a checkpoint to be written, for too long");
 }
 
-TEST_CASE("a slow checkpoint is waited for", "[actors]") {
+TEST_CASE("a run waits for a slow checkpoint", "[actors]") {
   LateStore store;
   LittleRun run(two_stages());
   Scene scene(run, seed);

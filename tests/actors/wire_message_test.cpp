@@ -152,7 +152,7 @@ TEST_CASE("messages between players survive the wire unchanged", "[actors]") {
   CHECK(loan.loan.value.f32()[0] == 1);
 }
 
-TEST_CASE("gradients and weights of late stages arrive as they left", "[actors]") {
+TEST_CASE("gradients and weights of an asynchronous run survive the wire unchanged", "[actors]") {
   Journey journey(late_piece("resnet"));
   auto given = journey.honest().gradients(0, 0, 0);
   auto& gradients = *given.gradients;
@@ -433,7 +433,7 @@ TEST_CASE("a tensor of a peer with another form than the run's reaches no player
   }
 }
 
-TEST_CASE("tokens, groups and norms that a run does not have reach no player", "[actors]") {
+TEST_CASE("invalid tokens, groups and norms reach no player", "[actors]") {
   Journey journey;
   const auto& honest = journey.honest();
   for (const std::int32_t wild : {-1, 11, 1'000'000'000}) {

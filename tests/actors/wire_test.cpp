@@ -78,7 +78,7 @@ TEST_CASE("a run over the wire has the bits of a plain loop with every exchange"
   }
 }
 
-TEST_CASE("over the wire all replicas skip a step that overflows in fp16", "[actors]") {
+TEST_CASE("an fp16 run over the wire has the bits of a plain loop", "[actors]") {
   const auto wanted = LittleRun(piece_of("gpt2", 1, 1, Exchange::server).in_fp16(8)).plainly();
   for (const auto exchange : {Exchange::all_to_all, Exchange::server})
     for (const int nodes : {2, 4}) {
@@ -87,8 +87,7 @@ TEST_CASE("over the wire all replicas skip a step that overflows in fp16", "[act
     }
 }
 
-TEST_CASE("in an all-to-all exchange all send equally much, and a server sends for all",
-          "[actors]") {
+TEST_CASE("all-to-all and server exchanges send the bytes of their formulas", "[actors]") {
   constexpr int replicas = 4;
   const auto piece = piece_of("wide", 1, replicas, Exchange::all_to_all);
   LittleRun run(piece);
@@ -168,7 +167,7 @@ void change_numbers(Value& value, std::mt19937_64& random) {
 
 }  // namespace
 
-TEST_CASE("a peer whose tensors have other forms fails the attempt with the reason", "[actors]") {
+TEST_CASE("a run fails with the reason if a peer sends tensors of the wrong form", "[actors]") {
   MemoryPool memory;
   for (const std::string model : {"gpt2", "resnet"})
     for (const std::string type :
@@ -189,7 +188,7 @@ TEST_CASE("a peer whose tensors have other forms fails the attempt with the reas
     }
 }
 
-TEST_CASE("a peer that sends good tensors at a bad time fails the attempt", "[actors]") {
+TEST_CASE("a run fails if a peer sends good tensors at the wrong time", "[actors]") {
   const auto with = [](const std::string& type, const std::function<void(WireMessage&)>& change) {
     const auto played = play_with_liar(piece_of("mlp", 2, 2, Exchange::all_to_all),
                                        [&, sent = 0](int, WireMessage& wire_message) mutable {
@@ -216,7 +215,7 @@ TEST_CASE("a peer that sends good tensors at a bad time fails the attempt", "[ac
         }).find("norm") != std::string::npos);
 }
 
-TEST_CASE("a run ends with a reason whatever one peer sends", "[actors]") {
+TEST_CASE("a run ends with a reason even if a peer sends corrupt messages", "[actors]") {
   MemoryPool memory;
   int failed = 0;
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {

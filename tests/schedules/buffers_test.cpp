@@ -24,7 +24,8 @@ std::string stuck(const Schedule& schedule) {
 
 }  // namespace
 
-TEST_CASE("streams and landing slots of eight devices are those of the reference", "[schedules]") {
+TEST_CASE("eight devices need the streams and landing slots of an independent reference",
+          "[schedules]") {
   struct Row {
     std::string_view name;
     std::string_view stuck;
@@ -50,7 +51,7 @@ TEST_CASE("streams and landing slots of eight devices are those of the reference
   }
 }
 
-TEST_CASE("no named schedule gets stuck with a stream for each queue", "[schedules]") {
+TEST_CASE("no named schedule deadlocks if each queue has its own stream", "[schedules]") {
   for_each_small_schedule(5, [](const Schedule& schedule) {
     CheckRequest request;
     request.streams = Streams::per_queue;
@@ -59,7 +60,8 @@ TEST_CASE("no named schedule gets stuck with a stream for each queue", "[schedul
   });
 }
 
-TEST_CASE("bounded queues get stuck just when a player of tokens does", "[schedules]") {
+TEST_CASE("check finds a deadlock in bounded queues exactly when a token player stalls",
+          "[schedules]") {
   int stuck = 0;
   for_each_small_schedule(4, [&](const Schedule& schedule) {
     for (const Buffers buffers : {Buffers{1, 1}, Buffers{2, 1}, Buffers{1, 2}}) {

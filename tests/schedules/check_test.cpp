@@ -35,14 +35,14 @@ std::string wrong(const Schedule& schedule, const CheckRequest& request = {}) {
 
 }  // namespace
 
-TEST_CASE("an action on a device that its route does not lead to is shown", "[schedules]") {
+TEST_CASE("check reports an action on a device outside its route", "[schedules]") {
   CHECK(wrong(two_stages(1, "0F0 1B0 0B0", "1F0")) ==
         "V1 placement: 1B0 is listed on device 0, but its route has stage 1 on device 1\n"
         "  d0: 0F0 1B0 0B0\n"
         "          ^~~\n");
 }
 
-TEST_CASE("numbers out of range and broken routes are shown", "[schedules]") {
+TEST_CASE("check reports numbers out of range and broken routes", "[schedules]") {
   CHECK(wrong(two_stages(1, "0F0 0B0 0F1", "1F0 1B0")) ==
         "V1 placement: 0F1 is on micro-batch 1; the last is 0\n"
         "  d0: 0F0 0B0 0F1\n"
@@ -67,7 +67,7 @@ TEST_CASE("numbers out of range and broken routes are shown", "[schedules]") {
       "V1 placement: 0B0 overlaps with the next action, but there is no pass next\n"));
 }
 
-TEST_CASE("a pass that is missing or listed twice is shown", "[schedules]") {
+TEST_CASE("check reports a pass that is missing or listed twice", "[schedules]") {
   const std::string wanted = "; wanted 1 F, and 1 B or 1 I and 1 W, and 1 R if F is checkpointed\n";
   CHECK(wrong(two_stages(1, "0F0 0B0", "1F0 1B0 1F0")) ==
         "V2 completeness: stage 1, micro-batch 0 has 2 F, 1 B" + wanted +
@@ -90,7 +90,7 @@ TEST_CASE("a pass that is missing or listed twice is shown", "[schedules]") {
         "hold 4 actions\n");
 }
 
-TEST_CASE("a pass before what it needs on its own device is shown", "[schedules]") {
+TEST_CASE("check reports a pass that precedes its input on its own device", "[schedules]") {
   CHECK(wrong(two_stages(1, "0B0 0F0", "1F0 1B0")) ==
         "V3 local order: device 0 has 0B0 before 0F0, which it needs\n"
         "  d0: 0B0 0F0\n"
@@ -103,14 +103,14 @@ TEST_CASE("a pass before what it needs on its own device is shown", "[schedules]
             .starts_with("V3 local order: device 0 has 0R0 before 0F0', which it needs\n"));
 }
 
-TEST_CASE("weight gradients out of the order of their sum are shown", "[schedules]") {
+TEST_CASE("check reports weight gradients out of their summation order", "[schedules]") {
   CHECK(wrong(two_stages(2, "0F0 0F1 0B0 0B1", "1F0 1F1 1I0 1I1 1W1 1W0")) ==
         "V3 local order: device 1 has 1W0 after 1W1; weight gradients are summed by micro-batch\n"
         "  d1: 1F0 1F1 1I0 1I1 1W1 1W0\n"
         "                          ^~~\n");
 }
 
-TEST_CASE("a deadlock is shown as the shortest circle of waiting", "[schedules]") {
+TEST_CASE("check reports a deadlock as its shortest cycle", "[schedules]") {
   CHECK(wrong(two_stages(2, "0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1")) ==
         "V4 acyclic: device 0 waits forever: 0B0 on device 0 needs 1B0 on device 1, which comes "
         "after 1F1, which needs 0F1 on device 0, which comes after 0B0\n"
@@ -118,7 +118,7 @@ TEST_CASE("a deadlock is shown as the shortest circle of waiting", "[schedules]"
         "          ^~~\n");
 }
 
-TEST_CASE("passes of a group that wait for each other are a deadlock", "[schedules]") {
+TEST_CASE("check reports a deadlock between the passes of one group", "[schedules]") {
   CHECK(wrong(two_stages(1, "0F0 0B0", "(1F0+1B0)")) ==
         "V4 acyclic: device 1 waits forever: 1B0 on device 1 needs 1F0 on device 1, which overlaps "
         "with 1B0\n"
@@ -131,7 +131,7 @@ TEST_CASE("passes of a group that wait for each other are a deadlock", "[schedul
                        "0B0\n"));
 }
 
-TEST_CASE("gradients are given away after they are whole, and weights taken after that",
+TEST_CASE("check reports an A before the gradients are complete and an O before its A",
           "[schedules]") {
   const auto first = [](std::string_view lane) {
     const std::string text = wrong(two_stages(2, lane, "1F0 1B0 1F1 1B1 1A 1O"));
@@ -158,7 +158,7 @@ TEST_CASE("gradients are given away after they are whole, and weights taken afte
         "V5 step order: device 0 has no O for stage 0 after 0B1");
 }
 
-TEST_CASE("all stages make their versions of the same micro-batches", "[schedules]") {
+TEST_CASE("check reports stages that update after different micro-batches", "[schedules]") {
   CHECK(wrong(two_stages(2, "0F0 0F1 0B0 0O0 0B1 0O1", "1F0 1B0 1F1 1B1 1O1")) ==
         "V5 step order: stage 1 has 1 O's, but not after the same micro-batches as stage 0 has its "
         "2\n"
@@ -166,7 +166,7 @@ TEST_CASE("all stages make their versions of the same micro-batches", "[schedule
         "                          ^\n");
 }
 
-TEST_CASE("sharded weights are whole while a stage computes", "[schedules]") {
+TEST_CASE("check reports a pass that runs without gathered weights", "[schedules]") {
   const auto first = [](std::string_view lane) {
     const std::string text = wrong(two_stages(1, lane, "1F0 1B0"));
     return text.substr(0, text.find('\n'));
@@ -180,7 +180,7 @@ TEST_CASE("sharded weights are whole while a stage computes", "[schedules]") {
   CHECK(first("0G 0F0 0B0 0U 0U") == "V5 step order: 0U releases weights that no G has gathered");
 }
 
-TEST_CASE("memory beyond the cap is shown with what holds it", "[schedules]") {
+TEST_CASE("check reports memory above the cap and the passes that hold it", "[schedules]") {
   const Schedule schedule = two_stages(3, "0F0 0F1 0F2 0B0 0B1 0B2", "1F0 1F1 1I0 1F2 1W0 1B1 1B2");
   CheckRequest request;
   request.memory = MemoryBudget{{{10, 4, 1}, {10, 4, 1}}, {30, 24}};
@@ -203,7 +203,7 @@ TEST_CASE("memory beyond the cap is shown with what holds it", "[schedules]") {
                        "0F0' 0F1' 0F2'\n"));
 }
 
-TEST_CASE("what overlaps allocates before it frees", "[schedules]") {
+TEST_CASE("overlapping passes allocate before they free", "[schedules]") {
   const Schedule schedule = two_stages(2, "0F0 0F1 0B0 0B1", "1F0 (1B0+1F1) 1B1");
   CheckRequest request;
   request.memory = MemoryBudget{{{10, 0, 0}, {10, 0, 0}}, {20, 20}};
@@ -215,7 +215,7 @@ TEST_CASE("what overlaps allocates before it frees", "[schedules]") {
         "               ^~~\n");
 }
 
-TEST_CASE("a queue with too few slots is named, with the number that does", "[schedules]") {
+TEST_CASE("check reports a queue with too few slots and the number it needs", "[schedules]") {
   const Schedule schedule = *generate("bfs", {16, 32, 2});
   CheckRequest request;
   request.buffers = Buffers{.landing = 1, .outgoing = 1};
@@ -228,7 +228,7 @@ TEST_CASE("a queue with too few slots is named, with the number that does", "[sc
   CHECK(wrong(schedule, request).empty());
 }
 
-TEST_CASE("a queue that is not used in the order of its making is named", "[schedules]") {
+TEST_CASE("check reports a queue whose messages are used out of order", "[schedules]") {
   const Schedule schedule = two_stages(2, "0F0 0F1 0B0 0B1", "1F1 1F0 1B0 1B1");
   CHECK(wrong(schedule).empty());
   CHECK(fewest_landing_slots(schedule, 1) == 2);
@@ -242,7 +242,7 @@ TEST_CASE("a queue that is not used in the order of its making is named", "[sche
         "      ^~~\n");
 }
 
-TEST_CASE("streams that cross are shown as two transfers that wait for each other", "[schedules]") {
+TEST_CASE("check reports two streams whose transfers wait for each other", "[schedules]") {
   const Schedule schedule = *generate("1f1b", {2, 2, 1});
   CheckRequest request;
   request.streams = Streams::per_peer;
@@ -260,7 +260,7 @@ TEST_CASE("streams that cross are shown as two transfers that wait for each othe
   CHECK(wrong(schedule, request).empty());
 }
 
-TEST_CASE("versions beyond what is declared are shown", "[schedules]") {
+TEST_CASE("check reports more weight versions or staleness than declared", "[schedules]") {
   const Schedule schedule = *generate("pipedream", {3, 6, 1});
   CheckRequest request;
   request.versions = VersionLimits{VersionRule::stash, 2, 3};
@@ -276,7 +276,7 @@ TEST_CASE("versions beyond what is declared are shown", "[schedules]") {
         "      ^~~\n");
 }
 
-TEST_CASE("a lane that is long is shown around the place", "[schedules]") {
+TEST_CASE("check shows a long lane only around the violation", "[schedules]") {
   Schedule schedule = *generate("gpipe", {1, 20, 1});
   std::swap(schedule.lanes[0][30], schedule.lanes[0][31]);
   CHECK(wrong(schedule) ==
@@ -285,7 +285,7 @@ TEST_CASE("a lane that is long is shown around the place", "[schedules]") {
         "                                           ^~~~\n");
 }
 
-TEST_CASE("a large schedule is checked at once", "[schedules]") {
+TEST_CASE("check accepts a large schedule", "[schedules]") {
   const Schedule schedule = with_updates(*generate("interleaved", {128, 512, 2}));
   CheckRequest request;
   request.buffers = Buffers{.landing = 4, .outgoing = 1};
@@ -293,7 +293,7 @@ TEST_CASE("a large schedule is checked at once", "[schedules]") {
   CHECK(check(schedule, request).empty());
 }
 
-TEST_CASE("what a broken schedule has wrong is bounded", "[schedules]") {
+TEST_CASE("check reports at most max_violations violations", "[schedules]") {
   Schedule schedule = *generate("1f1b", {8, 1000, 1});
   for (Lane& lane : schedule.lanes) std::ranges::reverse(lane);
   CHECK(check(schedule).size() == max_violations);

@@ -20,7 +20,7 @@ std::string error(std::string_view json) { return read(json).error().text; }
 
 }  // namespace
 
-TEST_CASE("a cluster file says what nodes there are", "[schedules]") {
+TEST_CASE("a cluster file lists nodes with their devices, memory and speed", "[schedules]") {
   const auto cluster = read(R"({
     "between_zones": {"bandwidth": "1Gbit/s", "latency": "2ms"},
     "nodes": [
@@ -41,7 +41,7 @@ TEST_CASE("a cluster file says what nodes there are", "[schedules]") {
   CHECK(to_string(*cluster, {.node = 1, .device = 1}) == "big1:1");
 }
 
-TEST_CASE("devices take the GPUs of a machine in turn, and share their memory", "[schedules]") {
+TEST_CASE("devices take the GPUs of a machine in turn and share their memory", "[schedules]") {
   const auto on = [](std::size_t devices, const std::vector<Bytes>& gpus) {
     Cluster cluster;
     auto& node = cluster.nodes.emplace_back();
@@ -59,7 +59,7 @@ TEST_CASE("devices take the GPUs of a machine in turn, and share their memory", 
   CHECK(on(2, {unknown_memory}) == "here:gpu0 1125899906842624\nhere:gpu0 1125899906842624\n");
 }
 
-TEST_CASE("the slowest part of the way between two devices counts", "[schedules]") {
+TEST_CASE("the slowest link on the path between two devices determines its cost", "[schedules]") {
   const auto cluster = read(R"({
     "between_zones": {"bandwidth": "1MB/s", "latency": "2ms"},
     "nodes": [
@@ -78,7 +78,7 @@ TEST_CASE("the slowest part of the way between two devices counts", "[schedules]
   CHECK(between({1, 0}, {2, 0}).latency == 2 * 1e-3);
 }
 
-TEST_CASE("what is wrong with a cluster file is said with its place", "[schedules]") {
+TEST_CASE("an error in a cluster file names its line and column", "[schedules]") {
   CHECK(error("[]") == "1:1: a cluster must be a map, not a list");
   CHECK(error("{}") == "1:1: \"nodes\" must be a list of at least one node");
   CHECK(error(R"({"nodes": [{"name": "a"}]})") ==

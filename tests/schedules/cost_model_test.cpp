@@ -27,8 +27,7 @@ std::vector<UnitCost> one_unit() {
 
 }  // namespace
 
-TEST_CASE("a kernel takes as long as its arithmetic or its traffic, and its launches",
-          "[schedules]") {
+TEST_CASE("a kernel costs its launches plus the larger of compute and memory time", "[schedules]") {
   const DeviceProfile device = small_device();
   CHECK(time_of({.operations = 2e9, .bytes = 1e8}, "norm", device).count() == Approx(2.001));
   CHECK(time_of({.operations = 2e9, .bytes = 3e8}, "norm", device).count() == Approx(3.001));
@@ -37,7 +36,7 @@ TEST_CASE("a kernel takes as long as its arithmetic or its traffic, and its laun
       Approx(2.003));
 }
 
-TEST_CASE("a profile reads back as it was written", "[schedules]") {
+TEST_CASE("a profile reads back equal from its JSON", "[schedules]") {
   const auto back = read_profile(to_json(small_device()));
   REQUIRE(back.ok());
   CHECK(to_json(*back) == to_json(small_device()));
@@ -49,7 +48,7 @@ TEST_CASE("a profile reads back as it was written", "[schedules]") {
   CHECK(std::isinf(read_profile(to_json(shared_memory))->link.bandwidth));
 }
 
-TEST_CASE("what is wrong with a profile is said with its place", "[schedules]") {
+TEST_CASE("an error in a profile names its line and column", "[schedules]") {
   const auto error = [](std::string_view json) { return read_profile(json).error().text; };
   CHECK(error("{").find("this is not JSON") != std::string::npos);
   CHECK(error("[]") == "1:1: a profile is a map");
@@ -62,7 +61,7 @@ TEST_CASE("what is wrong with a profile is said with its place", "[schedules]") 
             .text.find("bytes_per_second must be a number from 1 to 1e+21") != std::string::npos);
 }
 
-TEST_CASE("absurd costs are refused by name", "[schedules]") {
+TEST_CASE("an error names the unit whose cost is out of range", "[schedules]") {
   CHECK(check_units(one_unit()).ok());
   auto units = one_unit();
   units[0].forward = Seconds(-1);

@@ -18,7 +18,7 @@ std::string csv_error(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("a schedule is written as torch's table", "[schedules]") {
+TEST_CASE("a schedule is written as a PyTorch table", "[schedules]") {
   CHECK(*to_csv(*generate("dualpipev", {4, 4, 2})) ==
         "0F0,0F1,0F2,3F0,3I0,3W0,3F1,(0F3;3B1)OVERLAP_F_B,(3F2;0B0)OVERLAP_F_B,3B2,"
         "(3F3;0B1)OVERLAP_F_B,3B3,0I2,0W2,0I3,0W3\n"
@@ -27,12 +27,12 @@ TEST_CASE("a schedule is written as torch's table", "[schedules]") {
   CHECK(*to_csv(with_updates(*generate("1f1b", {1, 1, 1}))) == "0F0,0B0,0REDUCE_GRAD\n");
 }
 
-TEST_CASE("what torch has no word for is an error", "[schedules]") {
+TEST_CASE("an action without a PyTorch name is an error", "[schedules]") {
   const Schedule schedule = with_recompute(*generate("1f1b", {2, 1, 1}), {false, true});
   CHECK(to_csv(schedule).error().text == "device 1: torch's tables have no word for 1F0'");
 }
 
-TEST_CASE("torch's table reads back with its routes", "[schedules]") {
+TEST_CASE("a PyTorch table reads back with its routes", "[schedules]") {
   for_each_small_schedule(4, [](const Schedule& schedule) {
     if (find_schedule(schedule.name)->mode == Mode::asynchronous) return;
     const auto read = parse_csv(*to_csv(schedule), schedule.name);
@@ -43,7 +43,8 @@ TEST_CASE("torch's table reads back with its routes", "[schedules]") {
   });
 }
 
-TEST_CASE("empty cells, transfers and sharding in a table of torch are understood", "[schedules]") {
+TEST_CASE("the reader accepts empty cells, transfers and sharding in a PyTorch table",
+          "[schedules]") {
   const auto schedule = parse_csv(
       "0UNSHARD,0F0,0SEND_F0,0F1,0SEND_F1,,0RECV_B0,0B0,,0RECV_B1,0B1,0RESHARD,0REDUCE_GRAD\r\n"
       ",,1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,\"1F1\", 1B1 ,1SEND_B1\r\n",
@@ -56,12 +57,13 @@ TEST_CASE("empty cells, transfers and sharding in a table of torch are understoo
   CHECK(schedule->micro_batches == 2);
 }
 
-TEST_CASE("routes of both directions are found, and their cycle", "[schedules]") {
+TEST_CASE("the reader infers routes of both directions and their cycle from a table",
+          "[schedules]") {
   const Schedule chimera = *generate("chimera", {4, 6, 1});
   CHECK(*parse_csv(*to_csv(chimera), "chimera") == chimera);
 }
 
-TEST_CASE("transfers that cannot be are errors", "[schedules]") {
+TEST_CASE("transfers without a matching pass or peer are errors", "[schedules]") {
   CHECK(csv_error("0F0,0SEND_F0,0B0\n1F0,1B0\n") == "1:2: no row receives what this sends");
   CHECK(csv_error("0F0,0B0\n1RECV_F0,1F0,1B0\n") == "2:1: no row sends what this receives");
   CHECK(csv_error("0SEND_F0,0F0,0B0\n1RECV_F0,1F0,1B0\n") ==
@@ -72,7 +74,7 @@ TEST_CASE("transfers that cannot be are errors", "[schedules]") {
   CHECK(csv_error("0F0,0SEND_F0,0SEND_F0\n") == "1:3: this transfer is listed twice");
 }
 
-TEST_CASE("a cell that is no action is an error", "[schedules]") {
+TEST_CASE("a cell that holds no action is an error", "[schedules]") {
   CHECK(csv_error("0F0,0F\n").starts_with("1:2: found '0F', expected an action such as 0F1"));
   CHECK(csv_error("0F0,0F1x\n").starts_with("1:2: found '0F1x'"));
   CHECK(csv_error("0F0,-1F1\n").starts_with("1:2: found '-1F1'"));

@@ -175,8 +175,7 @@ bool updates_are_whole(const Schedule& schedule) {
 
 }  // namespace
 
-TEST_CASE("of a thousand random edits each is rejected by its rule, or plays as well as before",
-          "[schedules]") {
+TEST_CASE("check rejects a random edit by its rule or the schedule still plays", "[schedules]") {
   const auto all = bases();
   std::map<Rule, int> rejected;
   int accepted = 0;
@@ -227,7 +226,7 @@ TEST_CASE("of a thousand random edits each is rejected by its rule, or plays as 
   CHECK(accepted >= 10);
 }
 
-TEST_CASE("edited schedules get stuck in bounded queues just when a player of tokens does",
+TEST_CASE("check finds a deadlock in an edited schedule exactly when a token player stalls",
           "[schedules]") {
   const auto all = bases();
   int stuck = 0;

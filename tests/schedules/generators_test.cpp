@@ -30,7 +30,7 @@ Schedule made(std::string_view name, PipelineShape shape) {
 
 }  // namespace
 
-TEST_CASE("every golden schedule is generated to the letter", "[schedules]") {
+TEST_CASE("every golden schedule is generated exactly", "[schedules]") {
   const auto all = golden_schedules();
   REQUIRE(all.size() == 16);
   for (const Golden& golden : all) {
@@ -49,13 +49,13 @@ TEST_CASE("1f1b alternates once the pipeline is full", "[schedules]") {
   CHECK(to_string(schedule.lanes[2]) == "2F0 2B0 2F1 2B1 2F2 2B2 2F3 2B3");
 }
 
-TEST_CASE("a sequential schedule lets one micro-batch through at a time", "[schedules]") {
+TEST_CASE("a sequential schedule runs one micro-batch at a time", "[schedules]") {
   const Schedule schedule = made("seq", {.stages = 2, .micro_batches = 2});
   CHECK(to_string(schedule.lanes[0]) == "0F0 0B0 0F1 0B1");
   CHECK(to_string(schedule.lanes[1]) == "1F0 1B0 1F1 1B1");
 }
 
-TEST_CASE("every named schedule is valid wherever it is defined", "[schedules]") {
+TEST_CASE("every named schedule is valid for every shape it accepts", "[schedules]") {
   int count = 0;
   for_each_small_schedule(8, [&](const Schedule& schedule) {
     ++count;
@@ -67,7 +67,7 @@ TEST_CASE("every named schedule is valid wherever it is defined", "[schedules]")
   CHECK(count == 132 * (8 + 3 + 2 * 3 + 2) + 120);
 }
 
-TEST_CASE("peaks of memory are those of the formulas", "[schedules]") {
+TEST_CASE("memory peaks equal their formulas", "[schedules]") {
   for (int P = 2; P <= 8; ++P) {
     const int M = 4 * P;
     const auto largest = [&](std::string_view name, int chunks = 1) {
@@ -90,7 +90,7 @@ TEST_CASE("peaks of memory are those of the formulas", "[schedules]") {
   }
 }
 
-TEST_CASE("credits lower what is in flight, down to one", "[schedules]") {
+TEST_CASE("credits limit the micro-batches in flight to at least one", "[schedules]") {
   CHECK(capped_credits(4, 4) == std::vector{4, 3, 2, 1});
   CHECK(capped_credits(8, 4) == std::vector{4, 3, 2, 1, 1, 1, 1, 1});
   CHECK(capped_credits(3, 9) == std::vector{3, 2, 1});
@@ -100,7 +100,7 @@ TEST_CASE("credits lower what is in flight, down to one", "[schedules]") {
   CHECK(check(schedule).empty());
 }
 
-TEST_CASE("what a schedule needs is said with a shape that has it", "[schedules]") {
+TEST_CASE("an error for an unsupported shape suggests a shape that works", "[schedules]") {
   const auto error = [](std::string_view name, PipelineShape shape) {
     const auto result = generate(name, shape);
     REQUIRE_FALSE(result.ok());
@@ -135,7 +135,7 @@ TEST_CASE("what a schedule needs is said with a shape that has it", "[schedules]
         "use 4 or more");
 }
 
-TEST_CASE("a name may say the chunks, and has another spelling", "[schedules]") {
+TEST_CASE("a schedule name can contain the number of chunks and has aliases", "[schedules]") {
   CHECK(made("interleaved-v3", {6, 4, 1}) == made("interleaved", {6, 4, 3}));
   CHECK(made("hanayo-w2", {8, 4, 1}) == made("hanayo", {8, 4, 4}));
   CHECK(made("2bw", {2, 4, 1}) == made("pipedream-2bw", {2, 4, 1}));
@@ -146,7 +146,7 @@ TEST_CASE("a name may say the chunks, and has another spelling", "[schedules]") 
   CHECK(find_schedule("interleaved-") == nullptr);
 }
 
-TEST_CASE("the largest shapes are made without harm", "[schedules]") {
+TEST_CASE("the largest shapes can be generated", "[schedules]") {
   CHECK(made("zb-v", {4096, 1, 2}).devices() == 2048);
   CHECK(made("v-min", {4096, 2, 2}).devices() == 2048);
   CHECK(made("1f1b", {1, 1 << 20, 1}).lanes[0].size() == std::size_t{2} << 20);

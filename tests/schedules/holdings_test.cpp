@@ -51,7 +51,7 @@ Bytes held(const RunMemory& memory, int device, const std::string& unit, Held he
 
 }  // namespace
 
-TEST_CASE("a plan tells what every device holds of each unit", "[schedules]") {
+TEST_CASE("a plan reports what every device holds of each unit", "[schedules]") {
   const RunMemory memory = memory_of(three_blocks());
   CHECK(memory.run == "r");
   CHECK(memory.plan == "1f1b, 2 stages, 1 replica, 2 devices, 4 micro-batches a step");
@@ -71,7 +71,7 @@ TEST_CASE("a plan tells what every device holds of each unit", "[schedules]") {
   CHECK(held(memory, 1, "block 2", Held::buffers) == 3 * 3);
 }
 
-TEST_CASE("a stage that computes again holds the input of its first unit", "[schedules]") {
+TEST_CASE("a stage that recomputes holds the input of its first unit", "[schedules]") {
   PlanRequest request = three_blocks();
   request.recompute.everywhere = true;
   const RunMemory memory = memory_of(request);
@@ -80,7 +80,7 @@ TEST_CASE("a stage that computes again holds the input of its first unit", "[sch
   CHECK(held(memory, 0, "block 1", Held::activations) == 50);
 }
 
-TEST_CASE("a workspace is held for the unit that takes it", "[schedules]") {
+TEST_CASE("a workspace is charged to the unit that needs it", "[schedules]") {
   PlanRequest request = three_blocks();
   request.units[0].workspace = 5;
   request.units[1].workspace = 30;
@@ -89,14 +89,14 @@ TEST_CASE("a workspace is held for the unit that takes it", "[schedules]") {
   CHECK(held(memory, 0, "block 1", Held::buffers) == 9 + 30);
 }
 
-TEST_CASE("what an optimizer takes beyond what passes held is of no unit", "[schedules]") {
+TEST_CASE("an optimizer's extra workspace belongs to no unit", "[schedules]") {
   PlanRequest request = three_blocks();
   request.units[2].update_room = 1000;
   // The update reuses the activations of a micro-batch and the version being written.
   CHECK(held(memory_of(request), 1, "", Held::buffers) == 1000 - 5 - 10);
 }
 
-TEST_CASE("every replica holds the same on devices of its own", "[schedules]") {
+TEST_CASE("every replica holds the same bytes on its own devices", "[schedules]") {
   PlanRequest request = three_blocks();
   request.cluster.nodes.push_back(request.cluster.nodes.front());
   request.cluster.nodes.back().name = "other";

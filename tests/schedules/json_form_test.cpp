@@ -46,7 +46,7 @@ TEST_CASE("every schedule reads back equal from its JSON", "[schedules]") {
   });
 }
 
-TEST_CASE("what is wrong in the JSON of a schedule is said with its place", "[schedules]") {
+TEST_CASE("an error in the JSON of a schedule names its line and column", "[schedules]") {
   CHECK(error("[]") == "1:1: found a list, expected a table");
   CHECK(error("{\"sched\":1}") == "1:1: a schedule needs the key 'name'");
   CHECK(error("{\"shced\":1}") == "1:2: a schedule has no key 'shced'");

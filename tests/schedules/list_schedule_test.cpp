@@ -24,7 +24,7 @@ std::vector<double> caps(int devices, double cap) {
 
 }  // namespace
 
-TEST_CASE("a list takes I before F before W", "[schedules]") {
+TEST_CASE("list scheduling takes I before F before W", "[schedules]") {
   const auto pipeline = looped_pipeline(2, 1, 3);
   const auto made =
       list_schedule(pipeline, unit_costs(pipeline), {.window = 2, .caps = caps(2, 2)});
@@ -33,7 +33,7 @@ TEST_CASE("a list takes I before F before W", "[schedules]") {
   CHECK(to_string(made->lanes[1]) == "1F0 1I0 1F1 1I1 1W0 1W1 1F2 1I2 1W2");
 }
 
-TEST_CASE("lists under a cap are as good as a reference's", "[schedules]") {
+TEST_CASE("list schedules under a cap reach the bubbles of a reference", "[schedules]") {
   const auto bubble = [](const Route& route, int window, double cap) {
     const auto pipeline = empty_schedule("list", {16, 32, 2}, {route});
     const auto costs = unit_costs(pipeline);
@@ -48,13 +48,13 @@ TEST_CASE("lists under a cap are as good as a reference's", "[schedules]") {
   CHECK(bubble(looped(16, 8), 8, 6) == Approx(6.8).margin(0.051));
 }
 
-TEST_CASE("a list that comes to a dead end is none", "[schedules]") {
+TEST_CASE("list scheduling returns no schedule if the caps block every pass", "[schedules]") {
   const auto pipeline = looped_pipeline(2, 2, 4);
   // The cap fits one stage's activations, so stage 2 never starts on device 0.
   CHECK_FALSE(list_schedule(pipeline, unit_costs(pipeline), {.window = 2, .caps = caps(2, 0.5)}));
 }
 
-TEST_CASE("a lost device's micro-batches go through its peers", "[schedules]") {
+TEST_CASE("list scheduling spreads a lost device's micro-batches over its peers", "[schedules]") {
   // Four pipelines of four devices with 16 micro-batches each. Device 5 (stage 1 of the second) is
   // lost, so the other three devices of stage 1 take its micro-batches in turn.
   Schedule pipeline;

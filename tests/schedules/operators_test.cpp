@@ -25,18 +25,18 @@ std::string lane_of(const Schedule& schedule) { return to_string(schedule.lanes[
 
 }  // namespace
 
-TEST_CASE("a split backward pass is its two halves, the second behind its group", "[schedules]") {
+TEST_CASE("splitting a backward pass puts W directly after I or its group", "[schedules]") {
   CHECK(lane_of(split_backward(alone(1, 2, "0F0 0F1 0B0 0B1"))) == "0F0 0F1 0I0 0W0 0I1 0W1");
   CHECK(lane_of(split_backward(alone(2, 2, "0F0 1F0 (0F1+1B0) 0B0 1F1 1I1 1W1 0B1"))) ==
         "0F0 1F0 (0F1+1I0) 1W0 0I0 0W0 1F1 1I1 1W1 0I1 0W1");
 }
 
-TEST_CASE("fusing joins the halves that stand side by side", "[schedules]") {
+TEST_CASE("fusing joins adjacent I and W passes into B", "[schedules]") {
   CHECK(lane_of(fuse_backward(alone(1, 2, "0F0 0F1 0I0 0W0 0I1 0W1"))) == "0F0 0F1 0B0 0B1");
   CHECK(lane_of(fuse_backward(alone(1, 2, "0F0 0I0 0F1 0W0 0I1 0W1"))) == "0F0 0I0 0F1 0W0 0B1");
 }
 
-TEST_CASE("a stage that recomputes keeps its input and runs once more before its backward pass",
+TEST_CASE("a stage that recomputes keeps its input and reruns F before its backward pass",
           "[schedules]") {
   CHECK(lane_of(with_recompute(alone(1, 2, "0F0 0F1 0I0 0W0 0B1"), {true})) ==
         "0F0' 0F1' 0R0 0I0 0W0 0R1 0B1");
@@ -46,14 +46,14 @@ TEST_CASE("a stage that recomputes keeps its input and runs once more before its
   CHECK(with_recompute(once, {true}) == once);
 }
 
-TEST_CASE("gradients are given away early and weights taken at the end", "[schedules]") {
+TEST_CASE("with_updates gives gradients early and updates weights at the end", "[schedules]") {
   CHECK(lane_of(with_updates(alone(2, 1, "0F0 1F0 1B0 0I0 0W0"))) ==
         "0F0 1F0 1B0 1A 0I0 0W0 0A 1O 0O");
   CHECK(lane_of(with_updates(alone(2, 2, "0F0 1F0 0F1 1F1 1B0 1I1 (1W1+0B0) 0B1"))) ==
         "0F0 1F0 0F1 1F1 1B0 1I1 (1W1+0B0) 1A 0B1 0A 1O 0O");
 }
 
-TEST_CASE("asynchronous updates come after every so many backward passes", "[schedules]") {
+TEST_CASE("asynchronous updates follow every given number of backward passes", "[schedules]") {
   const Schedule passes = alone(1, 3, "0F0 0B0 0F1 0B1 0F2 0B2");
   CHECK(lane_of(with_update_every(passes, 1)) == "0F0 0B0 0O0 0F1 0B1 0O1 0F2 0B2 0O2");
   CHECK(lane_of(with_update_every(passes, 2)) == "0F0 0B0 0F1 0B1 0O1 0F2 0B2 0O2");
@@ -63,7 +63,7 @@ TEST_CASE("asynchronous updates come after every so many backward passes", "[sch
   CHECK(passes_only(with_updates(with_update_every(passes, 2))) == passes);
 }
 
-TEST_CASE("operators make valid schedules of all valid ones", "[schedules]") {
+TEST_CASE("every operator turns a valid schedule into a valid one", "[schedules]") {
   for_each_small_schedule(4, [](const Schedule& schedule) {
     std::vector<bool> every_other(schedule.stages);
     for (int stage = 0; stage < schedule.stages; stage += 2) every_other[stage] = true;

@@ -42,7 +42,7 @@ RunMemory some_memory() {
 
 }  // namespace
 
-TEST_CASE("fields are written as Protocol Buffers have them", "[schedules]") {
+TEST_CASE("fields are encoded as Protocol Buffers", "[schedules]") {
   ProtoWriter writer;
   SECTION("the number of the format's own description") {
     writer.add(1, std::int64_t{150});
@@ -84,7 +84,7 @@ TEST_CASE("every number reads back equal", "[schedules]") {
   CHECK(fields.packed(2) == numbers);
 }
 
-TEST_CASE("a profile in bytes has all that it had before", "[schedules]") {
+TEST_CASE("a profile keeps its samples, labels and comments when encoded as pprof", "[schedules]") {
   StackProfile profile;
   profile.name = "run \"7\"";
   profile.measures = {{"memory", "bytes"}, {"time", "nanoseconds"}};
@@ -107,13 +107,13 @@ TEST_CASE("a profile in bytes has all that it had before", "[schedules]") {
   CHECK(read.samples[1].values == std::vector<std::int64_t>{-1, 5'000'000'000});
 }
 
-TEST_CASE("a profile of nothing is a profile", "[schedules]") {
+TEST_CASE("an empty profile is valid", "[schedules]") {
   const PprofReader read(to_pprof({}));
   CHECK(read.samples.empty());
   CHECK(read.types.empty());
 }
 
-TEST_CASE("a run's memory is told by device, stage, layer and purpose", "[schedules]") {
+TEST_CASE("a run's memory profile is split by device, layer, stage and purpose", "[schedules]") {
   const PprofReader read(to_pprof(run_profile(some_memory(), {})));
   REQUIRE(read.types.size() == 3);
   REQUIRE(read.samples.size() == 5);
@@ -128,8 +128,7 @@ TEST_CASE("a run's memory is told by device, stage, layer and purpose", "[schedu
   CHECK(read.duration == 0);
 }
 
-TEST_CASE("a run's time is told by device, stage and action, and so is what is idle",
-          "[schedules]") {
+TEST_CASE("a run's time profile is split by device, stage, action and idle time", "[schedules]") {
   const PprofReader read(to_pprof(run_profile(some_memory(), two_devices())));
   CHECK(read.duration == 6'000'000'000);
   CHECK(read.sum(0, {}) == 154);
@@ -145,7 +144,7 @@ TEST_CASE("a run's time is told by device, stage and action, and so is what is i
   CHECK(read.sum(2, {"idle"}) == 0);
 }
 
-TEST_CASE("a timeline of any numbers makes a profile", "[schedules]") {
+TEST_CASE("a timeline with extreme times makes a profile", "[schedules]") {
   Timeline timeline;
   timeline.devices = 1;
   timeline.spans = {{0, Track::compute, forward(0, 0), -1e300, 1e300},

@@ -21,7 +21,7 @@ RetimeSettings settings_for(const Schedule& schedule, double cap) {
 
 }  // namespace
 
-TEST_CASE("W's fill the gaps, and passes that are ready go by the preference", "[schedules]") {
+TEST_CASE("retiming fills gaps with W and orders ready passes by preference", "[schedules]") {
   const Schedule base = split_backward(*generate("1f1b", {2, 3, 1}));
   RetimeSettings settings = settings_for(base, 2);
   const auto backward_first = retime(base, settings);
@@ -35,7 +35,7 @@ TEST_CASE("W's fill the gaps, and passes that are ready go by the preference", "
   CHECK(to_string(forward_first->lanes[1]) == "1F0 1F1 1I0 1I1 1W0 1W1 1F2 1I2 1W2");
 }
 
-TEST_CASE("re-timing with the memory of its base never ends in a dead end", "[schedules]") {
+TEST_CASE("retiming with the memory of its base always finds a schedule", "[schedules]") {
   for_each_small_schedule(4, [](const Schedule& schedule) {
     const Schedule base = split_backward(passes_only(schedule));
     RetimeSettings settings = settings_for(base, 0);
@@ -57,12 +57,12 @@ TEST_CASE("re-timing with the memory of its base never ends in a dead end", "[sc
   });
 }
 
-TEST_CASE("re-timing below what any order needs gives none", "[schedules]") {
+TEST_CASE("retiming finds no schedule if the memory is too small for any order", "[schedules]") {
   const Schedule base = *generate("gpipe", {3, 4, 1});
   CHECK_FALSE(retime(base, settings_for(base, 0.5)));
 }
 
-TEST_CASE("patience leaves a W for later when a pass is about to come", "[schedules]") {
+TEST_CASE("patience delays a W if another pass is about to be ready", "[schedules]") {
   const Schedule base = split_backward(*generate("1f1b", {2, 2, 1}));
   RetimeSettings settings = settings_for(base, 2);
   settings.hop = 0.25;

@@ -63,7 +63,7 @@ TEST_CASE("a search finds less idle time than any named schedule at equal memory
   CHECK(less.simulation.largest_peak() <= 3);
 }
 
-TEST_CASE("the same search finds the same schedule", "[schedules]") {
+TEST_CASE("two searches with the same request find the same schedule", "[schedules]") {
   const auto asked = request(4, 8, 3, {.backward_weight = 0.5}, 0.1);
   const auto first = found(asked), second = found(asked);
   CHECK(to_text(first.schedule) == to_text(second.schedule));
@@ -71,7 +71,7 @@ TEST_CASE("the same search finds the same schedule", "[schedules]") {
   CHECK(to_table(first) == to_table(second));
 }
 
-TEST_CASE("what a search finds is valid, whatever the costs", "[schedules]") {
+TEST_CASE("a search finds a valid schedule under any costs", "[schedules]") {
   for (const double weight : {0.5, 1.0})
     for (const double hop : {0.0, 0.3})
       for (const double cap : {2.5, 4.0, 7.0})
@@ -105,7 +105,7 @@ TEST_CASE("a search is never worse than the best named schedule", "[schedules]")
         }
 }
 
-TEST_CASE("a search without a barrier makes the period small", "[schedules]") {
+TEST_CASE("a search without a barrier minimizes the period", "[schedules]") {
   auto asked = request(4, 8, 7);
   asked.objective = Objective::period;
   const auto result = found(asked);
@@ -113,7 +113,7 @@ TEST_CASE("a search without a barrier makes the period small", "[schedules]") {
   CHECK(result.why_stopped == "the best is within 0.1 % of the lower bound");
 }
 
-TEST_CASE("a search counts what reductions and updates cost", "[schedules]") {
+TEST_CASE("a search includes the cost of reductions and updates", "[schedules]") {
   auto asked = request(4, 8, 4, {.reduce = 6});
   const auto result = found(asked);
   // One stage per device hides nothing of its reduction; several hide all but the last stage's.
@@ -122,7 +122,7 @@ TEST_CASE("a search counts what reductions and updates cost", "[schedules]") {
   CHECK(result.ranking[0].makespan > result.simulation.makespan);
 }
 
-TEST_CASE("a search joins the halves of a backward pass where that is shorter", "[schedules]") {
+TEST_CASE("a search fuses the halves of a backward pass if that is shorter", "[schedules]") {
   auto asked = request(2, 8, 2, {.backward = 1.8});
   asked.partitions.resize(1);
   const auto result = found(asked);
@@ -132,7 +132,7 @@ TEST_CASE("a search joins the halves of a backward pass where that is shorter", 
   CHECK(result.simulation.makespan < 24.5);
 }
 
-TEST_CASE("a search that is interrupted still has the best named schedule", "[schedules]") {
+TEST_CASE("an interrupted search returns the best named schedule", "[schedules]") {
   auto asked = request(4, 8, 4);
   asked.interrupted = [] { return true; };
   const auto result = found(asked);
@@ -140,7 +140,7 @@ TEST_CASE("a search that is interrupted still has the best named schedule", "[sc
   CHECK(result.why_stopped == "it was interrupted");
 }
 
-TEST_CASE("a search that finds nothing says how far the closest is off", "[schedules]") {
+TEST_CASE("a failed search reports the closest schedule and its memory", "[schedules]") {
   const auto result = search(request(4, 8, 0.125));
   REQUIRE_FALSE(result.ok());
   CHECK(result.error().text ==
@@ -148,7 +148,7 @@ TEST_CASE("a search that finds nothing says how far the closest is off", "[sched
         "0, whose cap is 0.125; raise the cap, recompute, or cut the micro-batches smaller");
 }
 
-TEST_CASE("a request that makes no sense is an error", "[schedules]") {
+TEST_CASE("an invalid search request is an error", "[schedules]") {
   const auto error = [](const SearchRequest& asked) {
     const auto result = search(asked);
     REQUIRE_FALSE(result.ok());
@@ -173,7 +173,7 @@ TEST_CASE("a request that makes no sense is an error", "[schedules]") {
   CHECK(error(asked) == "search: micro_batches is 0; wanted: 1 to 4194304");
 }
 
-TEST_CASE("a ranking is a table with the bound below", "[schedules]") {
+TEST_CASE("a ranking prints as a table that ends with the lower bound", "[schedules]") {
   auto asked = request(2, 4, 2);
   asked.partitions.resize(1);
   asked.effort = 0;
@@ -188,7 +188,7 @@ TEST_CASE("a ranking is a table with the bound below", "[schedules]") {
       "3 schedules timed; the search ended because the best is within 0.1 % of the lower bound\n");
 }
 
-TEST_CASE("eight devices idle less than 1.9 % at the memory of 1f1b, 6.9 % at three quarters",
+TEST_CASE("eight devices idle at most 1.9 % at the memory of 1f1b and 6.9 % at 3/4 of it",
           "[.slow]") {
   auto asked = request(8, 32, 8);
   asked.effort = 100'000'000;

@@ -9,19 +9,19 @@
 using namespace troupe;
 using namespace troupe::schedules;
 
-TEST_CASE("equal stages without hops warm up as 1f1b does", "[schedules]") {
+TEST_CASE("equal stages without hops warm up like 1f1b", "[schedules]") {
   CHECK(best_warm_up(uniform_costs(4, 1, {}), {}, 32) == std::vector<int>{4, 3, 2, 1});
   CHECK(best_warm_up(uniform_costs(4, 1, {}), {}, 2) == std::vector<int>{2, 2, 2, 1});
 }
 
-TEST_CASE("hops are hidden by running ahead", "[schedules]") {
+TEST_CASE("a longer warm-up hides hops", "[schedules]") {
   // A round trip over one hop takes 2 * 3 + 2 * 1, which is 8 / 3 periods, so each stage runs two
   // ahead of the next.
   CHECK(best_warm_up(uniform_costs(4, 1, {}, {.latency = 1}), {}, 32) ==
         std::vector<int>{7, 5, 3, 1});
 }
 
-TEST_CASE("a cap bounds how far a stage runs ahead", "[schedules]") {
+TEST_CASE("a memory cap limits how far a stage runs ahead", "[schedules]") {
   const auto costs = uniform_costs(4, 1, {}, {.latency = 1});
   // With a period of 4, the round trips of 8, 13 and 18 take 2, 4 and 5 periods.
   const auto ahead = best_warm_up(costs, {5, 5, 5, 5}, 32);
@@ -34,7 +34,7 @@ TEST_CASE("a cap bounds how far a stage runs ahead", "[schedules]") {
   CHECK(best_warm_up(costs, {4, 4, 0.5, 4}, 32).empty());
 }
 
-TEST_CASE("micro-batches follow one another at the pace of the slowest stage", "[schedules]") {
+TEST_CASE("micro-batches advance at the pace of the slowest stage", "[schedules]") {
   for (std::uint32_t seed = 0; seed < 50; ++seed) {
     Costs costs;
     for (std::uint32_t stage = 0; stage < 6; ++stage) {

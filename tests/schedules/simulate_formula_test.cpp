@@ -40,7 +40,7 @@ void for_each_case(double forward, double input, double weight, Body body) {
 
 }  // namespace
 
-TEST_CASE("straight schedules idle as long as their formulas say", "[schedules]") {
+TEST_CASE("straight schedules have the idle time of their formulas", "[schedules]") {
   for_each_case(1, 1, 0.75, [](const Case& c) {
     const double turn = (c.devices - 1) * (c.forward + c.backward());
     CHECK(play("seq", c).makespan == Approx(c.load() + turn * c.micro_batches));
@@ -69,7 +69,7 @@ TEST_CASE("chunks divide the idle time of a schedule", "[schedules]") {
   });
 }
 
-TEST_CASE("split schedules have the periods that their formulas say", "[schedules]") {
+TEST_CASE("split schedules have the periods of their formulas", "[schedules]") {
   for (const double weight : {0.5, 0.75, 1.0})
     for_each_case(1, 1, weight, [](const Case& c) {
       const double turns = c.devices - 1;
@@ -85,7 +85,7 @@ TEST_CASE("split schedules have the periods that their formulas say", "[schedule
   });
 }
 
-TEST_CASE("schedules from both ends idle as long as their formulas say", "[schedules]") {
+TEST_CASE("bidirectional schedules have the idle time of their formulas", "[schedules]") {
   for_each_case(1, 1, 1, [](const Case& c) {
     const double fused = c.forward + c.backward();
     if (c.micro_batches < 2 * c.devices) return;
@@ -106,7 +106,7 @@ TEST_CASE("schedules from both ends idle as long as their formulas say", "[sched
   });
 }
 
-TEST_CASE("schedules hold as much as their formulas say", "[schedules]") {
+TEST_CASE("schedules have the memory peaks of their formulas", "[schedules]") {
   for_each_case(1, 1, 1, [](const Case& c) {
     const int devices = c.devices, micro_batches = c.micro_batches;
     const auto peaks = [&](const std::string& name, auto&& wanted) {

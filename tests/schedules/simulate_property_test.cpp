@@ -160,7 +160,7 @@ class LongestPath {
 
 }  // namespace
 
-TEST_CASE("a simulation is the longest path through the graph of dependences", "[schedules]") {
+TEST_CASE("the makespan is the longest path through the dependency graph", "[schedules]") {
   for_each_shape(13, [](const Schedule& passes) {
     const auto schedule = with_updates(passes);
     const auto costs = uneven_costs(schedule, 1);
@@ -169,7 +169,7 @@ TEST_CASE("a simulation is the longest path through the graph of dependences", "
   });
 }
 
-TEST_CASE("time is spent on work or on waiting, and no bound is beaten", "[schedules]") {
+TEST_CASE("devices work or wait at all times and no lower bound is beaten", "[schedules]") {
   for_each_shape(7, [](const Schedule& passes) {
     const auto schedule = with_updates(passes);
     auto costs = uneven_costs(schedule, 2);
@@ -217,7 +217,7 @@ TEST_CASE("the critical path has no slack and no gap", "[schedules]") {
   });
 }
 
-TEST_CASE("a landing slot more never makes a step slower", "[schedules]") {
+TEST_CASE("another landing slot never makes a step slower", "[schedules]") {
   for_each_shape(17, [](const Schedule& schedule) {
     auto costs = uneven_costs(schedule, 4);
     double before = 0;

@@ -7,8 +7,7 @@
 using namespace troupe;
 using namespace troupe::schedules;
 
-TEST_CASE("named schedules take the time and memory that an independent simulator says",
-          "[schedules]") {
+TEST_CASE("named schedules have the times and memory of an independent simulator", "[schedules]") {
   const auto table = read_table("times.txt");
   REQUIRE(table.size() == 96);
   for (const auto& row : table) {
@@ -24,7 +23,7 @@ TEST_CASE("named schedules take the time and memory that an independent simulato
   }
 }
 
-TEST_CASE("printed schedules take the time and memory that is printed with them", "[schedules]") {
+TEST_CASE("golden schedules have the times and memory printed with them", "[schedules]") {
   for (const auto& golden : golden_schedules()) {
     const auto schedule = read(golden.text);
     INFO(schedule.name);
@@ -36,7 +35,7 @@ TEST_CASE("printed schedules take the time and memory that is printed with them"
   }
 }
 
-TEST_CASE("hops cost what an independent simulator says", "[schedules]") {
+TEST_CASE("hops cost the same as in an independent simulator", "[schedules]") {
   const std::vector<double> hops = {0, 0.05, 0.1, 0.2, 0.5, 1};
   const auto table = read_table("hops.txt");
   REQUIRE(table.size() == 14);
@@ -50,7 +49,7 @@ TEST_CASE("hops cost what an independent simulator says", "[schedules]") {
   }
 }
 
-TEST_CASE("the exposed part of a reduction is what an independent simulator says", "[schedules]") {
+TEST_CASE("reductions expose as much time as in an independent simulator", "[schedules]") {
   const std::vector<double> parts = {0.05, 0.1, 0.2};
   const auto table = read_table("reductions.txt");
   REQUIRE(table.size() == 13);

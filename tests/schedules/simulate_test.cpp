@@ -59,7 +59,7 @@ TEST_CASE("each action starts when its device and its input are ready", "[schedu
   CHECK(simulation.deepest_queue == 1);
 }
 
-TEST_CASE("without a barrier a device starts its next step when it has done this one",
+TEST_CASE("without a barrier a device starts its next step when it has finished this one",
           "[schedules]") {
   const auto schedule = make("zb-h2", 2, 4);
   const auto simulation = play(schedule, unit_costs(schedule));
@@ -69,7 +69,7 @@ TEST_CASE("without a barrier a device starts its next step when it has done this
   CHECK(simulation.steady_bubble == 0);
 }
 
-TEST_CASE("a message takes the time of its size on its link", "[schedules]") {
+TEST_CASE("a message takes the latency and transfer time of its link", "[schedules]") {
   auto costs = costs_for(2);
   costs.stages[0].boundary = 6;
   costs.links = {{{}, {.latency = 0.25, .bandwidth = 4}}, {{.latency = 3}, {}}};
@@ -78,7 +78,7 @@ TEST_CASE("a message takes the time of its size on its link", "[schedules]") {
   CHECK(simulation.lanes[0][2].start == simulation.lanes[1][1].end + 3);
 }
 
-TEST_CASE("a device takes its slowness, and every action a launch", "[schedules]") {
+TEST_CASE("a device's slowness scales its passes and every action costs a launch", "[schedules]") {
   auto costs = costs_for(2);
   costs.slowness = {1, 3};
   costs.launch = 0.125;
@@ -106,7 +106,7 @@ TEST_CASE("the members of a group start and end together", "[schedules]") {
   CHECK(play(schedule, costs).makespan == 5);
 }
 
-TEST_CASE("an update waits for the reduction, and other work does not", "[schedules]") {
+TEST_CASE("an update waits for the reduction but other work does not", "[schedules]") {
   const auto schedule = read(
       "sched 1\nname reduce\ndevices 1 stages 2 microbatches 1\nroute 0: 0 0\n"
       "d0: 0F0 1F0 1B0 1A 0B0 0A 1O 0O\n");
@@ -153,7 +153,7 @@ TEST_CASE("a message waits for a landing slot", "[schedules]") {
   CHECK(simulation.devices[1].idle.credit == 4);
 }
 
-TEST_CASE("what is held is counted from F to the last pass that needs it", "[schedules]") {
+TEST_CASE("activations are held from F to the last pass that needs them", "[schedules]") {
   const auto schedule = read(
       "sched 1\nname held\ndevices 1 stages 1 microbatches 3\nroute 0: 0\n"
       "d0: 0F0 0F1 0I0 0F2 0W0 0I1 0I2 0W1 0W2\n");
@@ -169,7 +169,7 @@ TEST_CASE("what is held is counted from F to the last pass that needs it", "[sch
   CHECK(simulation.devices[0].peak == 24);
 }
 
-TEST_CASE("a checkpointed pass holds its input until it is computed again", "[schedules]") {
+TEST_CASE("a checkpointed pass holds only its input until recomputation", "[schedules]") {
   const auto schedule = read(
       "sched 1\nname again\ndevices 1 stages 1 microbatches 3\nroute 0: 0\n"
       "d0: 0F0' 0F1' 0F2' 0R0 0B0 0R1 0B1 0R2 0B2\n");
@@ -183,7 +183,8 @@ TEST_CASE("a checkpointed pass holds its input until it is computed again", "[sc
   CHECK(simulation.makespan == 12);
 }
 
-TEST_CASE("a schedule that comes to no end says who waits for what", "[schedules]") {
+TEST_CASE("an error for a deadlock names each waiting device and the pass it waits for",
+          "[schedules]") {
   auto schedule = two_devices();
   std::swap(schedule.lanes[0][1], schedule.lanes[0][2]);
   std::swap(schedule.lanes[1][1], schedule.lanes[1][2]);
@@ -194,7 +195,7 @@ TEST_CASE("a schedule that comes to no end says who waits for what", "[schedules
         "device 1 waits forever at action 1, 1F1, for 0F1 of device 0");
 }
 
-TEST_CASE("a pass that is missing, or comes after its use, is named", "[schedules]") {
+TEST_CASE("an error names a pass that is missing or listed after its use", "[schedules]") {
   auto schedule = two_devices();
   schedule.lanes[1].pop_back();
   CHECK(simulate(schedule, costs_for(2)).error().text ==
@@ -237,7 +238,7 @@ TEST_CASE("a schedule whose ids are out of range is an error", "[schedules]") {
   CHECK(error(schedule) == "schedule 'two': a micro-batch takes route 1 of 1");
 }
 
-TEST_CASE("costs that make no sense are errors", "[schedules]") {
+TEST_CASE("invalid costs are errors", "[schedules]") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinite = std::numeric_limits<double>::infinity();
   const auto error = [](const Costs& costs) {
@@ -287,7 +288,7 @@ TEST_CASE("a simulator times other orders of the same passes", "[schedules]") {
   CHECK(simulator->period(schedule.lanes) == 33);
 }
 
-TEST_CASE("a summary names both bubbles and the peaks", "[schedules]") {
+TEST_CASE("a summary reports both bubbles and the memory peaks", "[schedules]") {
   const auto schedule = make("zb-h2", 2, 4);
   CHECK(summary(play(schedule, unit_costs(schedule))) ==
         "makespan 13, bubble 7.7 % of one step; period 12, bubble 0 % in steady state; peaks 3 3");

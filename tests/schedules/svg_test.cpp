@@ -73,7 +73,7 @@ TEST_CASE("passes that overlap share the height of a row", "[schedules]") {
   CHECK(count(svg, "height=\"13\"") == 2);
 }
 
-TEST_CASE("words in a picture cannot break it", "[schedules]") {
+TEST_CASE("special characters in a name or title are escaped in a picture", "[schedules]") {
   Timeline timeline;
   timeline.name = "<script>\"&\x01\xff";
   timeline.devices = 1;
@@ -84,6 +84,6 @@ TEST_CASE("words in a picture cannot break it", "[schedules]") {
   CHECK(svg.find("a &lt; b") != svg.npos);
 }
 
-TEST_CASE("an empty timeline is a picture too", "[schedules]") {
+TEST_CASE("an empty timeline draws a valid picture", "[schedules]") {
   CHECK(well_formed(to_svg({}, "")));
 }

@@ -63,8 +63,7 @@ TEST_CASE("flags, numbers and an unusual cycle of routes are kept", "[schedules]
   CHECK(to_text(*schedule) == text);
 }
 
-TEST_CASE("comments, blank lines, tabs and line ends of another system are read over",
-          "[schedules]") {
+TEST_CASE("the parser skips comments, blank lines, tabs and carriage returns", "[schedules]") {
   const auto schedule = parse_schedule(
       "# mine\r\n\r\n  sched 1\r\nname x # of mine\n\ndevices 1 stages 1\tmicrobatches 1\n"
       "route 0 : 0\nd0 :\t0F0  0B0 # done\n\n# the end");
@@ -73,7 +72,7 @@ TEST_CASE("comments, blank lines, tabs and line ends of another system are read 
         "sched 1\nname x\ndevices 1 stages 1 microbatches 1\nroute 0: 0\nd0: 0F0 0B0\n");
 }
 
-TEST_CASE("ranges and loops are written out", "[schedules]") {
+TEST_CASE("the parser expands ranges and loops", "[schedules]") {
   CHECK(expanded("0F[0..3] 0B[3..0:-1]") == "0F0 0F1 0F2 0F3 0B3 0B2 0B1 0B0");
   CHECK(expanded("0F[0..6:2]") == "0F0 0F2 0F4 0F6");
   CHECK(expanded("0F0 {0F1 0B0}*3 0B3") == "0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3");
@@ -83,7 +82,7 @@ TEST_CASE("ranges and loops are written out", "[schedules]") {
   CHECK(expanded("") == "");
 }
 
-TEST_CASE("an error says where, what was found, and what was expected", "[schedules]") {
+TEST_CASE("a parse error says where it is, what was found and what was expected", "[schedules]") {
   CHECK(lane_error("0F0 0X1") == "1:6: found 'X1', expected one of F B I W R A O G U");
   CHECK(lane_error("0F0 0F") ==
         "1:7: found the end of the text, expected a micro-batch or '[' right after the code");
@@ -133,14 +132,14 @@ TEST_CASE("an error says where, what was found, and what was expected", "[schedu
         "3:9: found '5000', expected the devices, from 1 to 4096");
 }
 
-TEST_CASE("a short text cannot ask for more actions than there may be", "[schedules]") {
+TEST_CASE("a short text cannot expand to more actions than the limit", "[schedules]") {
   CHECK(parse_lane("{{{{0F0}*100:0}*100:0}*100:0}*100:0").error().text ==
         "1:1: here the schedule comes to more than 16777216 actions");
   CHECK(parse_lane("{{{{{{{{{0F0}*1}*1}*1}*1}*1}*1}*1}*1}*1").error().text ==
         "1:9: loops are nested deeper than 8");
 }
 
-TEST_CASE("whatever the bytes, a text gives a schedule or an error", "[schedules]") {
+TEST_CASE("mutated text parses to a schedule that reads back equal or to an error", "[schedules]") {
   std::string alphabet = "0123456789FBIWRAOGU()+[]{}*:.~'- \n#drs";
   int read = 0;
   for (std::uint32_t k = 0; k < 3000; ++k) {
@@ -159,7 +158,7 @@ TEST_CASE("whatever the bytes, a text gives a schedule or an error", "[schedules
   CHECK(read > 100);
 }
 
-TEST_CASE("equal schedules have equal digests, and others have not", "[schedules]") {
+TEST_CASE("only equal schedules have equal digests", "[schedules]") {
   const Schedule a = *generate("1f1b", {4, 8, 1});
   Schedule b = *generate("1f1b", {4, 8, 1});
   CHECK(digest(a) == digest(b));

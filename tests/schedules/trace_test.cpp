@@ -135,7 +135,7 @@ std::string trace(const Schedule& schedule, const Costs& costs) {
 
 }  // namespace
 
-TEST_CASE("a trace has what viewers ask for", "[schedules]") {
+TEST_CASE("a trace has processes, tracks, spans, flows and counters", "[schedules]") {
   const auto schedule = with_updates(make("1f1b", 4, 8));
   auto costs = unit_costs(schedule, 0.25);
   for (auto& stage : costs.stages) stage.reduce = 2;
@@ -150,7 +150,7 @@ TEST_CASE("a trace has what viewers ask for", "[schedules]") {
   CHECK(reader.events.at("C") == 64);
 }
 
-TEST_CASE("the counter of a trace follows what a device holds", "[schedules]") {
+TEST_CASE("the counter of a trace follows the activations that a device holds", "[schedules]") {
   const auto schedule = make("1f1b", 2, 3);
   const TraceReader reader(trace(schedule, unit_costs(schedule)));
   // 0F0 0F1 0B0 0F2 0B1 0B2 start at 0, 1, 4, 6, 7 and 10 seconds.
@@ -163,7 +163,7 @@ TEST_CASE("the counter of a trace follows what a device holds", "[schedules]") {
                                                                          {12 * second, 0}});
 }
 
-TEST_CASE("what overlaps gets tracks of its own", "[schedules]") {
+TEST_CASE("overlapping spans get separate tracks", "[schedules]") {
   const auto schedule = make("dualpipev", 4, 8);
   // With such long hops, several messages are in transit at once.
   const TraceReader reader(trace(schedule, unit_costs(schedule, 3)));
@@ -171,7 +171,7 @@ TEST_CASE("what overlaps gets tracks of its own", "[schedules]") {
   CHECK(reader.track_names().count("send 2") == 1);
 }
 
-TEST_CASE("every named schedule gives a sound trace", "[schedules]") {
+TEST_CASE("every named schedule gives a valid trace", "[schedules]") {
   for (const auto* name : {"seq", "gpipe", "interleaved-v3", "bfs-v2", "zb-h2", "zb-v", "v-half",
                            "dualpipe", "chimera", "hanayo-w2"}) {
     INFO(name);
@@ -198,7 +198,7 @@ TEST_CASE("a measured timeline begins at 0 and keeps its name", "[schedules]") {
   CHECK(text.find(R"("ts":1500000,"dur":1500000,"name":"1F0")") != std::string::npos);
 }
 
-TEST_CASE("a message leaves when it has a slot, not before", "[schedules]") {
+TEST_CASE("a message leaves only when it has a slot", "[schedules]") {
   const auto schedule = read(
       "sched 1\nname slots\ndevices 2 stages 2 microbatches 2\nroute 0: 0 1\n"
       "d0: 0F0 0F1 0B0 0B1\n"

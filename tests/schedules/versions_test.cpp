@@ -36,7 +36,7 @@ TEST_CASE("pipedream keeps a version for each micro-batch in flight", "[schedule
         Steady{{8, 7, 6, 5, 4, 3, 2, 1}, {7, 6, 5, 4, 3, 2, 1, 0}});
 }
 
-TEST_CASE("2bw keeps two versions and is one late everywhere, but in its first group",
+TEST_CASE("2bw keeps two versions and reads one version late after its first group",
           "[schedules]") {
   for (const int devices : {4, 8})
     for (const int every : {devices, 2 * devices}) {
@@ -50,17 +50,17 @@ TEST_CASE("2bw keeps two versions and is one late everywhere, but in its first g
     }
 }
 
-TEST_CASE("without copies passes see what is newest", "[schedules]") {
+TEST_CASE("passes without weight stashing read the newest version", "[schedules]") {
   CHECK(steady(*generate("pipedream", {4, 16, 1}), VersionRule::newest) ==
         Steady{{1, 1, 1, 1}, {3, 2, 1, 0}});
 }
 
-TEST_CASE("a synchronous step has one version, and none is late", "[schedules]") {
+TEST_CASE("a synchronous step has one version and no staleness", "[schedules]") {
   CHECK(steady(with_updates(*generate("1f1b", {3, 6, 1})), VersionRule::stash) ==
         Steady{{1, 1, 1}, {0, 0, 0}});
 }
 
-TEST_CASE("a forward pass cannot read a version that is not yet made", "[schedules]") {
+TEST_CASE("a forward pass cannot read a version that does not exist yet", "[schedules]") {
   // Stage 0 runs far ahead of its updates.
   const Schedule schedule = with_update_every(*generate("gpipe", {2, 6, 1}), 2);
   CHECK(replay_versions(schedule, VersionRule::lag).error().text ==

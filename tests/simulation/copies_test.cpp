@@ -39,7 +39,8 @@ class ThreeNodes {
 
 }  // namespace
 
-TEST_CASE_METHOD(ThreeNodes, "a state in memory outlives its node once it has traveled",
+TEST_CASE_METHOD(ThreeNodes,
+                 "a state in memory survives the loss of its node once its copy has arrived",
                  "[simulation]") {
   copies.begin(1, 0);
   CHECK(newest() == 0);
@@ -64,7 +65,7 @@ TEST_CASE_METHOD(ThreeNodes, "a state in memory outlives its node once it has tr
   }
 }
 
-TEST_CASE_METHOD(ThreeNodes, "one step at a time is on its way, and the one before it stays",
+TEST_CASE_METHOD(ThreeNodes, "only one step is copied at a time and the previous copy is kept",
                  "[simulation]") {
   copies.begin(1, 0);
   REQUIRE(do_step(1, 1));
@@ -78,7 +79,7 @@ TEST_CASE_METHOD(ThreeNodes, "one step at a time is on its way, and the one befo
   CHECK(newest() == 1);
 }
 
-TEST_CASE_METHOD(ThreeNodes, "an epoch lets go what is of other steps than its first",
+TEST_CASE_METHOD(ThreeNodes, "a new attempt drops states of other steps than its first",
                  "[simulation]") {
   copies.begin(1, 0);
   do_step(1, 1);
@@ -95,7 +96,8 @@ TEST_CASE_METHOD(ThreeNodes, "an epoch lets go what is of other steps than its f
   CHECK(newest() == 2);
 }
 
-TEST_CASE_METHOD(ThreeNodes, "what takes long to copy is kept seldom", "[simulation]") {
+TEST_CASE_METHOD(ThreeNodes, "copying states takes at most 1 % of the nodes' time",
+                 "[simulation]") {
   copies.begin(1, 0);
   REQUIRE(do_step(1, 1, 1ms));
   // Copying may take a hundredth of all nodes' time. With the senders' share that is 200 ms.

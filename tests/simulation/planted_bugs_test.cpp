@@ -5,7 +5,7 @@
 
 using namespace troupe::simulation;
 
-TEST_CASE("every mistake that is planted is found", "[simulation]") {
+TEST_CASE("the simulation finds every planted bug", "[simulation]") {
   constexpr std::uint64_t most_seeds = 5'000;
   for (int number = 1; number < bugs; ++number) {
     const auto bug = static_cast<Bug>(number);

@@ -46,7 +46,7 @@ void check_goodput(ReplayOptions options, double least, int losses) {
 
 }  // namespace
 
-TEST_CASE("where nothing fails nearly all time is useful", "[simulation]") {
+TEST_CASE("a replay without failures has a goodput above 99.5 %", "[simulation]") {
   auto options = options_of(8, 1s, 1h);
   options.save_every = 10;
   const auto report = replay(options);
@@ -89,7 +89,7 @@ TEST_CASE("a loss costs its detection, its recovery and the steps since the chec
   CHECK(report.rest >= 0);
 }
 
-TEST_CASE("a notice in time costs no step", "[simulation]") {
+TEST_CASE("a loss with 30 s notice repeats no step", "[simulation]") {
   auto options = options_of(8, 1s, 10min);
   options.save_every = 50;
   options.trace = regular_trace(8, 5min, 1h, 10min, 1);
@@ -101,7 +101,7 @@ TEST_CASE("a notice in time costs no step", "[simulation]") {
   CHECK(report.plans.back().nodes == 7);
 }
 
-TEST_CASE("with too few hosts a run waits, and says so", "[simulation]") {
+TEST_CASE("a run with too few hosts waits and reports the time", "[simulation]") {
   auto options = options_of(2, 1s, 10min);
   options.save_every = 10;
   options.trace = {{0s, Change::What::comes, "a"},
@@ -133,7 +133,8 @@ TEST_CASE("equal seeds give equal replays", "[simulation]") {
   CHECK(once.recoveries.size() > 5);
 }
 
-TEST_CASE("with copies in memory 98.5 % of eleven hours on spot hosts are useful", "[simulation]") {
+TEST_CASE("goodput with copies in memory is at least 98.5 % over 11 hours on spot hosts",
+          "[simulation]") {
   // About 24 hosts are present, which need 5 s for a step.
   auto options = options_of(32, 3'750ms, 11h);
   options.trace = spot_trace({}, 11h, 1);
@@ -142,7 +143,7 @@ TEST_CASE("with copies in memory 98.5 % of eleven hours on spot hosts are useful
   check_goodput(options, 0.985, 120);
 }
 
-TEST_CASE("with copies in memory 99 % are useful where a host is lost every ten minutes",
+TEST_CASE("goodput with copies is at least 99 % if a host is lost every ten minutes",
           "[simulation]") {
   auto options = options_of(32, 3'750ms, 4h);
   options.trace = regular_trace(32, 10min, 5min, 4h, 1);
@@ -151,8 +152,7 @@ TEST_CASE("with copies in memory 99 % are useful where a host is lost every ten 
   check_goodput(options, 0.99, 23);
 }
 
-TEST_CASE("with copies in memory 95 % are useful where a host is lost every minute",
-          "[simulation]") {
+TEST_CASE("goodput with copies is at least 95 % if a host is lost every minute", "[simulation]") {
   auto options = options_of(32, 1s, 1h);
   options.trace = regular_trace(32, 60s, 30s, 1h, 1);
   options.save_every = 600;

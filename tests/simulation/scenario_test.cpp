@@ -38,15 +38,14 @@ TEST_CASE("equal seeds give equal stories", "[simulation]") {
   CHECK(play({1}).trace != play({2}).trace);
 }
 
-TEST_CASE("seeds that have found a mistake once find none", "[simulation]") {
+TEST_CASE("seeds that once found a bug find no violation", "[simulation]") {
   for (const std::uint64_t seed : {5246, 5599, 9449, 12729, 27433, 35499, 66928, 74730, 98839}) {
     INFO("seed " << seed);
     CHECK(play({seed}).violation == "");
   }
 }
 
-TEST_CASE("whatever goes wrong, a run ends with the bits of one to which nothing happened",
-          "[simulation]") {
+TEST_CASE("a run with any faults ends with the bits of an undisturbed run", "[simulation]") {
   const auto first = from_environment("TROUPE_FIRST_SEED", 1);
   const auto count = from_environment("TROUPE_SEEDS", 2'000);
   std::map<recon::Row, std::int64_t> rows;

@@ -32,7 +32,7 @@ double mean_live(const FailureTrace& trace, Duration length) {
 
 }  // namespace
 
-TEST_CASE("a trace of Bamboo's is read line by line", "[simulation]") {
+TEST_CASE("a Bamboo trace is read line by line", "[simulation]") {
   const auto trace =
       read_trace("0,add,node1\n0,add,node2\r\n60000,remove,node1\n\n120000,add,node1");
   REQUIRE(trace);
@@ -42,7 +42,7 @@ TEST_CASE("a trace of Bamboo's is read line by line", "[simulation]") {
                                {120s, What::comes, "node1"}});
 }
 
-TEST_CASE("a trace of SkyPilot's counts instances", "[simulation]") {
+TEST_CASE("a SkyPilot trace lists the number of instances", "[simulation]") {
   const auto trace = read_trace(R"({"metadata": {"gap_seconds": 600}, "data": [2, 2, 1, 3]})");
   REQUIRE(trace);
   CHECK(*trace == FailureTrace{{0s, What::comes, "node0"},
@@ -52,7 +52,7 @@ TEST_CASE("a trace of SkyPilot's counts instances", "[simulation]") {
                                {1800s, What::comes, "node2"}});
 }
 
-TEST_CASE("what is no trace is refused with its place", "[simulation]") {
+TEST_CASE("an error in a trace names its place", "[simulation]") {
   const auto why = [](const std::string& text) {
     const auto trace = read_trace(text);
     return trace ? std::string("it was read") : trace.error().text;
@@ -72,7 +72,7 @@ TEST_CASE("what is no trace is refused with its place", "[simulation]") {
   CHECK(contains(why(R"({"metadata": {"gap_seconds": 1}, "data": [1e9]})"), "wanted how many"));
 }
 
-TEST_CASE("a spot trace has the statistics that it is made of", "[simulation]") {
+TEST_CASE("a spot trace has the requested statistics", "[simulation]") {
   const SpotStatistics statistics;
   const Duration length = 200h;
   for (const std::uint64_t seed : {1, 2, 3}) {
@@ -102,7 +102,7 @@ TEST_CASE("a spot trace has the statistics that it is made of", "[simulation]") 
   CHECK(spot_trace(statistics, length, 1) != spot_trace(statistics, length, 2));
 }
 
-TEST_CASE("a trace that was made is read as it was written", "[simulation]") {
+TEST_CASE("a generated trace reads back equal", "[simulation]") {
   const auto spot = spot_trace({}, 11h, 1);
   const auto read = read_trace(write_bamboo_trace(spot));
   REQUIRE(read);
@@ -111,7 +111,7 @@ TEST_CASE("a trace that was made is read as it was written", "[simulation]") {
   CHECK(*read_trace(write_bamboo_trace(regular)) == regular);
 }
 
-TEST_CASE("regular failures come every so often, and the nodes come back", "[simulation]") {
+TEST_CASE("regular failures occur once per interval", "[simulation]") {
   const auto trace = regular_trace(4, 60s, 30s, 10min, 1);
   int goes = 0;
   for (const auto& change : trace) {

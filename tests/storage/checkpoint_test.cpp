@@ -35,7 +35,7 @@ std::int64_t newest_step(Files& files) {
 
 }  // namespace
 
-TEST_CASE("what was saved is loaded bit by bit", "[storage]") {
+TEST_CASE("a checkpoint loads the saved tensors bit by bit", "[storage]") {
   MemoryFiles files;
   save(files, 1000);
   CHECK(names_in(files, "run") == "step-000000001000 ");
@@ -52,7 +52,7 @@ TEST_CASE("what was saved is loaded bit by bit", "[storage]") {
         "run/step-000000001000: has no tensor \"v\" among its weights");
 }
 
-TEST_CASE("what was saved to the disk is loaded from it", "[storage]") {
+TEST_CASE("a checkpoint on the disk is saved, loaded, listed and pruned", "[storage]") {
   const TemporaryDirectory directory;
   const auto files = disk_files();
   MemoryPool pool;
@@ -66,7 +66,7 @@ TEST_CASE("what was saved to the disk is loaded from it", "[storage]") {
   CHECK(list_checkpoints(*files, directory / "a/b")->size() == 1);
 }
 
-TEST_CASE("equal weights have equal digests however they are cut and ordered", "[storage]") {
+TEST_CASE("equal weights have equal digests in any order and any number of parts", "[storage]") {
   MemoryPool pool;
   const auto content = content_of(pool, 7);
   const std::vector<NamedTensor> turned = {content.weights[1], content.weights[0]};
@@ -94,14 +94,14 @@ TEST_CASE("equal weights have equal digests however they are cut and ordered", "
   CHECK(is_whole(*Checkpoint::open(files, "run/step-000000000007")));
 }
 
-TEST_CASE("a shape or a type is part of the digest", "[storage]") {
+TEST_CASE("the shape of a tensor is part of the digest", "[storage]") {
   MemoryPool pool;
   const auto weight = numbers(pool, "w", 6, 1);
   const NamedTensor other = {"w", weight.tensor.reshaped(Shape{2, 3})};
   CHECK(weights_digest(std::span(&weight, 1)) != weights_digest(std::span(&other, 1)));
 }
 
-TEST_CASE("checkpoints are listed from the newest, with what is wrong", "[storage]") {
+TEST_CASE("checkpoints are listed from the newest with the problem of each bad one", "[storage]") {
   using State = ListedCheckpoint::State;
   MemoryFiles files;
   CHECK(list_checkpoints(files, "run")->empty());
@@ -125,8 +125,7 @@ TEST_CASE("checkpoints are listed from the newest, with what is wrong", "[storag
   CHECK((*listed)[3].step == 1);
 }
 
-TEST_CASE("a bit that turned over anywhere is found, and the older checkpoint is taken",
-          "[storage]") {
+TEST_CASE("opening detects a flipped bit and falls back to the older checkpoint", "[storage]") {
   for (const auto* name : {"manifest.json", "weights.safetensors", "optimizer.safetensors"}) {
     const auto path = "run/step-000000000002/" + std::string(name);
     MemoryFiles whole;
@@ -148,7 +147,7 @@ TEST_CASE("a bit that turned over anywhere is found, and the older checkpoint is
   }
 }
 
-TEST_CASE("to begin again where all checkpoints are bad is for a person to decide", "[storage]") {
+TEST_CASE("opening fails if all checkpoints are bad", "[storage]") {
   MemoryFiles files;
   const auto none = open_newest_checkpoint(files, "run");
   REQUIRE(none);
@@ -166,7 +165,7 @@ TEST_CASE("to begin again where all checkpoints are bad is for a person to decid
         "in the manifest");
 }
 
-TEST_CASE("a checkpoint under another step's name is refused", "[storage]") {
+TEST_CASE("a manifest in the directory of another step is refused", "[storage]") {
   MemoryFiles files;
   save(files, 1);
   save(files, 2);
@@ -224,8 +223,7 @@ TEST_CASE("a crash at any call of a prune leaves the newest checkpoint", "[stora
   }
 }
 
-TEST_CASE("a call that fails fails the save, or is none that matters, and loses nothing",
-          "[storage]") {
+TEST_CASE("a failing call loses no checkpoint and a reported save is on the disk", "[storage]") {
   MemoryFiles counting;
   save(counting, 1);
   const auto before = counting.calls();
@@ -249,7 +247,7 @@ TEST_CASE("a call that fails fails the save, or is none that matters, and loses 
   }
 }
 
-TEST_CASE("a full disk is found before anything is written", "[storage]") {
+TEST_CASE("a save that does not fit on the disk fails before it writes", "[storage]") {
   MemoryFiles files;
   save(files, 1);
   files.set_faults({.crash_at = {}, .failing_call = {}, .capacity = 5'000});
@@ -262,7 +260,7 @@ TEST_CASE("a full disk is found before anything is written", "[storage]") {
   CHECK(newest_step(files) == 1);
 }
 
-TEST_CASE("a disk that others fill during a save leaves the older checkpoint", "[storage]") {
+TEST_CASE("a disk that fills up during a save leaves the older checkpoint", "[storage]") {
   /// A file system that reports more free space than it has.
   struct Boasting : Files {
     MemoryFiles& files;
@@ -317,7 +315,7 @@ TEST_CASE("a disk that others fill during a save leaves the older checkpoint", "
   }
 }
 
-TEST_CASE("pruning keeps the newest good ones and counts no bad one", "[storage]") {
+TEST_CASE("pruning keeps the newest good checkpoints and does not count bad ones", "[storage]") {
   MemoryFiles files;
   for (const int step : {1, 2, 3, 4}) save(files, step);
   files.flip_bit("run/step-000000000004/weights.safetensors", 300);
@@ -333,7 +331,7 @@ TEST_CASE("pruning keeps the newest good ones and counts no bad one", "[storage]
   CHECK(newest_step(files) == 2);
 }
 
-TEST_CASE("weights that were imported are exported byte by byte", "[storage]") {
+TEST_CASE("imported weights are exported byte by byte", "[storage]") {
   const TemporaryDirectory directory;
   const auto files = disk_files();
   MemoryPool pool;
@@ -349,7 +347,7 @@ TEST_CASE("weights that were imported are exported byte by byte", "[storage]") {
   CHECK(files->read(path)->text() == files->read(original)->text());
 }
 
-TEST_CASE("a checkpoint of another model is refused with what differs", "[storage]") {
+TEST_CASE("an error lists how another model or recipe differs from the checkpoint's", "[storage]") {
   MemoryPool pool;
   Manifest manifest;
   manifest.model = content_of(pool, 1).model;
@@ -373,7 +371,7 @@ TEST_CASE("a checkpoint of another model is refused with what differs", "[storag
         "run 2");
 }
 
-TEST_CASE("tensors of another model are named with their shapes", "[storage]") {
+TEST_CASE("an error names tensors of another model with their shapes", "[storage]") {
   MemoryPool pool;
   const auto weights = content_of(pool, 1).weights;
   const std::vector<TensorView> found = {view("w", weights[0].tensor),

@@ -10,7 +10,7 @@ using namespace troupe;
 using namespace troupe::storage;
 using namespace std::chrono_literals;
 
-TEST_CASE("a background save tells when it is done and prunes", "[storage]") {
+TEST_CASE("a background save reports its outcome and prunes", "[storage]") {
   MemoryFiles files;
   MemoryPool pool;
   std::vector<std::int64_t> done;
@@ -28,7 +28,8 @@ TEST_CASE("a background save tells when it is done and prunes", "[storage]") {
   CHECK((*listed)[1].step == 2);
 }
 
-TEST_CASE("one save goes on, one waits, a third is refused and nothing is lost", "[storage]") {
+TEST_CASE("the writer accepts one running save and one waiting save and refuses a third",
+          "[storage]") {
   MemoryFiles files;
   MemoryPool pool;
   std::promise<void> release;
@@ -55,7 +56,7 @@ TEST_CASE("one save goes on, one waits, a third is refused and nothing is lost",
   CHECK(list_checkpoints(files, "run")->size() == 2);
 }
 
-TEST_CASE("a save that fails is told, and the next one goes well", "[storage]") {
+TEST_CASE("a failed save is reported and the next save succeeds", "[storage]") {
   MemoryFiles files;
   MemoryPool pool;
   std::vector<std::string> outcomes;

@@ -46,14 +46,14 @@ void check_one_writer(Files& files, const std::string& root) {
 
 }  // namespace
 
-TEST_CASE("a folder of checkpoints has one writer at a time", "[storage]") {
+TEST_CASE("a checkpoint folder has one writer at a time", "[storage]") {
   MemoryFiles memory;
   check_one_writer(memory, "run");
   const TemporaryDirectory directory;
   check_one_writer(*disk_files(), directory / "run");
 }
 
-TEST_CASE("whoever lost its folder to a later claim gives no manifest its name", "[storage]") {
+TEST_CASE("a writer cannot commit or prune after a later claim took its folder", "[storage]") {
   MemoryFiles files;
   const auto first = RootClaim::take(files, "run", "one");
   REQUIRE((first && save(files, "run", 1, *first)));
@@ -69,7 +69,7 @@ TEST_CASE("whoever lost its folder to a later claim gives no manifest its name",
   CHECK(steps_below(files, "run") == std::vector<std::int64_t>{2, 1});
 }
 
-TEST_CASE("a run prunes its own checkpoints alone, and resumes from them", "[storage]") {
+TEST_CASE("a run prunes only its own checkpoints and resumes from them", "[storage]") {
   MemoryFiles files;
   MemoryPool pool;
   for (const std::string run : {"one", "two"}) {
@@ -90,8 +90,7 @@ TEST_CASE("a run prunes its own checkpoints alone, and resumes from them", "[sto
   CHECK(steps_below(files, "run") == std::vector<std::int64_t>{14, 4});
 }
 
-TEST_CASE("a claim that meets a failing call or look is taken or refused, and nothing is lost",
-          "[storage]") {
+TEST_CASE("a claim that meets a failing call or read loses no checkpoint", "[storage]") {
   for (const bool looks : {false, true})
     for (std::int64_t number = 0; number < 20; ++number) {
       MemoryFiles files;
@@ -118,8 +117,7 @@ TEST_CASE("a claim that meets a failing call or look is taken or refused, and no
     }
 }
 
-TEST_CASE("a page that cannot be read makes the older checkpoint the newest good one",
-          "[storage]") {
+TEST_CASE("opening falls back to the older checkpoint if a page cannot be read", "[storage]") {
   MemoryFiles files;
   MemoryPool pool;
   for (std::int64_t step = 1; step <= 2; ++step)

@@ -115,8 +115,7 @@ std::int64_t calls_of_a_life() {
 
 }  // namespace
 
-TEST_CASE("a crash at any call of a run loses nothing that was told to be on the disk",
-          "[storage]") {
+TEST_CASE("a crash at any call of a run loses nothing that was reported as saved", "[storage]") {
   const auto calls = calls_of_a_life();
   REQUIRE(calls > 60);
   for (const auto& survival : survivals(6))
@@ -131,8 +130,7 @@ TEST_CASE("a crash at any call of a run loses nothing that was told to be on the
     }
 }
 
-TEST_CASE("a second crash at any call of what comes after the first loses nothing either",
-          "[storage]") {
+TEST_CASE("a second crash at any later call loses nothing either", "[storage]") {
   const auto calls = calls_of_a_life();
   for (std::int64_t first = 1; first <= calls; first += 4)
     for (std::int64_t second = 0; second <= calls; second += 3) {
@@ -150,7 +148,7 @@ TEST_CASE("a second crash at any call of what comes after the first loses nothin
     }
 }
 
-TEST_CASE("any call may fail: the run goes on, and a crash then loses nothing", "[storage]") {
+TEST_CASE("most runs survive a failing call and a later crash loses nothing", "[storage]") {
   const auto calls = calls_of_a_life();
   int went_on = 0;
   for (const auto& survival : survivals(3))
@@ -167,7 +165,7 @@ TEST_CASE("any call may fail: the run goes on, and a crash then loses nothing", 
   CHECK(went_on > 9 * calls / 2);
 }
 
-TEST_CASE("a disk that is full from any byte on stops saving, and no more", "[storage]") {
+TEST_CASE("a disk that is full from any byte on stops only saving", "[storage]") {
   bool finished = false;
   for (std::uint64_t capacity = 0; !finished; capacity += 97) {
     MemoryFiles files;

@@ -98,7 +98,7 @@ class Run {
 
 }  // namespace
 
-TEST_CASE("a bit that turns over in any file of a run is found, and the file named", "[storage]") {
+TEST_CASE("a flipped bit in any file of a run is detected and the file named", "[storage]") {
   Run run;
   const auto all = run.all();
   std::mt19937_64 random(6);
@@ -116,7 +116,7 @@ TEST_CASE("a bit that turns over in any file of a run is found, and the file nam
   }
 }
 
-TEST_CASE("a file of a checkpoint that was cut at any length is named", "[storage]") {
+TEST_CASE("an error names a checkpoint file cut at any length", "[storage]") {
   Run run;
   for (const auto& [path, step] : run.all()) {
     if (step == 0) continue;  // A ledger may be cut by a crash: see ledger_test.cpp.
@@ -138,7 +138,7 @@ TEST_CASE("a file of a checkpoint that was cut at any length is named", "[storag
   }
 }
 
-TEST_CASE("a ledger that was cut at the end of a line proves no more than it holds", "[storage]") {
+TEST_CASE("a ledger cut at the end of a line proves only the steps it still holds", "[storage]") {
   Run run;
   const auto good = read_text(run.ledger_path());
   std::int64_t lines = 0;
@@ -154,7 +154,7 @@ TEST_CASE("a ledger that was cut at the end of a line proves no more than it hol
   CHECK(lines == steps);
 }
 
-TEST_CASE("parts of two saves that were swapped are named", "[storage]") {
+TEST_CASE("an error names checkpoint parts swapped between two saves", "[storage]") {
   for (const std::string part : {"weights.safetensors", "optimizer.safetensors"}) {
     Run run;
     const auto newer = run.checkpoint(steps) + "/" + part;

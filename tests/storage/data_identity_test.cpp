@@ -19,8 +19,7 @@ void write(Files& files, const std::string& path, std::size_t bytes, char fill) 
 
 }  // namespace
 
-TEST_CASE("a file of data has another identity once any byte of a small one is another",
-          "[storage]") {
+TEST_CASE("flipping any byte of a small data file changes its identity", "[storage]") {
   MemoryFiles files;
   write(files, "book.txt", 30'000, 'a');
   const auto before = identity_of(files, "book.txt");
@@ -33,7 +32,7 @@ TEST_CASE("a file of data has another identity once any byte of a small one is a
   CHECK(*identity_of(files, "book.txt") == *before);
 }
 
-TEST_CASE("of a large file the size, the beginning, the end and blocks between are its identity",
+TEST_CASE("the identity of a large data file depends on its size, ends and sampled blocks",
           "[storage]") {
   MemoryFiles files;
   write(files, "large", 9 * mebibyte, 'a');
@@ -49,7 +48,7 @@ TEST_CASE("of a large file the size, the beginning, the end and blocks between a
   CHECK_FALSE(*identity_of(files, "other") == before);
 }
 
-TEST_CASE("identity of a file of any size takes 4 MiB of reading", "[storage]") {
+TEST_CASE("computing the identity of a file of any size reads 256 blocks", "[storage]") {
   MemoryFiles files;
   write(files, "large", 40 * mebibyte, 'a');
   const auto looks = files.looks();
@@ -57,7 +56,7 @@ TEST_CASE("identity of a file of any size takes 4 MiB of reading", "[storage]") 
   CHECK(files.looks() - looks == 257);  // Opens the file and reads 256 blocks.
 }
 
-TEST_CASE("an unchanged dataset is not opened again, and a changed one is", "[storage]") {
+TEST_CASE("a dataset is reopened only if its file has changed", "[storage]") {
   MemoryFiles files;
   write(files, "book.txt", 2'000, 'a');
   const DataNeeds needs{16, 0};
@@ -76,7 +75,7 @@ TEST_CASE("an unchanged dataset is not opened again, and a changed one is", "[st
   CHECK(open_data("made:markov", needs, files)->files.empty());
 }
 
-TEST_CASE("a shard that joins those of a pattern is found", "[storage]") {
+TEST_CASE("a new shard that matches a pattern is found", "[storage]") {
   MemoryFiles files;
   const std::vector<std::int32_t> tokens(100, 3);
   REQUIRE(write_token_shard(files, "a_1.bin", TokenShard::Width::bits16, tokens));
@@ -88,7 +87,7 @@ TEST_CASE("a shard that joins those of a pattern is found", "[storage]") {
   CHECK(two->files.size() == 2);
 }
 
-TEST_CASE("with a given vocabulary a shard is opened without a look at its tokens", "[storage]") {
+TEST_CASE("a shard with a given vocabulary is opened without scanning its tokens", "[storage]") {
   const TemporaryDirectory directory;
   const auto files = disk_files();
   const std::string path = directory / "a.bin";

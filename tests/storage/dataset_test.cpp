@@ -33,7 +33,7 @@ void put_shard(Files& files, const std::string& path, const Tokens& tokens) {
 
 }  // namespace
 
-TEST_CASE("a text is its bytes, cut into samples that share no target", "[storage]") {
+TEST_CASE("a text is split into samples of bytes that share no target", "[storage]") {
   MemoryFiles files;
   put(files, "a.txt", "abcdefgh");
   const auto data = open_dataset("a.txt", {.context = 3}, files);
@@ -45,7 +45,7 @@ TEST_CASE("a text is its bytes, cut into samples that share no target", "[storag
   CHECK(sample<std::int32_t>(**data, 1) == Sample<std::int32_t>{{100, 101, 102}, {101, 102, 103}});
 }
 
-TEST_CASE("a text that is shorter than a sample is an error", "[storage]") {
+TEST_CASE("a text shorter than a sample is an error", "[storage]") {
   MemoryFiles files;
   put(files, "a.txt", "abc");
   put(files, "empty.txt", "");
@@ -56,7 +56,7 @@ TEST_CASE("a text that is shorter than a sample is an error", "[storage]") {
   CHECK(error_of(files, "a.txt", {.context = 2}) == "none");
 }
 
-TEST_CASE("samples of several shards follow each other, and none spans two", "[storage]") {
+TEST_CASE("samples follow the order of the shards and none spans two shards", "[storage]") {
   MemoryFiles files;
   put_shard(files, "train_1.bin", {5, 6, 7, 8});
   put_shard(files, "train_0.bin", {1, 2, 3, 4, 9});
@@ -73,7 +73,7 @@ TEST_CASE("samples of several shards follow each other, and none spans two", "[s
   CHECK(error_of(files, "valid_*.bin", {.context = 2}) == "valid_*.bin: there is no such file");
 }
 
-TEST_CASE("a token that the model has no place for is found at once", "[storage]") {
+TEST_CASE("a token outside the model's vocabulary is an error on opening", "[storage]") {
   MemoryFiles files;
   Tokens tokens(10'000, 3);
   tokens[7'777] = 64;
@@ -95,7 +95,7 @@ TEST_CASE("a token that the model has no place for is found at once", "[storage]
         "least that, or to \"auto\"");
 }
 
-TEST_CASE("lines of JSON are documents of text or of tokens", "[storage]") {
+TEST_CASE("lines of JSON hold documents of text or of tokens", "[storage]") {
   MemoryFiles files;
   put(files, "text.jsonl", "{\"text\":\"ab\"}\n\n{\"id\":7,\"text\":\"c\"}\r\n");
   put(files, "tokens.jsonl", "{\"tokens\":[1,2]}\n{\"tokens\":[30]}");
@@ -109,7 +109,7 @@ TEST_CASE("lines of JSON are documents of text or of tokens", "[storage]") {
   CHECK(sample<std::int32_t>(**tokens, 0) == Sample<std::int32_t>{{1, 2}, {2, 30}});
 }
 
-TEST_CASE("a bad line of JSON is named", "[storage]") {
+TEST_CASE("an error names the malformed line of JSON", "[storage]") {
   MemoryFiles files;
   const auto error = [&](const std::string& text) {
     if (*files.exists("a.jsonl")) REQUIRE(files.remove("a.jsonl"));
@@ -125,7 +125,7 @@ TEST_CASE("a bad line of JSON is named", "[storage]") {
   CHECK(error("\n{\"text\":").substr(0, 10) == "a.jsonl:2:");
 }
 
-TEST_CASE("a large file that changes while it is in use is an error that names it", "[storage]") {
+TEST_CASE("an error names a large file that changes while in use", "[storage]") {
   const auto files = disk_files();
   const auto spoil = GENERATE(as<std::string>(), "shorter", "other bytes");
   const auto kind = GENERATE(as<std::string>(), "text", "shard", "images", "tensors");
@@ -174,7 +174,7 @@ TEST_CASE("a large file that changes while it is in use is an error that names i
   CHECK(read.error().text.starts_with(path + ": changed while in use: "));
 }
 
-TEST_CASE("a text with a tokenizer is its tokens", "[storage]") {
+TEST_CASE("a text with a tokenizer is read as tokens", "[storage]") {
   MemoryFiles files;
   const auto tokenizer = train_tokenizer("aa aa aa", 258);
   REQUIRE(tokenizer);
@@ -192,7 +192,7 @@ TEST_CASE("a text with a tokenizer is its tokens", "[storage]") {
   CHECK(sample<std::int32_t>(**lines, 0) == Sample<std::int32_t>{{a, 257, b}, {257, b, 257}});
 }
 
-TEST_CASE("tensors `input` and `target` are samples by row", "[storage]") {
+TEST_CASE("the tensors input and target hold samples by row", "[storage]") {
   const auto files = disk_files();
   const auto data = open_dataset(TROUPE_TEST_DATA "/data/points.safetensors", {}, *files);
   REQUIRE(data);
@@ -209,7 +209,7 @@ TEST_CASE("tensors `input` and `target` are samples by row", "[storage]") {
   CHECK(read.target[0] == target->data<std::int32_t>()[79]);
 }
 
-TEST_CASE("tensors that are no samples are refused", "[storage]") {
+TEST_CASE("tensors that do not form samples are refused", "[storage]") {
   MemoryFiles files;
   const std::array<std::int64_t, 4> numbers = {1, 2, 3, -1};
   const auto bytes = std::as_bytes(std::span(numbers));
@@ -234,7 +234,7 @@ TEST_CASE("tensors that are no samples are refused", "[storage]") {
         "a.safetensors: input[2] holds -1; the model has room for 0 to 2147483646");
 }
 
-TEST_CASE("images and their labels come from IDX files", "[storage]") {
+TEST_CASE("images and labels are read from IDX files", "[storage]") {
   MemoryFiles files;
   const std::array<std::uint8_t, 8> pixels = {0, 255, 51, 102, 1, 2, 3, 4};
   const std::array<std::uint8_t, 2> labels = {7, 3};
@@ -255,7 +255,7 @@ TEST_CASE("images and their labels come from IDX files", "[storage]") {
         "t-images-idx3-ubyte was wanted");
 }
 
-TEST_CASE("glyphs are images that differ and that IDX holds exactly", "[storage]") {
+TEST_CASE("glyph images of all ten digits survive a round trip through IDX", "[storage]") {
   MemoryFiles files;
   const auto made = open_dataset("made:glyphs?samples=50&size=16&seed=4", {}, files);
   REQUIRE(made);
@@ -275,7 +275,7 @@ TEST_CASE("glyphs are images that differ and that IDX holds exactly", "[storage]
   CHECK(std::count(digits.begin(), digits.end(), 0) == 0);
 }
 
-TEST_CASE("the points of a cloud lie around their centre", "[storage]") {
+TEST_CASE("the points of a Gaussian cloud lie around their center", "[storage]") {
   MemoryFiles files;
   const auto data = open_dataset("made:gaussians?dims=4&classes=3&spread=10", {}, files);
   REQUIRE(data);
@@ -298,7 +298,7 @@ TEST_CASE("the points of a cloud lie around their centre", "[storage]") {
   }
 }
 
-TEST_CASE("what is written as tensors is read as the same samples", "[storage]") {
+TEST_CASE("samples written as tensors or tokens read back equal", "[storage]") {
   MemoryFiles files;
   const auto made = open_dataset("made:markov?samples=20", {.context = 5}, files);
   REQUIRE(write_dataset(files, **made, "m.safetensors"));
@@ -319,7 +319,7 @@ TEST_CASE("what is written as tensors is read as the same samples", "[storage]")
         "x-images.idx: IDX holds images of up to 256 classes, which these samples are not");
 }
 
-TEST_CASE("a specification with a mistake is explained", "[storage]") {
+TEST_CASE("an error explains a mistake in a data specification", "[storage]") {
   MemoryFiles files;
   const DataNeeds tokens{.context = 8};
   CHECK(error_of(files, "", tokens) == "\"\" names no data");
@@ -356,7 +356,7 @@ TEST_CASE("a specification with a mistake is explained", "[storage]") {
         "\"none.bin?width=3\": unknown option \"width\" (there are no options here)");
 }
 
-TEST_CASE("text becomes shards that hold all of its tokens", "[storage]") {
+TEST_CASE("prepared shards hold all tokens of the text", "[storage]") {
   MemoryFiles files;
   put(files, "in.jsonl", "{\"text\":\"hello\"}\n{\"text\":\"you\"}\n");
   const auto prepared =
@@ -374,7 +374,7 @@ TEST_CASE("text becomes shards that hold all of its tokens", "[storage]") {
   CHECK(text == "hello\nyou\n");
 }
 
-TEST_CASE("inspecting says what a file holds", "[storage]") {
+TEST_CASE("inspecting reports the contents of a file", "[storage]") {
   MemoryFiles files;
   put_shard(files, "a.bin", {1, 500, 2});
   const auto shard = inspect_data(files, "a.bin");

@@ -62,18 +62,18 @@ void behaves_as_files(Files& files, const std::string& root) {
 
 }  // namespace
 
-TEST_CASE("the disk behaves as files do", "[storage]") {
+TEST_CASE("the disk passes the file tests", "[storage]") {
   const TemporaryDirectory directory;
   const auto files = disk_files();
   behaves_as_files(*files, directory / "root");
 }
 
-TEST_CASE("memory behaves as files do", "[storage]") {
+TEST_CASE("memory files pass the file tests", "[storage]") {
   MemoryFiles files;
   behaves_as_files(files, "root");
 }
 
-TEST_CASE("a large file is read as it was written", "[storage]") {
+TEST_CASE("a large file reads back as written", "[storage]") {
   const TemporaryDirectory directory;
   const auto files = disk_files();
   std::string text;
@@ -82,7 +82,7 @@ TEST_CASE("a large file is read as it was written", "[storage]") {
   CHECK(files->read(directory / "large")->text() == text);
 }
 
-TEST_CASE("a pipe is refused at once", "[storage]") {
+TEST_CASE("reading a pipe is refused", "[storage]") {
   const TemporaryDirectory directory;
   REQUIRE(mkfifo((directory / "pipe").c_str(), 0600) == 0);
   const auto read = disk_files()->read(directory / "pipe");
@@ -90,13 +90,13 @@ TEST_CASE("a pipe is refused at once", "[storage]") {
   CHECK(read.error().text == directory / "pipe" + ": is a device or a pipe; a file was wanted");
 }
 
-TEST_CASE("an error names the path and the reason", "[storage]") {
+TEST_CASE("a file error names the path and the reason", "[storage]") {
   const auto read = disk_files()->read("/nowhere/at all");
   REQUIRE_FALSE(read);
   CHECK(read.error().text == "/nowhere/at all: cannot open: No such file or directory");
 }
 
-TEST_CASE("what was not synced is lost in a crash", "[storage]") {
+TEST_CASE("a crash loses unsynced names and contents", "[storage]") {
   MemoryFiles files;
   write_file(files, "synced", "contents");  // The name is not synced.
   files.restart({});
@@ -112,7 +112,7 @@ TEST_CASE("what was not synced is lost in a crash", "[storage]") {
   CHECK_FALSE((*open)->write(bytes_of("more")));
 }
 
-TEST_CASE("a full disk takes what fits and says so", "[storage]") {
+TEST_CASE("a full disk accepts the bytes that fit and reports an error", "[storage]") {
   MemoryFiles files;
   files.set_faults({.crash_at = {}, .failing_call = {}, .capacity = 10});
   auto file = files.create("file");
@@ -124,7 +124,7 @@ TEST_CASE("a full disk takes what fits and says so", "[storage]") {
   CHECK(*files.free_space(".") == 0);
 }
 
-TEST_CASE("a crash while a file is replaced leaves the old one or the new one", "[storage]") {
+TEST_CASE("a crash during a replacement leaves the old or the new file", "[storage]") {
   using Entries = Survival::Entries;
   using Contents = Survival::Contents;
   for (const auto entries : {Entries::lost, Entries::kept})

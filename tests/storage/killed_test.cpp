@@ -86,8 +86,7 @@ std::int64_t newest_whole(Files& files, const std::string& root) {
 
 }  // namespace
 
-TEST_CASE("a process that is killed at any system call of a save leaves a good checkpoint",
-          "[storage]") {
+TEST_CASE("a process killed at any system call of a save leaves a good checkpoint", "[storage]") {
   const auto files = disk_files();
   int calls = 0;
   for (End end = End::killed; end == End::killed; ++calls) {
@@ -116,8 +115,7 @@ TEST_CASE("a process that is killed at any system call of a save leaves a good c
   CHECK(calls > 30);
 }
 
-TEST_CASE("a process that is killed at any system call loses no record that it was told is safe",
-          "[storage]") {
+TEST_CASE("a process killed at any system call loses no synced record", "[storage]") {
   const auto files = disk_files();
   const auto record = [](int number) {
     Value value;
@@ -150,7 +148,7 @@ TEST_CASE("a process that is killed at any system call loses no record that it w
   CHECK(calls > 10);
 }
 
-TEST_CASE("files that may not grow beyond any length leave the older checkpoint", "[storage]") {
+TEST_CASE("a save under a file size limit leaves the older or the new checkpoint", "[storage]") {
   const auto files = disk_files();
   const TemporaryDirectory directory;
   const std::string root = directory / "checkpoints";

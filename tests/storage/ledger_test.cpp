@@ -69,8 +69,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("an audit that reads the data again tells whether the steps read these bytes",
-          "[storage]") {
+TEST_CASE("an audit that rereads the data detects other bytes", "[storage]") {
   MemoryFiles files;
   const auto data = ten_points("samples=10", files);
   {
@@ -98,7 +97,7 @@ TEST_CASE("an audit that reads the data again tells whether the steps read these
         "the data has 11 samples now, and had 10 when the run read it");
 }
 
-TEST_CASE("a ledger of whole passes proves that each sample was used once", "[storage]") {
+TEST_CASE("a ledger of complete passes proves that each sample was used once", "[storage]") {
   MemoryFiles files;
   write(files, 0, 5);
   const auto found = audit(text_of(files));
@@ -112,7 +111,7 @@ TEST_CASE("a ledger of whole passes proves that each sample was used once", "[st
   CHECK_FALSE(found.is_torn);
 }
 
-TEST_CASE("what was done beyond the checkpoint is taken back, and not entered twice", "[storage]") {
+TEST_CASE("steps after the checkpoint are rolled back and counted once", "[storage]") {
   MemoryFiles files;
   write(files, 0, 7);
   write(files, 5, 6);  // Dies again.
@@ -125,7 +124,7 @@ TEST_CASE("what was done beyond the checkpoint is taken back, and not entered tw
   CHECK(found.taken_back == 3);
 }
 
-TEST_CASE("an attempt that goes on after steps that nobody entered is found", "[storage]") {
+TEST_CASE("an audit finds an attempt that continues after missing steps", "[storage]") {
   MemoryFiles files;
   write(files, 0, 2);
   write(files, 3, 5);
@@ -137,7 +136,7 @@ TEST_CASE("an attempt that goes on after steps that nobody entered is found", "[
             std::to_string(place.sample) + " of pass 0 (position 8) is in no committed step");
 }
 
-TEST_CASE("a checkpoint that was passed over may be gone on from later", "[storage]") {
+TEST_CASE("a run may later resume from a checkpoint that it skipped", "[storage]") {
   MemoryFiles files;
   write(files, 0, 6);
   // The checkpoint of step 6 could not be read at that moment.
@@ -153,7 +152,7 @@ TEST_CASE("a checkpoint that was passed over may be gone on from later", "[stora
   CHECK(contains(audit(text_of(files)).flaw, "but of step 9 nothing is told"));
 }
 
-TEST_CASE("steps that are missing, doubled or of other samples are named", "[storage]") {
+TEST_CASE("an audit names steps that are missing, doubled or have other samples", "[storage]") {
   const auto audit_of = [](const std::vector<LedgerStep>& steps) {
     MemoryFiles files;
     auto ledger = Ledger::open(files, path, ledger_terms);
@@ -183,7 +182,7 @@ TEST_CASE("steps that are missing, doubled or of other samples are named", "[sto
   CHECK(contains(audit_of({swapped}).flaw, "step 1 read other samples"));
 }
 
-TEST_CASE("another seed or batch in the middle of a run is found", "[storage]") {
+TEST_CASE("an audit finds another seed in the middle of a run", "[storage]") {
   MemoryFiles files;
   write(files, 0, 2);
   auto other = ledger_terms;
@@ -193,7 +192,8 @@ TEST_CASE("another seed or batch in the middle of a run is found", "[storage]") 
   CHECK(contains(audit(text_of(files)).flaw, "differs from the attempt before"));
 }
 
-TEST_CASE("no line of a ledger can change, go or come unseen", "[storage]") {
+TEST_CASE("an audit detects any changed, removed, doubled or swapped line of a ledger",
+          "[storage]") {
   MemoryFiles files;
   write(files, 0, 6);
   const std::string good = text_of(files);
@@ -219,7 +219,7 @@ TEST_CASE("no line of a ledger can change, go or come unseen", "[storage]") {
   CHECK_FALSE(audit("no ledger at all\n").flaw.empty());
 }
 
-TEST_CASE("a ledger that was torn at any byte goes on, and is whole again", "[storage]") {
+TEST_CASE("a ledger torn at any byte continues and becomes complete", "[storage]") {
   MemoryFiles files;
   write(files, 0, 4);
   const std::string whole = text_of(files);
@@ -239,7 +239,7 @@ TEST_CASE("a ledger that was torn at any byte goes on, and is whole again", "[st
   }
 }
 
-TEST_CASE("after a crash the ledger has at least what was synced", "[storage]") {
+TEST_CASE("a ledger keeps its synced steps after a crash", "[storage]") {
   using Contents = Survival::Contents;
   for (const auto contents : {Contents::lost, Contents::torn, Contents::kept}) {
     MemoryFiles files;
@@ -257,7 +257,7 @@ TEST_CASE("after a crash the ledger has at least what was synced", "[storage]") 
   }
 }
 
-TEST_CASE("what a full disk refused is written once there is room", "[storage]") {
+TEST_CASE("a ledger writes the refused steps once the disk has room", "[storage]") {
   MemoryFiles files;
   auto ledger = Ledger::open(files, path, ledger_terms);
   REQUIRE(ledger->begin(0));
@@ -274,7 +274,7 @@ TEST_CASE("what a full disk refused is written once there is room", "[storage]")
   CHECK(found.steps == 4);
 }
 
-TEST_CASE("a ledger whose sync has failed is written anew, as the old one is lost", "[storage]") {
+TEST_CASE("a ledger is rewritten after a failed sync and loses no step", "[storage]") {
   MemoryFiles files;
   auto ledger = Ledger::open(files, path, ledger_terms);
   REQUIRE(ledger->begin(0));
@@ -291,8 +291,7 @@ TEST_CASE("a ledger whose sync has failed is written anew, as the old one is los
   CHECK(found.steps == 3);
 }
 
-TEST_CASE("what a sync had failed to bring to the disk is there once another process has opened it",
-          "[storage]") {
+TEST_CASE("the next process writes the steps whose sync had failed", "[storage]") {
   MemoryFiles files;
   {
     auto ledger = Ledger::open(files, path, ledger_terms);
@@ -311,7 +310,7 @@ TEST_CASE("what a sync had failed to bring to the disk is there once another pro
   CHECK(found.steps == 2);
 }
 
-TEST_CASE("records that are taken back are not there, whatever the disk has of them", "[storage]") {
+TEST_CASE("withdrawn records never reach the file", "[storage]") {
   MemoryFiles files;
   auto writer = RecordWriter::open(files, path);
   const auto record = [](int number) {
@@ -334,7 +333,7 @@ TEST_CASE("records that are taken back are not there, whatever the disk has of t
   CHECK(read.good[1].value == record(3));
 }
 
-TEST_CASE("a ledger that was spoiled is not written on", "[storage]") {
+TEST_CASE("a damaged ledger is not continued", "[storage]") {
   MemoryFiles files;
   write(files, 0, 3);
   files.flip_bit(path, 30);
@@ -343,7 +342,7 @@ TEST_CASE("a ledger that was spoiled is not written on", "[storage]") {
   CHECK(contains(opened.error().text, "line 1 does not follow"));
 }
 
-TEST_CASE("a ledger knows in its next life how many steps it has", "[storage]") {
+TEST_CASE("a reopened ledger knows its number of steps", "[storage]") {
   MemoryFiles files;
   const auto steps = [&] { return Ledger::open(files, path, ledger_terms)->steps(); };
   CHECK(steps() == 0);
@@ -383,7 +382,7 @@ std::int64_t write_in_segments(Files& files) {
 
 }  // namespace
 
-TEST_CASE("a ledger is opened by its newest segment, and proves all of them", "[storage]") {
+TEST_CASE("a ledger opens its newest segment and an audit reads all of them", "[storage]") {
   MemoryFiles files;
   CHECK(write_in_segments(files) == 20);
   const auto segments = segments_of(files, path);
@@ -405,7 +404,7 @@ TEST_CASE("a ledger is opened by its newest segment, and proves all of them", "[
   CHECK_FALSE(audit(*read_segments(files, path)).flaw == "");
 }
 
-TEST_CASE("a save is found in an older segment, and a new beginning ends the search", "[storage]") {
+TEST_CASE("the newest save is found in an older segment until the run starts anew", "[storage]") {
   MemoryFiles files;
   {
     auto ledger = Ledger::open(files, path, ledger_terms, little_segment);
@@ -423,8 +422,7 @@ TEST_CASE("a save is found in an older segment, and a new beginning ends the sea
   CHECK_FALSE(newest_save(files, path)->has_value());
 }
 
-TEST_CASE("a crash at any call loses no step of a ledger in segments that is on the disk",
-          "[storage]") {
+TEST_CASE("a crash at any call loses no synced step of a segmented ledger", "[storage]") {
   using Entries = Survival::Entries;
   using Contents = Survival::Contents;
   MemoryFiles counting;
@@ -457,7 +455,7 @@ TEST_CASE("a crash at any call loses no step of a ledger in segments that is on 
     }
 }
 
-TEST_CASE("a disk that fails once at any call loses no step of a ledger in segments", "[storage]") {
+TEST_CASE("a single failing call loses no synced step of a segmented ledger", "[storage]") {
   MemoryFiles counting;
   REQUIRE(write_in_segments(counting) == 20);
   for (std::int64_t call = 0; call < counting.calls(); ++call) {

@@ -40,7 +40,7 @@ std::string error_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a manifest is read as it was written", "[storage]") {
+TEST_CASE("a manifest reads back equal", "[storage]") {
   const auto text = write_manifest(small());
   const auto read = read_manifest(text);
   REQUIRE(read);
@@ -54,7 +54,7 @@ TEST_CASE("a manifest is read as it was written", "[storage]") {
   CHECK(write_manifest(*read) == text);
 }
 
-TEST_CASE("every byte of a manifest counts", "[storage]") {
+TEST_CASE("changing or cutting a manifest at any byte is an error", "[storage]") {
   const auto text = write_manifest(small());
   for (std::size_t at = 0; at < text.size(); ++at) {
     auto other = text;
@@ -64,7 +64,7 @@ TEST_CASE("every byte of a manifest counts", "[storage]") {
   }
 }
 
-TEST_CASE("a forged manifest leads nowhere else", "[storage]") {
+TEST_CASE("a forged manifest with invalid fields is refused", "[storage]") {
   const auto text = write_manifest(small());
   CHECK(error_of(forged(text, "384", "385")) == "none");
   CHECK(error_of(forged(text, "weights.safetensors", "../weights.safetensors")) ==

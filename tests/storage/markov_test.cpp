@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t whole = std::uint64_t{1} << 32;
 }
 
-TEST_CASE("the entropy rate of a chain is that of a calculation by hand", "[storage]") {
+TEST_CASE("the entropy rate of a Markov chain equals a manual calculation", "[storage]") {
   // State 0 goes to 0 or 1 with 1/2 each, state 1 always to 0. The chain is in 0 for 2/3 of the
   // time, where the next symbol has ln 2 nats, and in 1 for 1/3, where it has none.
   const MarkovChain chain({{{0, whole / 2}, {1, whole}}, {{0, whole}}});
@@ -23,7 +23,7 @@ TEST_CASE("the entropy rate of a chain is that of a calculation by hand", "[stor
   CHECK(chain.entropy_rate() == Approx(2.0 / 3 * std::log(2.0)).epsilon(1e-12));
 }
 
-TEST_CASE("words choose the next state by their size", "[storage]") {
+TEST_CASE("the size of a random word chooses the next state", "[storage]") {
   const MarkovChain chain({{{0, whole / 4}, {1, whole}}, {{0, whole}}});
   CHECK(chain.next(0, 0) == 0);
   CHECK(chain.next(0, static_cast<std::uint32_t>(whole / 4 - 1)) == 0);
@@ -33,14 +33,14 @@ TEST_CASE("words choose the next state by their size", "[storage]") {
   CHECK(chain.start(0xffffffffu) == 1);
 }
 
-TEST_CASE("a circle has no entropy, and a fair coin has ln 2", "[storage]") {
+TEST_CASE("a cycle has no entropy and a fair coin has ln 2", "[storage]") {
   CHECK(MarkovChain::drawn(1, 7, 1).entropy_rate() == 0);
   CHECK(MarkovChain::drawn(1, 7, 1).stationary()[3] == Approx(1.0 / 7));
   const MarkovChain coin({{{0, whole / 2}, {1, whole}}, {{0, whole / 2}, {1, whole}}});
   CHECK(coin.entropy_rate() == Approx(std::log(2.0)).epsilon(1e-14));
 }
 
-TEST_CASE("a drawn chain's distribution stays as it is from one symbol to the next", "[storage]") {
+TEST_CASE("a drawn chain has a stationary distribution and bounded entropy", "[storage]") {
   for (const std::int32_t states : {2, 3, 64, 1000})
     for (const std::int32_t successors : {1, 2, 4}) {
       if (successors > states) continue;
@@ -52,14 +52,14 @@ TEST_CASE("a drawn chain's distribution stays as it is from one symbol to the ne
     }
 }
 
-TEST_CASE("a Markov sample is the same on every machine and in every version", "[storage]") {
+TEST_CASE("a Markov sample equals its reference value", "[storage]") {
   MemoryFiles files;
   const auto data = open_dataset("made:markov?states=10&seed=3", {.context = 8}, files);
   REQUIRE(data);
   CHECK(sample<std::int32_t>(**data, 5).input == std::vector<std::int32_t>{9, 4, 3, 7, 5, 6, 7, 8});
 }
 
-TEST_CASE("targets are the inputs one token later, and samples differ", "[storage]") {
+TEST_CASE("targets are the inputs one token later and samples differ", "[storage]") {
   MemoryFiles files;
   const auto data = open_dataset("made:markov", {.context = 32}, files);
   REQUIRE(data);
@@ -74,7 +74,7 @@ TEST_CASE("targets are the inputs one token later, and samples differ", "[storag
   CHECK((*other)->entropy_rate() == (*data)->entropy_rate());
 }
 
-TEST_CASE("what comes after each symbol has the entropy that was promised", "[storage]") {
+TEST_CASE("the measured entropy of successors equals the chain's entropy rate", "[storage]") {
   MemoryFiles files;
   const auto data = open_dataset("made:markov?states=16&seed=2", {.context = 1'000}, files);
   REQUIRE(data);
@@ -96,7 +96,7 @@ TEST_CASE("what comes after each symbol has the entropy that was promised", "[st
   CHECK(entropy > 0.5);
 }
 
-TEST_CASE("a sample begins as the source is after a long time", "[storage]") {
+TEST_CASE("the first symbols of samples follow the stationary distribution", "[storage]") {
   MemoryFiles files;
   const auto data = open_dataset("made:markov?states=4&successors=2&seed=9", {.context = 1}, files);
   REQUIRE(data);

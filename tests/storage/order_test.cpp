@@ -18,7 +18,7 @@ TEST_CASE("the order of a pass is a bijection for every count up to 1,500", "[st
   }
 }
 
-TEST_CASE("every sample's place is found again, in small and in huge data", "[storage]") {
+TEST_CASE("unpermute inverts permute for small and huge counts", "[storage]") {
   const std::int64_t counts[] = {1,        2, 3, 4, 5, 1'000, 65'536, 65'537, std::int64_t{1} << 40,
                                  INT64_MAX};
   for (const auto count : counts)
@@ -42,13 +42,13 @@ TEST_CASE("seeds and passes give different orders", "[storage]") {
   CHECK(order(1, 0) != order(1, std::int64_t{1} << 32));
 }
 
-TEST_CASE("the order is the same on every machine and in every version", "[storage]") {
+TEST_CASE("the sample order equals its reference value", "[storage]") {
   std::vector<std::int64_t> samples;
   for (std::int64_t i = 0; i < 10; ++i) samples.push_back(permute(42, 0, i, 10));
   CHECK(samples == std::vector<std::int64_t>{4, 9, 1, 7, 8, 6, 2, 5, 0, 3});
 }
 
-TEST_CASE("every tenth of the data is spread evenly over a pass", "[storage]") {
+TEST_CASE("a pass spreads every tenth of the data evenly", "[storage]") {
   constexpr int passes = 100;
   constexpr int count = 1'000;
   int hits[10][10] = {};
@@ -61,7 +61,7 @@ TEST_CASE("every tenth of the data is spread evenly over a pass", "[storage]") {
   CHECK(chi_squared < 130);
 }
 
-TEST_CASE("positions run through pass after pass", "[storage]") {
+TEST_CASE("positions continue from pass to pass", "[storage]") {
   const SampleOrder shuffled(SampleOrder::Kind::shuffled, 9, 7);
   const SampleOrder sequential(SampleOrder::Kind::sequential, 9, 7);
   CHECK(sequential.at(0) == Place{0, 0});

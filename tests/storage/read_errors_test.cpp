@@ -36,8 +36,7 @@ std::vector<std::int64_t> good_steps(Files& files) {
 
 }  // namespace
 
-TEST_CASE("a look that fails anywhere in a save or a prune removes no good checkpoint",
-          "[storage]") {
+TEST_CASE("a failing read during a save or a prune removes no good checkpoint", "[storage]") {
   int failed = 0;
   bool is_beyond = false;
   for (std::int64_t number = 0; !is_beyond; ++number) {
@@ -63,8 +62,7 @@ TEST_CASE("a look that fails anywhere in a save or a prune removes no good check
   CHECK(failed > 5);
 }
 
-TEST_CASE("a look that fails while a run begins is an error or an older checkpoint, never step 0",
-          "[storage]") {
+TEST_CASE("a failing read at the start is an error or skips to an older checkpoint", "[storage]") {
   bool is_beyond = false;
   int passed_over = 0;
   for (std::int64_t number = 0; !is_beyond; ++number) {
@@ -88,8 +86,7 @@ TEST_CASE("a look that fails while a run begins is an error or an older checkpoi
   CHECK(passed_over > 2);
 }
 
-TEST_CASE("a folder of checkpoints that cannot be read is an error, not an empty one",
-          "[storage]") {
+TEST_CASE("a checkpoint folder that cannot be read is an error", "[storage]") {
   MemoryFiles files;
   REQUIRE(save_and_prune(files, 1));
   files.set_faults(
@@ -100,8 +97,7 @@ TEST_CASE("a folder of checkpoints that cannot be read is an error, not an empty
   CHECK(list_checkpoints(files, "nowhere")->empty());
 }
 
-TEST_CASE("a save removes what a crash left of older steps, and nothing of later ones",
-          "[storage]") {
+TEST_CASE("a save removes unfinished older steps and keeps later ones", "[storage]") {
   MemoryFiles files;
   REQUIRE(files.make_directory("run/step-000000000003"));
   REQUIRE(files.make_directory("run/step-000000000009"));
@@ -110,7 +106,7 @@ TEST_CASE("a save removes what a crash left of older steps, and nothing of later
   CHECK(*files.exists("run/step-000000000009"));
 }
 
-TEST_CASE("a ledger tells which step was saved last, and where", "[storage]") {
+TEST_CASE("a ledger reports which step was saved last", "[storage]") {
   const LedgerTerms terms = {SampleOrder::Kind::shuffled, 7, 10, 4, 2};
   MemoryFiles files;
   CHECK_FALSE(newest_save(files, "ledger")->has_value());

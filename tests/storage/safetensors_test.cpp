@@ -29,7 +29,7 @@ const std::string two = R"({"a":{"dtype":"I32","shape":[2],"data_offsets":[0,8]}
 
 }  // namespace
 
-TEST_CASE("a file's tensors have names, types, shapes and bytes", "[storage]") {
+TEST_CASE("a file lists its tensors with names, types, shapes and bytes", "[storage]") {
   const auto file = Safetensors::parse(Bytes::copy_of(file_with(two, 14)));
   REQUIRE(file);
   REQUIRE(file->tensors().size() == 2);
@@ -50,7 +50,7 @@ TEST_CASE("a file's tensors have names, types, shapes and bytes", "[storage]") {
         R"(there is no tensor "c" among its 2: "a", "b", ...)");
 }
 
-TEST_CASE("a tensor need not be aligned, nor the header be padded", "[storage]") {
+TEST_CASE("tensors may be unaligned and the header unpadded", "[storage]") {
   const auto file = Safetensors::parse(
       Bytes::copy_of(file_with(R"({"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
                                R"( "y":{"dtype":"F32","shape":[],"data_offsets":[1,5]}})",
@@ -60,14 +60,14 @@ TEST_CASE("a tensor need not be aligned, nor the header be padded", "[storage]")
   CHECK(file->load("y", pool)->count() == 1);
 }
 
-TEST_CASE("empty files and empty tensors are files and tensors", "[storage]") {
+TEST_CASE("empty files and empty tensors are valid", "[storage]") {
   CHECK(complaint_of(file_with("{}", 0)) == "none");
   CHECK(complaint_of(file_with(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
                                R"("e":{"dtype":"F32","shape":[0,7],"data_offsets":[0,0]}})",
                                4)) == "none");
 }
 
-TEST_CASE("types that Troupe does not compute with can be listed but not loaded", "[storage]") {
+TEST_CASE("types that Troupe cannot compute with can be listed but not loaded", "[storage]") {
   const auto file = Safetensors::parse(Bytes::copy_of(
       file_with(R"({"mask":{"dtype":"BOOL","shape":[3],"data_offsets":[0,3]}})", 3)));
   REQUIRE(file);
@@ -76,7 +76,7 @@ TEST_CASE("types that Troupe does not compute with can be listed but not loaded"
         R"(tensor "mask" has elements of type BOOL, with which Troupe does not compute)");
 }
 
-TEST_CASE("a damaged file is refused with the reason", "[storage]") {
+TEST_CASE("a damaged safetensors file is refused with the reason", "[storage]") {
   struct Case {
     std::string file, error;
   };
@@ -151,13 +151,13 @@ TEST_CASE("a damaged file is refused with the reason", "[storage]") {
     CHECK(complaint_of(file).substr(0, error == "header: 1:" ? 10 : std::string::npos) == error);
 }
 
-TEST_CASE("no prefix of a file is a file", "[storage]") {
+TEST_CASE("no proper prefix of a safetensors file is valid", "[storage]") {
   const auto whole = file_with(two, 14);
   for (std::size_t size = 0; size < whole.size(); ++size)
     CHECK(complaint_of(whole.substr(0, size)) != "none");
 }
 
-TEST_CASE("what others wrote is written again byte by byte", "[storage]") {
+TEST_CASE("a file of another writer is rewritten byte by byte", "[storage]") {
   const auto disk = disk_files();
   const std::string path = TROUPE_TEST_DATA "/data/gpt2.safetensors";
   const auto file = Safetensors::open(*disk, path);
@@ -186,7 +186,7 @@ TEST_CASE("metadata comes first and the header is padded to a multiple of 8", "[
   CHECK(Safetensors::open(files, "file")->metadata() == Metadata{{"format", "pt"}});
 }
 
-TEST_CASE("the ecosystem's order is larger types first, then names", "[storage]") {
+TEST_CASE("tensors are sorted by descending type size and then by name", "[storage]") {
   std::vector<TensorView> tensors = {{"b", StoredType::f32, {}, {}},
                                      {"c", StoredType::u8, {}, {}},
                                      {"d", StoredType::i64, {}, {}},
@@ -198,7 +198,7 @@ TEST_CASE("the ecosystem's order is larger types first, then names", "[storage]"
   CHECK(names == "d a b a16 c ");
 }
 
-TEST_CASE("a failed write leaves no file behind", "[storage]") {
+TEST_CASE("a failed write leaves no safetensors file", "[storage]") {
   const std::array<std::byte, 64> zeros = {};
   const TensorView tensors[] = {{"w", StoredType::u8, Shape{64}, zeros}};
   MemoryFiles files;

@@ -32,7 +32,7 @@ std::string idx_error(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("shards of both widths have llm.c's layout", "[storage]") {
+TEST_CASE("shards of both widths have the layout of llm.c", "[storage]") {
   MemoryFiles files;
   const std::array<std::int32_t, 3> tokens = {1, 50'256, 0x0203};
   REQUIRE(write_token_shard(files, "gpt2.bin", TokenShard::Width::bits16, tokens));
@@ -50,7 +50,7 @@ TEST_CASE("shards of both widths have llm.c's layout", "[storage]") {
   }
 }
 
-TEST_CASE("a token that does not fit its shard is not written", "[storage]") {
+TEST_CASE("a token that does not fit its shard's width is not written", "[storage]") {
   MemoryFiles files;
   const std::array<std::int32_t, 2> tokens = {1, 65'536};
   CHECK(write_token_shard(files, "a.bin", TokenShard::Width::bits16, tokens).error().text ==
@@ -75,7 +75,7 @@ TEST_CASE("a damaged shard is refused with the reason", "[storage]") {
         "cut off");
 }
 
-TEST_CASE("IDX arrays are written and read as MNIST has them", "[storage]") {
+TEST_CASE("IDX arrays are written and read in the MNIST format", "[storage]") {
   MemoryFiles files;
   const std::array<std::uint8_t, 6> values = {1, 2, 3, 4, 5, 6};
   REQUIRE(write_idx(files, "a", Shape{3, 2}, values));

@@ -93,7 +93,7 @@ Ids merged_by_definition(const TokenizerTables& tables, std::string_view word) {
 
 }  // namespace
 
-TEST_CASE("words are merged by rank, and special tokens are found as they stand", "[storage]") {
+TEST_CASE("words are merged by rank and special tokens are recognized", "[storage]") {
   const auto tokenizer = make(tokenizer_json());
   CHECK(tokenizer.vocabulary() == 261);
   CHECK(tokenizer.encode("lower") == Ids{257, 258});
@@ -107,14 +107,14 @@ TEST_CASE("words are merged by rank, and special tokens are found as they stand"
   CHECK(tokenizer.decode(Ids{1, 261}).error().text == "token 261 is not in the vocabulary of 261");
 }
 
-TEST_CASE("a blank is put before a text where the tokenizer says so", "[storage]") {
+TEST_CASE("add_prefix_space puts a blank before the text", "[storage]") {
   auto json = tokenizer_json();
   json.find("pre_tokenizer")->set("add_prefix_space", true);
   CHECK(make(json).encode("low") == Ids{259});
   CHECK(make(json).encode(" low") == Ids{259});
 }
 
-TEST_CASE("GPT-2's vocab.json and merges.txt make the same tokenizer", "[storage]") {
+TEST_CASE("vocab.json and merges.txt of GPT-2 make the same tokenizer", "[storage]") {
   MemoryFiles files;
   REQUIRE(files.make_directory("gpt2"));
   put(files, "gpt2/vocab.json", to_json(*tokenizer_json().find("model")->find("vocab")));
@@ -128,7 +128,7 @@ TEST_CASE("GPT-2's vocab.json and merges.txt make the same tokenizer", "[storage
   CHECK(Tokenizer::open(files, "gpt2")->encode("low") == Ids{257});
 }
 
-TEST_CASE("a tokenizer that works in another way is refused", "[storage]") {
+TEST_CASE("a tokenizer with unsupported features is refused", "[storage]") {
   const auto with = [](const std::string& part, const std::string& key, Value value) {
     auto json = tokenizer_json();
     (part.empty() ? &json : json.find(part))->set(key, std::move(value));
@@ -150,7 +150,7 @@ TEST_CASE("a tokenizer that works in another way is refused", "[storage]") {
         "model.dropout is set to 0.1; only tokenizers without it are read");
 }
 
-TEST_CASE("damaged tables are refused with the reason", "[storage]") {
+TEST_CASE("damaged tokenizer tables are refused with the reason", "[storage]") {
   const auto with_merge = [](Value merge) {
     auto json = tokenizer_json();
     json.find("model")->find("merges")->list()->push_back(std::move(merge));
@@ -183,7 +183,7 @@ TEST_CASE("damaged tables are refused with the reason", "[storage]") {
         "BPE was wanted");
 }
 
-TEST_CASE("any bytes decode to themselves", "[storage]") {
+TEST_CASE("random bytes survive encoding and decoding", "[storage]") {
   const auto tokenizer = make(tokenizer_json());
   for (std::uint32_t i = 0; i < 200; ++i) {
     std::string text;
@@ -193,7 +193,7 @@ TEST_CASE("any bytes decode to themselves", "[storage]") {
   }
 }
 
-TEST_CASE("training merges what is most frequent, and the lowest tokens among equals",
+TEST_CASE("training merges the most frequent pair and the lowest tokens among equals",
           "[storage]") {
   // "ab" occurs four times, then "ab"+"c" twice; "xy" occurs once and stays apart.
   const auto tokenizer = train_tokenizer("abc abd abc abe xy", 1'000);
@@ -205,7 +205,7 @@ TEST_CASE("training merges what is most frequent, and the lowest tokens among eq
   CHECK(tokenizer->tables().tokens[0] == "!");
 }
 
-TEST_CASE("a trained tokenizer is written, read, and is the same", "[storage]") {
+TEST_CASE("a trained tokenizer reads back equal from its JSON", "[storage]") {
   std::string text;
   for (std::uint32_t i = 0; i < 3'000; ++i) {
     const auto word = philox({i, 0, 0, 0}, {3, 4})[0] % 40;
@@ -232,14 +232,14 @@ TEST_CASE("a trained tokenizer is written, read, and is the same", "[storage]") 
   }
 }
 
-TEST_CASE("a word of a million letters takes its share of time", "[storage]") {
+TEST_CASE("a word of a million letters encodes and decodes", "[storage]") {
   const auto tokenizer = train_tokenizer(std::string(5'000, 'a'), 300);
   REQUIRE(tokenizer);
   const std::string word(1'000'000, 'a');
   CHECK(*tokenizer->decode(tokenizer->encode(word)) == word);
 }
 
-TEST_CASE("a vocabulary that cannot be trained is refused", "[storage]") {
+TEST_CASE("an unsupported vocabulary size is refused", "[storage]") {
   CHECK(train_tokenizer("text", 256).error().text ==
         "a vocabulary of 256 tokens cannot be trained; 257 to 1048576 can");
   CHECK(train_tokenizer("", 300)->vocabulary() == 257);

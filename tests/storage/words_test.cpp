@@ -20,12 +20,12 @@ std::vector<std::string> words_of(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("texts are split as GPT-2 splits them", "[storage]") {
+TEST_CASE("a sample sentence is split into the words of GPT-2", "[storage]") {
   CHECK(words_of("Hello world!  It's 3pm\n\n") ==
         std::vector<std::string>{"Hello", " world", "!", " ", " It", "'s", " 3", "pm", "\n\n"});
 }
 
-TEST_CASE("texts are split as the regular expression splits them", "[storage]") {
+TEST_CASE("texts are split like the regular expression in words.h", "[storage]") {
   // Expected values from Python's regex module with the expression in words.h.
   const auto bytes = disk_files()->read(TROUPE_TEST_DATA "/data/words.jsonl");
   REQUIRE(bytes);
@@ -44,11 +44,11 @@ TEST_CASE("texts are split as the regular expression splits them", "[storage]") 
   CHECK(cases == 317);
 }
 
-TEST_CASE("bytes that are no UTF-8 are characters of their own", "[storage]") {
+TEST_CASE("bytes that are not UTF-8 count as characters", "[storage]") {
   CHECK(words_of("a\xff\xfe z") == std::vector<std::string>{"a", "\xff\xfe", " z"});
 }
 
-TEST_CASE("every byte has its printable character and comes back", "[storage]") {
+TEST_CASE("every byte maps to a printable character and back", "[storage]") {
   std::string all;
   for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
   std::string back;

@@ -144,7 +144,7 @@ TEST_CASE("a message of endless parts ends its connection", "[transport]") {
   CHECK(serves(head));
 }
 
-TEST_CASE("a peer with another major version is told so once and disconnected", "[transport]") {
+TEST_CASE("a peer with another major version is rejected once and disconnected", "[transport]") {
   Head head;
   RawConnection line(head.socket->endpoint());
   REQUIRE(line.shake_hands());
@@ -265,8 +265,7 @@ TEST_CASE("a message that a role may not send is refused and counts as a strike"
   CHECK(is_rejected());
 }
 
-TEST_CASE("a message before the session is refused, and the sender may say hello then",
-          "[transport]") {
+TEST_CASE("a message before hello is refused and the sender may still say hello", "[transport]") {
   Head head;
   RawConnection line(head.socket->endpoint());
   REQUIRE(line.shake_hands());
@@ -280,8 +279,7 @@ TEST_CASE("a message before the session is refused, and the sender may say hello
   CHECK(line.wait_for("found 'run.stop' before a session was opened; send 'hello' first"));
 }
 
-TEST_CASE("a question of a newer version's type is answered as unsupported, without a strike",
-          "[transport]") {
+TEST_CASE("a request of an unknown type is answered as unsupported", "[transport]") {
   Head head;
   Node asker(dial_options(head.socket->endpoint()), 77);
   REQUIRE(asker.connected.wait());
@@ -295,7 +293,7 @@ TEST_CASE("a question of a newer version's type is answered as unsupported, with
   CHECK(refusal->text == "'of.tomorrow' is not a message type that this head supports");
 }
 
-TEST_CASE("an unknown type without an id is refused as well, and no strike", "[transport]") {
+TEST_CASE("an unknown message type without an id is refused without a strike", "[transport]") {
   Head head;
   Speaker speaker(head);
   REQUIRE(speaker.admitted);
@@ -309,7 +307,7 @@ TEST_CASE("an unknown type without an id is refused as well, and no strike", "[t
   CHECK(speaker.line.wait_for("'of.tomorrow' is not a message type that this head supports"));
 }
 
-TEST_CASE("an unknown type is refused before a session, too", "[transport]") {
+TEST_CASE("an unknown message type is refused before a session", "[transport]") {
   Head head;
   RawConnection line(head.socket->endpoint());
   REQUIRE(line.shake_hands());
@@ -318,7 +316,7 @@ TEST_CASE("an unknown type is refused before a session, too", "[transport]") {
   CHECK(count(head, Count::unknown_type) == 1);
 }
 
-TEST_CASE("a refusal is not refused", "[transport]") {
+TEST_CASE("a head does not answer a refusal", "[transport]") {
   Head head;
   Speaker speaker(head);
   REQUIRE(speaker.admitted);
@@ -413,7 +411,7 @@ TEST_CASE("a node disconnects from a head that sends invalid messages", "[transp
   CHECK(node.gone[0].gone == Gone::struck_off);
 }
 
-TEST_CASE("a node refuses a server that is no head", "[transport]") {
+TEST_CASE("a node does not connect to a server that is not a head", "[transport]") {
   // The server answers with HTTP.
   zmq::context_t context;
   zmq::socket_t web(context, zmq::socket_type::stream);

@@ -97,7 +97,7 @@ TEST_CASE("messages arrive in the order of sending, in both directions", "[trans
   for (std::uint64_t i = 1; i <= count; ++i) REQUIRE(node.messages[i - 1].id == i);
 }
 
-TEST_CASE("with keys a peer is identified by its key, with its host and roles", "[transport]") {
+TEST_CASE("a peer's key determines its host and roles", "[transport]") {
   const Keys keys;
   Head head(keys.server({Role::node, Role::daemon}));
   Node node(keys.client(head.socket->endpoint()));
@@ -141,8 +141,7 @@ TEST_CASE("a refused node is admitted once the list has its key", "[transport]")
   CHECK(head->messages.wait());
 }
 
-TEST_CASE("a key that is removed from the list loses its session, and no other key does",
-          "[transport]") {
+TEST_CASE("removing a key from the allow list ends only the session of that key", "[transport]") {
   const Keys keys;
   auto options = keys.server({Role::node});
   const auto other = *make_key_pair();
@@ -166,7 +165,7 @@ TEST_CASE("a key that is removed from the list loses its session, and no other k
   CHECK(head.gone.count() == 1);
 }
 
-TEST_CASE("keys at one end only, or another head's key, make no connection", "[transport]") {
+TEST_CASE("keys at only one end or another head's key prevent a connection", "[transport]") {
   const Keys keys;
   Head head(keys.server({Role::node}));
   {
@@ -251,7 +250,7 @@ TEST_CASE("a node reconnects to a head that was away", "[transport]") {
   CHECK(node.connected.wait(2));
 }
 
-TEST_CASE("a peer that does not read is disconnected, and nobody waits for it", "[transport]") {
+TEST_CASE("a peer that does not read is disconnected and delays no other peer", "[transport]") {
   auto options = server_options();
   options.link.high_water = 4;
   Head head(options);
@@ -392,7 +391,8 @@ TEST_CASE("a socket file in use is kept, and one that a crash left is replaced",
   CHECK(std::filesystem::file_size(path) == 4);
 }
 
-TEST_CASE("plain connections stay on the machine unless that is allowed", "[transport]") {
+TEST_CASE("plain connections must stay on the machine unless the options allow more",
+          "[transport]") {
   for (const auto* endpoint : {"tcp://0.0.0.0:0", "tcp://*:0", "tcp://192.0.2.1:4711"}) {
     INFO(endpoint);
     CHECK(why_not(server_options(endpoint)) ==
@@ -410,7 +410,7 @@ TEST_CASE("plain connections stay on the machine unless that is allowed", "[tran
   CHECK(why_not(keyed).empty());
 }
 
-TEST_CASE("dialing an impossible address fails at once", "[transport]") {
+TEST_CASE("dialing an invalid address fails", "[transport]") {
   const auto why = [](DialOptions options) {
     const auto dialled = ControlClient::dial(std::move(options), {});
     return dialled ? "" : dialled.error().text;
@@ -479,7 +479,7 @@ TEST_CASE("without keys a head accepts only its own user", "[transport]") {
   }
 }
 
-TEST_CASE("another user who sends and disconnects at once is never taken for the next client",
+TEST_CASE("another user who disconnects at once is never taken for the next client",
           "[transport]") {
   if (geteuid() != 0) {
     WARN("skipped: only root can be another user");

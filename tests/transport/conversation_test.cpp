@@ -99,7 +99,7 @@ TEST_CASE("messages over breaking connections arrive once and in order", "[trans
   }
 }
 
-TEST_CASE("an end that only receives still acknowledges, so the other one can go on sending",
+TEST_CASE("an end that only receives still acknowledges so the sender can continue",
           "[transport]") {
   Pair pair;
   pair.connect();
@@ -112,7 +112,7 @@ TEST_CASE("an end that only receives still acknowledges, so the other one can go
   CHECK(pair.acks == 5000 / 64);
 }
 
-TEST_CASE("an end that never acknowledges is given up", "[transport]") {
+TEST_CASE("sending fails after 1,024 unacknowledged messages", "[transport]") {
   Pair pair;
   pair.connect();
   Status said = Done{};
@@ -135,7 +135,7 @@ TEST_CASE("a message that need not arrive is dropped if there is no connection",
   CHECK(pair.head_heard == std::vector<int>{7});
 }
 
-TEST_CASE("another process at the other end is not taken for the previous one", "[transport]") {
+TEST_CASE("a conversation refuses another process at the other end", "[transport]") {
   Pair pair;
   pair.connect();
   pair.cut();

@@ -82,7 +82,7 @@ TEST_CASE("messages that arrive in order are delivered at once", "[transport]") 
   CHECK(window.ack() == 3);
 }
 
-TEST_CASE("a message that was seen is dropped, however it is repeated", "[transport]") {
+TEST_CASE("a repeated message is dropped", "[transport]") {
   ReceiveWindow window(life);
   (void)window.accept(step_done(1));
   CHECK(window.accept(step_done(1)).what == What::repeated);

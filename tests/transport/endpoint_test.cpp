@@ -45,7 +45,7 @@ TEST_CASE("an endpoint is local if only this machine can reach it", "[transport]
     CHECK_FALSE(is_local(*parse_endpoint(far)));
 }
 
-TEST_CASE("a file that is no socket is never removed", "[transport]") {
+TEST_CASE("a file that is not a socket is refused as an endpoint", "[transport]") {
   const TemporaryDirectory directory;
   const auto path = directory / "notes.txt";
   std::ofstream(path) << "mine";
@@ -57,7 +57,7 @@ TEST_CASE("a file that is no socket is never removed", "[transport]") {
   CHECK(check_free(*parse_endpoint("ipc://" + (directory / "none"))));
 }
 
-TEST_CASE("an error of binding says what to do", "[transport]") {
+TEST_CASE("a bind error says what to do", "[transport]") {
   const auto tcp = *parse_endpoint("tcp://10.0.0.1:80");
   CHECK(bind_error(tcp, EADDRINUSE).text ==
         "tcp://10.0.0.1:80: another program listens there; stop it, or take another port (0 takes "

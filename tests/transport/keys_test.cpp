@@ -175,7 +175,7 @@ TEST_CASE("errors in a list of hosts name the line", "[transport]") {
         "etc/hosts.allow:9: error: there is no role; wanted node, operator, viewer or daemon");
 }
 
-TEST_CASE("a list that everybody can change is refused", "[transport]") {
+TEST_CASE("an allow list that everybody can write is refused", "[transport]") {
   const TemporaryDirectory directory;
   const auto path = directory / "hosts.allow";
   CHECK_FALSE(AllowList::read(path));

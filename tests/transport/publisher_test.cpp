@@ -103,7 +103,7 @@ TEST_CASE("a subscriber of a run gets its events in order, and no others", "[tra
   CHECK(std::filesystem::is_empty(directory / "."));
 }
 
-TEST_CASE("an event is a topic and a message in a documented form", "[transport]") {
+TEST_CASE("an event is sent as a topic and an encoded message", "[transport]") {
   Stage stage;
   zmq::context_t context;
   zmq::socket_t script(context, zmq::socket_type::sub);
@@ -127,7 +127,7 @@ TEST_CASE("an event is a topic and a message in a documented form", "[transport]
   CHECK(event->run == "gpt");
 }
 
-TEST_CASE("a subscriber that is too slow is told how many events it missed", "[transport]") {
+TEST_CASE("a slow subscriber learns how many events it missed", "[transport]") {
   auto options = publisher_options();
   options.link.high_water = 4;
   Stage stage(options);
@@ -194,7 +194,7 @@ TEST_CASE("subscribers reconnect to a publisher that was away", "[transport]") {
   CHECK(listener.missed.count() == 0);
 }
 
-TEST_CASE("with keys only keys on the list may subscribe", "[transport]") {
+TEST_CASE("only keys on the allow list may subscribe", "[transport]") {
   const auto head_keys = *make_key_pair();
   const auto known = *make_key_pair();
   auto options = publisher_options();

@@ -372,7 +372,7 @@ TEST_CASE("every message type has a row, a sender, a size and a handler", "[tran
   CHECK(largest_message() == std::size_t{4} << 20);
 }
 
-TEST_CASE("a part that forgets a message, or has another part's, is found", "[transport]") {
+TEST_CASE("the handler check finds missing, foreign and repeated message types", "[transport]") {
   CHECK(handles_all(Handler::conversation, {"ack"}));
   CHECK_FALSE(handles_all(Handler::conversation, {}));
   CHECK_FALSE(handles_all(Handler::conversation, {"ack", "hello"}));
@@ -380,12 +380,12 @@ TEST_CASE("a part that forgets a message, or has another part's, is found", "[tr
   CHECK_FALSE(handles_all(Handler::client, {"answer", "ack"}));
 }
 
-TEST_CASE("the page of messages and the Python list are those of the table", "[transport]") {
+TEST_CASE("the message page and the Python list match the message table", "[transport]") {
   check_golden(TROUPE_ROOT "/docs/reference/messages.md", messages_page());
   check_golden(TROUPE_ROOT "/clients/python/troupe/messages.py", python_messages());
 }
 
-TEST_CASE("each role may send its own types", "[transport]") {
+TEST_CASE("each role may send only its own message types", "[transport]") {
   CHECK(may_send({Role::operator_}, "run.stop"));
   CHECK_FALSE(may_send({Role::node}, "run.stop"));
   CHECK(may_send({Role::head}, "stage.start"));

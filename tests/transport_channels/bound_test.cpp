@@ -36,7 +36,7 @@ struct OpenedAtTheEnd {
 
 }  // namespace
 
-TEST_CASE("more parcels than the bound are an error, and nothing of them is sent", "[transport]") {
+TEST_CASE("sending more parcels than the bound is an error and sends none of them", "[transport]") {
   const auto by = GENERATE(By::shm, By::tcp, By::tcp_sealed);
   INFO(to_string(by));
   Gate gate;
@@ -117,7 +117,7 @@ TEST_CASE("closing delivers everything that was sent", "[transport]") {
   CHECK(!ends.sender->send({}, {}).ok());
 }
 
-TEST_CASE("closing does not wait for ever", "[transport]") {
+TEST_CASE("closing fails if parcels do not arrive before its timeout", "[transport]") {
   const auto by = GENERATE(By::shm, By::tcp, By::tcp_sealed);
   INFO(to_string(by));
   Gate gate;
@@ -131,7 +131,7 @@ TEST_CASE("closing does not wait for ever", "[transport]") {
   gate.open();
 }
 
-TEST_CASE("a sender is told that its receiver has closed", "[transport]") {
+TEST_CASE("a sender learns that its receiver has closed", "[transport]") {
   const auto by = GENERATE(By::hand, By::shm, By::tcp, By::tcp_sealed);
   INFO(to_string(by));
   Inbox back, inbox;

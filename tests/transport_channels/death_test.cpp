@@ -116,7 +116,7 @@ TEST_CASE("a sender hears at once that its receiver was killed", "[transport]") 
   if (by == "shm") CHECK(!is_bound(address));
 }
 
-TEST_CASE("everything that a sender had sent before it was killed arrives, even at a busy receiver",
+TEST_CASE("parcels sent before the sender was killed arrive even at a busy receiver",
           "[transport]") {
   // The receiver's thread is blocked, so the records are still in the segment when the sender dies.
   std::promise<void> gate;

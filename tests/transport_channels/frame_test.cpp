@@ -38,7 +38,7 @@ struct Front {
 
 }  // namespace
 
-TEST_CASE("a valid front is read as it was written", "[transport]") {
+TEST_CASE("a valid frame front passes all checks", "[transport]") {
   Front front;
   const auto bytes = check_header(front.header, expected);
   REQUIRE(bytes.ok());
@@ -91,7 +91,7 @@ TEST_CASE("an invalid record is refused", "[transport]") {
   CHECK(!front.check_record().ok());
 }
 
-TEST_CASE("changing any bit of a front changes its checksum", "[transport]") {
+TEST_CASE("a changed bit in a front fails its checksum", "[transport]") {
   Front front;
   SECTION("in the header") { front.header.payload_bytes ^= 64; }
   SECTION("in the head") { front.rest[1] ^= std::byte{4}; }

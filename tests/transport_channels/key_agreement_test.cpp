@@ -26,7 +26,7 @@ std::byte* bytes_of(auto& message) { return reinterpret_cast<std::byte*>(&messag
 
 }  // namespace
 
-TEST_CASE("both ends agree on equal keys, and on new ones each time", "[transport]") {
+TEST_CASE("both ends agree on equal keys and every agreement makes new keys", "[transport]") {
   const auto keys = make_keys_of_two();
   const auto hello = sealed_hello();
   const auto asker = KeyAsker::begin(*keys.sender, hello);

@@ -190,7 +190,7 @@ TEST_CASE("a change in transit ends an encrypted channel", "[transport]") {
   CHECK(host.pool.counters().bytes_in_use == 0);
 }
 
-TEST_CASE("a change on the way back ends an encrypted channel too", "[transport]") {
+TEST_CASE("a change in an acknowledgement ends an encrypted channel", "[transport]") {
   constexpr std::size_t answer_bytes = sizeof(Answer) + sizeof(KeyAnswer);
   constexpr std::size_t word_bytes = sizeof(Arrived) + seal_tag_bytes;
   SealedHost host;

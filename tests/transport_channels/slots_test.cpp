@@ -41,7 +41,7 @@ TEST_CASE("a lent tensor is not copied on its way through shared memory", "[tran
   kept.clear();
 }
 
-TEST_CASE("a part of a lent tensor is not copied either, even for several receivers",
+TEST_CASE("slices of a lent tensor are not copied even if they are sent several times",
           "[transport]") {
   std::vector<Tensor> kept;
   Inbox back, inbox([&](const Parcel&parcel, std::uint64_t) {
@@ -90,7 +90,7 @@ TEST_CASE("slots return when the last handle is released, whichever end releases
   CHECK(made == 0);
 }
 
-TEST_CASE("a receiver that keeps all tensors for ever does not stop the sender", "[transport]") {
+TEST_CASE("a receiver that keeps all tensors does not stop the sender", "[transport]") {
   const bool lends = GENERATE(true, false);
   INFO((lends ? "lent" : "not lent"));
   std::vector<Tensor> kept;
@@ -152,7 +152,7 @@ TEST_CASE("lent and held tensors may outlive both ends", "[transport]") {
   CHECK(is_numbered(kept[0], 4));
 }
 
-TEST_CASE("free ranges merge, whatever the order of their release", "[transport]") {
+TEST_CASE("free ranges merge after a release in any order", "[transport]") {
   FreeParts parts(1'024, 1'024 + 64'000, 100);
   const RandomKey key{.seed = 3};
   std::vector<std::pair<std::size_t, std::size_t>> taken;

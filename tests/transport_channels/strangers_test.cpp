@@ -169,7 +169,7 @@ TEST_CASE("a token is valid for one sender", "[transport]") {
   CHECK(!second.ok());
 }
 
-TEST_CASE("shared memory refuses unexpected senders", "[transport]") {
+TEST_CASE("a shared-memory door refuses a sender of another epoch", "[transport]") {
   MemoryPool pool;
   const OwnThread thread = std::make_unique<ChannelThread>();
   Inbox inbox;
@@ -183,7 +183,7 @@ TEST_CASE("shared memory refuses unexpected senders", "[transport]") {
   CHECK(connect_shm(*thread, door->address(), sending).ok());
 }
 
-TEST_CASE("connecting to nothing gives a clear error", "[transport]") {
+TEST_CASE("connecting to an address without a door is an error", "[transport]") {
   MemoryPool pool;
   const OwnThread thread = std::make_unique<ChannelThread>();
   std::string address;
@@ -201,7 +201,7 @@ TEST_CASE("connecting to nothing gives a clear error", "[transport]") {
   CHECK(!connect_shm(*thread, "troupe/nobody", sending).ok());
 }
 
-TEST_CASE("a door that does not answer is given up in time", "[transport]") {
+TEST_CASE("connecting to a door that does not answer times out", "[transport]") {
   const auto deaf = listen_at(tcp_address("127.0.0.1:0").value()).value();
   MemoryPool pool;
   const OwnThread thread = std::make_unique<ChannelThread>();

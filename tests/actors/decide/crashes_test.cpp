@@ -29,8 +29,7 @@ TEST_CASE("one death does not count against a step", "[actors]") {
   CHECK(crashes.judge(crash(17, "beta", SIGKILL), three_in_a_minute).what == What::go_on);
 }
 
-TEST_CASE("a run ends at a step at which the processes of two nodes end in the same way",
-          "[actors]") {
+TEST_CASE("a run ends if one step ends the processes of two nodes in the same way", "[actors]") {
   Crashes crashes;
   crashes.judge(crash(15, "alpha", SIGSEGV), three_in_a_minute);
   const auto verdict = crashes.judge(crash(15, "beta", SIGSEGV), three_in_a_minute);

@@ -28,7 +28,7 @@ TEST_CASE("a node that stopped its attempt reports that to the head that adopts 
   CHECK_FALSE(done<Tell>(heard(member, 4, Adopt{4, 2, {1}})));
 }
 
-TEST_CASE("a node that is told again of a bad state keeps the previous state", "[actors]") {
+TEST_CASE("a node ignores late orders to load or activate an abandoned state", "[actors]") {
   Member member;
   member.life = 1;
   const auto hears = [&](const HeadSays& order) {

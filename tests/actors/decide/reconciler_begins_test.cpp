@@ -120,8 +120,7 @@ TEST_CASE("a head begins with a torn journal, and refuses a damaged one", "[acto
   CHECK(damaged.ordered<End>()->code == 1);
 }
 
-TEST_CASE("the number of an attempt that was recorded but never in force is not used again",
-          "[actors]") {
+TEST_CASE("the number of a recorded attempt is not reused even if it never began", "[actors]") {
   Head head;
   head.begin();
   for (const Life life : {1, 2, 3}) head.come(life);

@@ -112,8 +112,7 @@ TEST_CASE("a run resumes from memory if the state there is newer than the newest
   CHECK(fresh.ordered<Load>()->step == 0);
 }
 
-TEST_CASE("a node that reads other weights than most is excluded, and its checkpoint stays valid",
-          "[actors]") {
+TEST_CASE("a node with deviating weights is excluded and the checkpoint stays valid", "[actors]") {
   Head head;
   head.begin({10, 20});
   for (const Life life : {1, 2, 3}) head.come(life);
@@ -176,7 +175,7 @@ int losses_until_end(Head& head, std::int64_t step, std::chrono::seconds between
 
 }  // namespace
 
-TEST_CASE("repeated steps are no progress: a crash loop ends the run", "[actors]") {
+TEST_CASE("repeated steps are not progress and a crash loop ends the run", "[actors]") {
   Head head({.fewest = 1, .most = 1, .steps = 100});
   CHECK(losses_until_end(head, 15, 1s, 30) == 9);
   CHECK(head.answer.rows.back() == Row::recover_hopeless);

@@ -101,7 +101,7 @@ TEST_CASE("a new node is used at a save point if that pays", "[actors]") {
   CHECK(head.plan(2.0) == Row::run_not_better);
 }
 
-TEST_CASE("a switch pays depending on its gain and on the time until the next one", "[actors]") {
+TEST_CASE("a switch pays if its gain until the next change exceeds its cost", "[actors]") {
   State state;
   state.begun = Time{1h};
   state.plan.rate = 1;
@@ -149,7 +149,7 @@ TEST_CASE("a node with a notice leaves at a boundary if there is time", "[actors
   CHECK(head.on(DrainAsked{"n3"}) == Row::drain_asked);
 }
 
-TEST_CASE("a node that fails its step is restarted, and a step that fails everywhere ends the run",
+TEST_CASE("a failing node is restarted but a step that fails on two nodes ends the run",
           "[actors]") {
   Head head;
   head.run();
@@ -198,7 +198,7 @@ TEST_CASE("a node whose process ended gets a strike under its name", "[actors]")
   CHECK(head.answer.records.back().names == std::vector<std::string>{Head::name(2)});
 }
 
-TEST_CASE("of two processes with one name the earlier one is told to restart", "[actors]") {
+TEST_CASE("a head rejects the earlier of two processes with the same name", "[actors]") {
   Head head;
   head.begin();
   head.come(1);
@@ -277,7 +277,7 @@ TEST_CASE("no plan contains two nodes that have lost each other", "[actors]") {
   CHECK(usable(head.state, head.now, head.limits) == std::vector<Life>{1, 2, 3});
 }
 
-TEST_CASE("of many lost pairs the node with the most lost peers is left out", "[actors]") {
+TEST_CASE("a plan leaves out the node that has lost the most peers", "[actors]") {
   Head head;
   head.run();
   const auto epoch = head.state.epoch;
@@ -286,7 +286,7 @@ TEST_CASE("of many lost pairs the node with the most lost peers is left out", "[
   CHECK(usable(head.state, head.now, head.limits) == std::vector<Life>{2, 3});
 }
 
-TEST_CASE("retries of a lost path are no failures if the run needs both nodes of the pair",
+TEST_CASE("retries of a lost path do not count as failures if the run needs both nodes",
           "[actors]") {
   Head head({.fewest = 2, .most = 2, .steps = 100});
   head.begin();
@@ -327,7 +327,7 @@ TEST_CASE("a path that stays lost ends the run after suspend_patience", "[actors
   CHECK(head.answer.rows.back() == Row::suspend_over);
 }
 
-TEST_CASE("attempts that the death of a process ended count, even if a lost path was reported",
+TEST_CASE("an attempt ended by a process death counts even if a lost path was reported",
           "[actors]") {
   Head head({.fewest = 1, .most = 2, .steps = 100});
   head.begin();

@@ -43,7 +43,7 @@ TEST_CASE("a save point that is reported again after all nodes have continued is
   CHECK(head.on(SavePoint{1, 14}) == Row::save_begins);
 }
 
-TEST_CASE("a checkpoint that was complete when it was given up is resumed from", "[actors]") {
+TEST_CASE("a run resumes from a save that completes after it was aborted", "[actors]") {
   Head head;
   head.run();
   head.on(SavePoint{1, 10});
@@ -59,8 +59,7 @@ TEST_CASE("a checkpoint that was complete when it was given up is resumed from",
   CHECK(head.state.line == 10);
 }
 
-TEST_CASE("a checkpoint that becomes complete while the next attempt prepares is resumed from",
-          "[actors]") {
+TEST_CASE("a run resumes from a save that completes while the next attempt prepares", "[actors]") {
   Head head;
   head.run();
   head.on(SavePoint{1, 10});
@@ -89,8 +88,7 @@ TEST_CASE("a new save is kept although a bad checkpoint has a higher step", "[ac
   }
 }
 
-TEST_CASE("a run whose last step is saved is done, even if a node is lost before that is recorded",
-          "[actors]") {
+TEST_CASE("a run whose last step is saved is done even if a node is lost meanwhile", "[actors]") {
   Head head;
   head.run();
   head.on(SavePoint{1, head.limits.steps});

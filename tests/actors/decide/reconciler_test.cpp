@@ -4,7 +4,7 @@ using namespace troupe::actors;
 using namespace troupe::actors::reconciler;
 using namespace std::chrono_literals;
 
-TEST_CASE("nothing is decided while decisions cannot be recorded", "[actors]") {
+TEST_CASE("a head decides nothing while its journal fails and halts after a minute", "[actors]") {
   Head head;
   head.run();
   CHECK(head.on(JournalFailed{"no room"}) == Row::journal_failed);

@@ -28,7 +28,7 @@ OrderProblem problem_of(const std::vector<double>& work, const std::vector<Capac
 
 }  // namespace
 
-TEST_CASE("the unit with most work goes to the fastest device", "[schedules]") {
+TEST_CASE("the unit with the most work goes to the fastest device", "[schedules]") {
   const auto found =
       partition_any_order(problem_of({1, 1, 8}, {{.speed = 4}, {.speed = 1}, {.speed = 1}}, 3));
   REQUIRE(found.ok());
@@ -36,7 +36,7 @@ TEST_CASE("the unit with most work goes to the fastest device", "[schedules]") {
   CHECK(found->partition.bottleneck == Seconds(2));
 }
 
-TEST_CASE("devices that help least are left out", "[schedules]") {
+TEST_CASE("the order search leaves out the slowest devices", "[schedules]") {
   const auto found =
       partition_any_order(problem_of({1, 1}, {{.speed = 1}, {.speed = 2}, {.speed = 3}}, 2));
   REQUIRE(found.ok());
@@ -44,7 +44,8 @@ TEST_CASE("devices that help least are left out", "[schedules]") {
   CHECK(std::count(found->devices.begin(), found->devices.end(), 0) == 0);
 }
 
-TEST_CASE("the device with most memory comes first where early stages hold most", "[schedules]") {
+TEST_CASE("the device with the most memory comes first if early stages hold the most",
+          "[schedules]") {
   auto problem = problem_of({1, 1}, {{.speed = 1, .memory = 10}, {.speed = 1, .memory = 30}}, 2);
   for (Piece& piece : problem.problem.chain.pieces) piece.stash = 10;
   problem.problem.seats[0].in_flight = 3;
@@ -53,7 +54,7 @@ TEST_CASE("the device with most memory comes first where early stages hold most"
   CHECK(found->devices == std::vector<int>{1, 0});
 }
 
-TEST_CASE("devices of a node stay neighbours", "[schedules]") {
+TEST_CASE("devices of a node stay adjacent", "[schedules]") {
   auto problem = problem_of({1, 1, 1, 1}, std::vector<Capacity>(4), 4);
   problem.groups = {{0, 2}, {1, 3}};
   const auto found = partition_any_order(problem);
@@ -61,7 +62,7 @@ TEST_CASE("devices of a node stay neighbours", "[schedules]") {
   CHECK(found->devices == std::vector<int>{0, 2, 1, 3});
 }
 
-TEST_CASE("a free order is nearly as good as the best of all orders", "[schedules]") {
+TEST_CASE("the order search finds the best order in at least 90 % of cases", "[schedules]") {
   int fitting = 0;
   int best_ones = 0;
   for (int seed = 0; seed < 200; ++seed) {
@@ -96,7 +97,7 @@ TEST_CASE("a free order is nearly as good as the best of all orders", "[schedule
   CHECK(best_ones >= 0.9 * fitting);
 }
 
-TEST_CASE("too few devices for the stages is an error", "[schedules]") {
+TEST_CASE("fewer devices than stages are an error", "[schedules]") {
   CHECK(partition_any_order(problem_of({1, 1, 1}, std::vector<Capacity>(2), 3)).error().text ==
         "3 stages need as many devices, and there are 2");
 }

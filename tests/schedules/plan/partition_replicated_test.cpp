@@ -70,7 +70,7 @@ double best_by_trying_replicas(const ReplicatedProblem& problem) {
 
 }  // namespace
 
-TEST_CASE("the stage with most work gets most replicas", "[schedules]") {
+TEST_CASE("the stage with the most work gets the most replicas", "[schedules]") {
   ReplicatedProblem problem;
   for (double work : {6.0, 1.0, 1.0}) {
     Piece piece;
@@ -86,7 +86,7 @@ TEST_CASE("the stage with most work gets most replicas", "[schedules]") {
   CHECK(found->bottleneck == Seconds(2));
 }
 
-TEST_CASE("replicas equal those found by trying all", "[schedules]") {
+TEST_CASE("replica counts equal those of an exhaustive search", "[schedules]") {
   int fitting = 0;
   for (int seed = 0; seed < 500; ++seed) {
     Dice dice(static_cast<std::uint64_t>(seed));
@@ -114,7 +114,7 @@ TEST_CASE("replicas equal those found by trying all", "[schedules]") {
   CHECK(fitting < 480);
 }
 
-TEST_CASE("the number of devices does not slow the planning of replicas", "[schedules]") {
+TEST_CASE("planning replicas of a model scales to 16,384 devices", "[schedules]") {
   Dice dice(1);
   ReplicatedProblem problem;
   for (int i = 0; i < 300; ++i) {
@@ -131,7 +131,7 @@ TEST_CASE("the number of devices does not slow the planning of replicas", "[sche
   CHECK(found->bottleneck.count() < 1.1 * fair);
 }
 
-TEST_CASE("replicas of a model that is too large are an error", "[schedules]") {
+TEST_CASE("replicas of a model that does not fit are an error", "[schedules]") {
   ReplicatedProblem problem;
   problem.chain.pieces.resize(3);
   problem.chain.pieces[1].weights = 100;

@@ -51,14 +51,14 @@ int agreeing_cases(int cases, Make make) {
 
 }  // namespace
 
-TEST_CASE("the busiest device gets as little as possible", "[schedules]") {
+TEST_CASE("the partition minimizes the load of the busiest device", "[schedules]") {
   const auto found = partition(straight(chain_of({4, 1, 1, 2, 2, 2, 6}), 3));
   REQUIRE(found.ok());
   CHECK(found->cuts == std::vector<int>{0, 3, 6, 7});
   CHECK(found->bottleneck == Seconds(6));
 }
 
-TEST_CASE("a faster device gets more", "[schedules]") {
+TEST_CASE("a faster device gets more units", "[schedules]") {
   auto problem = straight(chain_of({1, 1, 1, 1, 1, 1}), 2);
   problem.devices[1].speed = 2;
   const auto found = partition(problem);
@@ -67,7 +67,7 @@ TEST_CASE("a faster device gets more", "[schedules]") {
   CHECK(found->bottleneck == Seconds(2));
 }
 
-TEST_CASE("of equally good cuts the even ones are taken", "[schedules]") {
+TEST_CASE("the most even of equally good cuts is chosen", "[schedules]") {
   const auto found = partition(straight(chain_of({1, 1, 1, 1, 1, 1, 1, 1, 1, 1}), 4));
   REQUIRE(found.ok());
   CHECK(found->bottleneck == Seconds(3));
@@ -85,7 +85,7 @@ TEST_CASE("a stage that holds more micro-batches gets fewer units", "[schedules]
   CHECK(held_memory(problem, found->cuts) == std::vector<Bytes>{40, 40});
 }
 
-TEST_CASE("a slow device in the middle may force the one before it to take less", "[schedules]") {
+TEST_CASE("a slow middle device forces the device before it to take fewer units", "[schedules]") {
   // Greedily, device 0 would leave the unit of 8 to device 1.
   auto problem = straight(chain_of({1, 1, 8, 1}), 3);
   problem.devices[0].speed = 4;
@@ -97,8 +97,7 @@ TEST_CASE("a slow device in the middle may force the one before it to take less"
   CHECK(found->bottleneck == Seconds(2.25));
 }
 
-TEST_CASE("cuts stand where they are required and nowhere where they are forbidden",
-          "[schedules]") {
+TEST_CASE("the partition keeps required cuts and avoids forbidden ones", "[schedules]") {
   auto problem = straight(chain_of({1, 1, 1, 1, 1, 3}), 3);
   problem.chain.pieces[1].cut = Cut::required;
   problem.chain.pieces[3].cut = Cut::forbidden;
@@ -108,7 +107,7 @@ TEST_CASE("cuts stand where they are required and nowhere where they are forbidd
   CHECK(found->cuts == std::vector<int>{0, 1, 5, 6});
 }
 
-TEST_CASE("a cut that the link cannot carry in time is avoided", "[schedules]") {
+TEST_CASE("the partition avoids a cut that its link carries too slowly", "[schedules]") {
   auto problem = straight(chain_of({2, 2, 2, 2}), 2);
   problem.chain.pieces[2].boundary = 100;
   problem.seats[0].next.bandwidth = 10;
@@ -118,7 +117,7 @@ TEST_CASE("a cut that the link cannot carry in time is avoided", "[schedules]") 
   CHECK((found->cuts == std::vector<int>{0, 1, 4} || found->cuts == std::vector<int>{0, 3, 4}));
 }
 
-TEST_CASE("hops that are not hidden count for both of their stages", "[schedules]") {
+TEST_CASE("exposed hops count for both of their stages", "[schedules]") {
   auto problem = straight(chain_of({4, 4, 4, 4}), 2);
   problem.hops = Hops::exposed;
   problem.seats[0].next = {.latency = 2, .bandwidth = 1};
@@ -137,19 +136,19 @@ TEST_CASE("tied units on one device share their parameters", "[schedules]") {
   CHECK(found->cuts == std::vector<int>{0, 2, 3});
 }
 
-TEST_CASE("cuts equal those found by trying all: one stage on a device", "[schedules]") {
+TEST_CASE("cuts of a straight pipeline equal those of an exhaustive search", "[schedules]") {
   const int fitting = agreeing_cases(2000, [](Dice& dice) { return random_straight(dice, 12, 5); });
   CHECK(fitting > 800);
   CHECK(fitting < 1900);
 }
 
-TEST_CASE("cuts equal those found by trying all: a V", "[schedules]") {
+TEST_CASE("cuts of a V pipeline equal those of an exhaustive search", "[schedules]") {
   const int fitting = agreeing_cases(600, [](Dice& dice) { return random_folded(dice, 12, 4); });
   CHECK(fitting > 200);
   CHECK(fitting < 560);
 }
 
-TEST_CASE("legs of a V on one device are even where that costs nothing", "[schedules]") {
+TEST_CASE("the two stages of a V on one device are even if that costs nothing", "[schedules]") {
   PartitionProblem problem;
   problem.chain = chain_of({1, 1, 1, 1, 1, 1, 1, 1});
   for (int d = 0; d < 2; ++d) problem.devices.push_back({});
@@ -161,7 +160,7 @@ TEST_CASE("legs of a V on one device are even where that costs nothing", "[sched
   CHECK(found->bottleneck == Seconds(4));
 }
 
-TEST_CASE("stages in a loop are cut so that the sums of the devices are even", "[schedules]") {
+TEST_CASE("cuts of a looped pipeline even out the load of the devices", "[schedules]") {
   PartitionProblem problem;
   problem.chain = chain_of({3, 1, 1, 1, 1, 1, 1, 3});
   for (int d = 0; d < 2; ++d) problem.devices.push_back({});
@@ -173,7 +172,8 @@ TEST_CASE("stages in a loop are cut so that the sums of the devices are even", "
   CHECK(found->bottleneck == Seconds(6));
 }
 
-TEST_CASE("a loop is never cut beyond memory, and seldom worse than the best cut", "[schedules]") {
+TEST_CASE("a looped partition fits in memory and is optimal in at least 85 % of cases",
+          "[schedules]") {
   int feasible = 0;
   int found_any = 0;
   int found_best = 0;
@@ -198,7 +198,7 @@ TEST_CASE("a loop is never cut beyond memory, and seldom worse than the best cut
   CHECK(found_best >= 0.85 * feasible);
 }
 
-TEST_CASE("a model that does not fit: which stage, and by how many bytes", "[schedules]") {
+TEST_CASE("an error names the stage that does not fit and its missing bytes", "[schedules]") {
   auto problem = straight(chain_of({1, 1, 1, 1}), 2);
   for (Piece& piece : problem.chain.pieces) piece.weights = 100;
   for (Capacity& device : problem.devices) device.memory = 150;
@@ -214,7 +214,7 @@ TEST_CASE("a model that does not fit: which stage, and by how many bytes", "[sch
   CHECK(misfit.cuts == std::vector<int>{0, 2, 4});
 }
 
-TEST_CASE("problems that make no sense are errors", "[schedules]") {
+TEST_CASE("invalid partition problems are errors", "[schedules]") {
   const auto error = [](const PartitionProblem& problem) {
     return partition(problem).error().text;
   };
@@ -239,7 +239,7 @@ TEST_CASE("problems that make no sense are errors", "[schedules]") {
   CHECK(error(problem) == "units 2 and 1 cannot be tied");
 }
 
-TEST_CASE("20,000 units on 4,096 devices are cut at once", "[schedules]") {
+TEST_CASE("partitioning 20,000 units over 4,096 devices takes less than 2 s", "[schedules]") {
   Dice dice(1);
   PartitionProblem problem;
   for (int i = 0; i < 20'000; ++i) {

@@ -33,7 +33,7 @@ two more nodes like node0 join  continues                                 2     
 )");
 }
 
-TEST_CASE("the formula behind every number can be read", "[schedules]") {
+TEST_CASE("explain prints the formula of every number", "[schedules]") {
   PlanRequest request = two_stages();
   request.units[0].workspace = 50;
   request.units.front().tied = TiedParameters{"table", 7, 7};
@@ -66,7 +66,7 @@ TEST_CASE("sizes and times print with three digits", "[schedules]") {
   CHECK(percent(0.1124) == "11.2 %");
 }
 
-TEST_CASE("a plan as a tree has a number for all that the table shows", "[schedules]") {
+TEST_CASE("the JSON value of a plan has the numbers of its table", "[schedules]") {
   const PlanRequest request = two_stages();
   const Plan plan = planned(request);
   const Value tree = to_value(request, plan);

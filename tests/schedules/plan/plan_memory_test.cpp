@@ -11,7 +11,7 @@ using namespace troupe;
 using namespace troupe::schedules;
 using namespace troupe::schedules::testing;
 
-TEST_CASE("a plan tells what every stage holds", "[schedules]") {
+TEST_CASE("a plan reports the memory that every stage holds", "[schedules]") {
   const Plan plan = planned(two_stages());
   REQUIRE(plan.stages.size() == 2);
   CHECK(plan.stages[0].last == 2);
@@ -28,7 +28,7 @@ TEST_CASE("a plan tells what every stage holds", "[schedules]") {
   CHECK(plan.seats[0].in_flight == 2);
 }
 
-TEST_CASE("what a unit has from the one before counts where a stage begins with it",
+TEST_CASE("a stage is charged for the input activation that its first unit receives",
           "[schedules]") {
   PlanRequest request = two_stages();
   request.units[1].stash_shared = 3;
@@ -38,7 +38,8 @@ TEST_CASE("what a unit has from the one before counts where a stage begins with 
   CHECK(plan.seats[1].memory.activations == 10 + 4);
 }
 
-TEST_CASE("recomputation holds inputs, and one micro-batch whole", "[schedules]") {
+TEST_CASE("recomputation holds stage inputs and the activations of one micro-batch",
+          "[schedules]") {
   PlanRequest request = two_stages();
   request.recompute.everywhere = true;
   const Plan plan = planned(request);
@@ -59,7 +60,7 @@ TEST_CASE("weight stashing holds a version for each micro-batch in flight", "[sc
   CHECK(planned(request).seats[0].weight_versions == 1 + 1);
 }
 
-TEST_CASE("tied units cost a second copy only where they are apart", "[schedules]") {
+TEST_CASE("tied units need a second copy only if they are on different devices", "[schedules]") {
   PlanRequest request = two_stages();
   request.units.front().tied = TiedParameters{"table", 7, 7};
   request.units.back().tied = TiedParameters{"table", 7, 7};
@@ -77,7 +78,8 @@ TEST_CASE("tied units cost a second copy only where they are apart", "[schedules
   CHECK(folded.reduction_traffic == 0);
 }
 
-TEST_CASE("the next version lies where activations and further gradient sums were", "[schedules]") {
+TEST_CASE("the next version reuses the memory of activations and extra gradient sums",
+          "[schedules]") {
   PlanRequest request = two_stages();
   request.holding.versions_in_the_making = 0;
   request.holding.gradient_sums = 2;
@@ -94,7 +96,7 @@ TEST_CASE("the next version lies where activations and further gradient sums wer
   CHECK(planned(request).seats[1].workspace == 0);
 }
 
-TEST_CASE("who owns a tied parameter adds up its gradients, with those from elsewhere beside",
+TEST_CASE("the owner of a tied parameter needs room for gradients from other devices",
           "[schedules]") {
   PlanRequest request = two_stages();
   request.holding.versions_in_the_making = 0;
@@ -111,8 +113,7 @@ TEST_CASE("who owns a tied parameter adds up its gradients, with those from else
         50 - folded.seats[0].memory.activations - folded.seats[1].memory.activations);
 }
 
-TEST_CASE("when a unit runs backward, later ones of its stage have given their stash back",
-          "[schedules]") {
+TEST_CASE("a unit's backward pass reuses the activations that later units freed", "[schedules]") {
   PlanRequest request = two_stages();
   request.units[0].workspace = 7;  // Minus 5 that unit 1 has freed.
   request.units[3].workspace = 4;

@@ -16,7 +16,7 @@ std::string error(const PlanRequest& request) { return make_plan(request).error(
 
 }  // namespace
 
-TEST_CASE("a plan tells how long a step takes", "[schedules]") {
+TEST_CASE("a plan predicts the duration of a step", "[schedules]") {
   const Plan plan = planned(two_stages());
   CHECK(plan.step == Seconds((4 + 2 - 1) * (2 + 4)));
   CHECK(plan.bubble == Approx(1.0 / 5));
@@ -27,7 +27,7 @@ TEST_CASE("a plan tells how long a step takes", "[schedules]") {
   CHECK(plan.reduction_traffic == 0);
 }
 
-TEST_CASE("replicas share the reduction groups and sum their gradients", "[schedules]") {
+TEST_CASE("replicas divide the reduction groups and sum their gradients", "[schedules]") {
   PlanRequest request = two_stages();
   request.cluster = nodes(4, 1000);
   request.replicas.reset();
@@ -40,7 +40,7 @@ TEST_CASE("replicas share the reduction groups and sum their gradients", "[sched
   CHECK(plan.reduction_traffic == 2 * (2 * (2 - 1) * 20));
 }
 
-TEST_CASE("a server takes longer to sum gradients than all with all", "[schedules]") {
+TEST_CASE("a server takes longer to sum gradients than all-to-all", "[schedules]") {
   PlanRequest request = two_stages();
   request.stages = 1;
   request.replicas = 4;
@@ -56,7 +56,7 @@ TEST_CASE("a server takes longer to sum gradients than all with all", "[schedule
   CHECK(step(Exchange::all_to_all) - passes == Seconds(2 * 3 * 4 / 4));
 }
 
-TEST_CASE("a replica of faster devices gets more groups", "[schedules]") {
+TEST_CASE("a replica with faster devices gets more groups", "[schedules]") {
   PlanRequest request = two_stages();
   request.stages = 1;
   request.replicas = 2;
@@ -68,7 +68,7 @@ TEST_CASE("a replica of faster devices gets more groups", "[schedules]") {
   CHECK(plan.step == Seconds(12));
 }
 
-TEST_CASE("replicas that must be even have as many groups each", "[schedules]") {
+TEST_CASE("even replicas have the same number of groups", "[schedules]") {
   PlanRequest request = two_stages();
   request.even = true;
   request.stages = 1;
@@ -80,7 +80,7 @@ TEST_CASE("replicas that must be even have as many groups each", "[schedules]") 
   CHECK(planned(request).replicas.size() == 2);
 }
 
-TEST_CASE("boundaries that are given stand", "[schedules]") {
+TEST_CASE("given boundaries are kept", "[schedules]") {
   PlanRequest request = two_stages();
   request.stages.reset();
   request.boundaries = {0, 1, 4};
@@ -111,7 +111,7 @@ TEST_CASE("boundaries that skip or repeat a unit are errors", "[schedules]") {
   CHECK(with({0, 1, 2, 4}) == "boundaries [0, 1, 2, 4]: they make 3 stages, but stages = 2");
 }
 
-TEST_CASE("a model that fits nowhere: which stage, how many bytes, how many devices would do",
+TEST_CASE("an error names the stage that fits nowhere and the devices it would need",
           "[schedules]") {
   PlanRequest request = two_stages();
   request.cluster = nodes(2, 110);
@@ -126,7 +126,7 @@ TEST_CASE("a model that fits nowhere: which stage, how many bytes, how many devi
         "recomputation or devices with more memory");
 }
 
-TEST_CASE("requests that make no sense are errors", "[schedules]") {
+TEST_CASE("invalid plan requests are errors", "[schedules]") {
   PlanRequest request = two_stages();
   request.stages = 8;
   CHECK(error(request) ==
@@ -159,7 +159,7 @@ TEST_CASE("requests that make no sense are errors", "[schedules]") {
   CHECK(error(request) == "unit \"block 1\": forward takes -1 seconds; want 0 to 1e+06");
 }
 
-TEST_CASE("a schedule that the user wrote is planned as it stands", "[schedules]") {
+TEST_CASE("a schedule written by the user is planned unchanged", "[schedules]") {
   PlanRequest request = two_stages();
   request.written = *generate("gpipe", {.stages = 2, .micro_batches = 4});
   request.written->name = "mine";
@@ -182,7 +182,7 @@ TEST_CASE("a schedule that the user wrote is planned as it stands", "[schedules]
   CHECK(error(request) == "the schedule mine has no stages, micro-batches or devices");
 }
 
-TEST_CASE("unequal devices are put in the order that suits the model", "[schedules]") {
+TEST_CASE("unequal devices are ordered to suit the model", "[schedules]") {
   PlanRequest request = two_stages();
   request.units[3].forward = Seconds(4);
   request.units[3].backward = Seconds(8);
@@ -194,7 +194,7 @@ TEST_CASE("unequal devices are put in the order that suits the model", "[schedul
   CHECK(plan.stages[0].last == 2);
 }
 
-TEST_CASE("auto is never slower than a schedule that has a name", "[schedules]") {
+TEST_CASE("auto is never slower than a named schedule", "[schedules]") {
   PlanRequest request = two_stages();
   for (int u = 4; u < 8; ++u) request.units.push_back(block(u));
   request.effort = 2'000'000;
@@ -206,7 +206,8 @@ TEST_CASE("auto is never slower than a schedule that has a name", "[schedules]")
   }
 }
 
-TEST_CASE("the fastest number of stages is found where it is left open", "[schedules]") {
+TEST_CASE("the planner picks the fastest number of stages and replicas if none is given",
+          "[schedules]") {
   PlanRequest request = two_stages();
   request.stages.reset();
   const Plan plan = planned(request);
@@ -218,7 +219,7 @@ TEST_CASE("the fastest number of stages is found where it is left open", "[sched
   CHECK(planned(request).step == Seconds(24));
 }
 
-TEST_CASE("outlooks tell what one or two nodes less or more would mean", "[schedules]") {
+TEST_CASE("outlooks plan for one or two nodes fewer or more", "[schedules]") {
   PlanRequest request = two_stages();
   const Plan plan = planned(request);
   const auto all = outlooks(request);
@@ -234,7 +235,7 @@ TEST_CASE("outlooks tell what one or two nodes less or more would mean", "[sched
   CHECK(all[3].nodes == std::vector<std::string>{"node0", "node0"});
 }
 
-TEST_CASE("the stages of an asynchronous run are part of its numbers and stay", "[schedules]") {
+TEST_CASE("an asynchronous run keeps its number of stages in outlooks", "[schedules]") {
   PlanRequest request = two_stages();
   request.schedule = "pipedream";
   const auto all = outlooks(request);
