@@ -107,7 +107,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates) {
-  constexpr std::size_t longest = 64;  // No key is longer, and the table stays small.
+  constexpr std::size_t longest = 64;  // No key is longer. The limit keeps the table small.
   if (word.size() > longest) return {};
   std::string_view best;
   std::size_t least = word.size() / 3 + 1;

@@ -9,15 +9,15 @@ namespace troupe {
 
 // UTF-8.
 
-/// U+FFFD stands for what cannot be decoded.
+/// U+FFFD, which replaces bytes that cannot be decoded.
 constexpr char32_t replacement_character = 0xfffd;
 
-/// A character at the beginning of a text.
+/// The first character of a text.
 struct Character {
   char32_t code = replacement_character;
   std::size_t bytes = 1;
 
-  /// Whether the byte begins no well-formed character. U+FFFD itself has three bytes.
+  /// Returns whether the byte begins no well-formed character. U+FFFD itself has three bytes.
   bool is_malformed() const { return code == replacement_character && bytes == 1; }
 };
 
@@ -29,7 +29,7 @@ Character first_character(std::string_view text);
 /// Returns whether all characters are well-formed.
 bool is_utf8(std::string_view text);
 
-/// Encodes a character.
+/// Appends a character in UTF-8.
 void append_utf8(std::string& out, char32_t code);
 
 // XML and HTML.
@@ -44,7 +44,7 @@ std::string escaped(std::string_view text, std::size_t most);
 // Misspelled words.
 
 /// Counts the edits between two words. An edit inserts, removes or replaces a letter, or swaps two
-/// neighbours. The table has |a| x |b| cells: callers bound the length of what users write.
+/// neighbours. The table has |a| x |b| cells: callers limit the length of user input.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// Returns the candidate that a user probably meant by `word`; empty if none is similar.

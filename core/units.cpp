@@ -8,7 +8,8 @@
 namespace troupe {
 namespace {
 
-// Writers take the first unit that divides the number: the largest unit comes first.
+// Writers take the first unit that divides the number. Decimal sizes come after "B", so that only
+// parsers use them.
 constexpr std::array time_units = {
     MeasureUnit{"d", 86400e9}, MeasureUnit{"h", 3600e9}, MeasureUnit{"m", 60e9},
     MeasureUnit{"s", 1e9},     MeasureUnit{"ms", 1e6},   MeasureUnit{"us", 1e3},
@@ -20,7 +21,7 @@ constexpr std::array size_units = {
     MeasureUnit{"GB", 1e9},     MeasureUnit{"MB", 1e6},     MeasureUnit{"kB", 1e3},
 };
 
-constexpr double century = 100.0 * 365 * 86400e9;  // Well within 64 bits of nanoseconds.
+constexpr double century = 100.0 * 365 * 86400e9;  // Fits into 64 bits as nanoseconds.
 constexpr double exabyte = 0x1p60;
 
 std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }

@@ -60,7 +60,7 @@ std::span<const MeasureUnit> byte_units();
 std::optional<double> parse_quantity(std::string_view text, std::span<const MeasureUnit> units,
                                      std::chars_format format = std::chars_format::fixed);
 
-/// How often something happens: every `steps` steps, or every `time`. One of the two is not zero.
+/// An interval of `steps` steps or of `time`. Exactly one of the two is not zero.
 struct Interval {
   std::int64_t steps = 0;
   std::chrono::nanoseconds time{};

@@ -15,7 +15,7 @@ EventFd::EventFd() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 
 void EventFd::ring() {
   const std::uint64_t one = 1;
-  // Fails only if the counter is full: then it has rung already.
+  // A write fails only if the counter is full. Then the flag is already set.
   [[maybe_unused]] const auto written = ::write(descriptor(), &one, sizeof one);
 }
 

@@ -6,8 +6,8 @@
 
 namespace troupe {
 
-/// A flag that threads wait for, with a file descriptor that can be polled beside others (eventfd).
-/// Rings add up: whoever waits or clears takes all of them at once.
+/// A flag on which threads wait. Its file descriptor (eventfd) can be polled with other
+/// descriptors. Rings add up: one wait or clear() takes all of them.
 class EventFd {
  public:
   /// Aborts if the process has no file descriptors left.
@@ -15,16 +15,16 @@ class EventFd {
   EventFd(const EventFd&) = delete;
   EventFd& operator=(const EventFd&) = delete;
 
-  /// Any thread, and signal handlers.
+  /// Sets the flag. Any thread and signal handlers may call it.
   void ring();
   /// Forgets all rings so far. Returns whether there was one. Never waits.
   bool clear();
-  /// Waits for a ring and clears it. A ring from before counts.
+  /// Waits for a ring and clears it. Returns at once if an earlier ring is not cleared.
   void wait();
   /// Waits for a ring, at most this long. A signal may end the wait early.
   void wait_for(std::chrono::milliseconds patience);
 
-  /// Readable from a ring until it is cleared.
+  /// Returns a descriptor that is readable from a ring until it is cleared.
   int descriptor() const { return descriptor_.number(); }
 
  private:

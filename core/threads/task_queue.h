@@ -10,23 +10,23 @@
 
 namespace troupe {
 
-/// Tasks in the order in which they are due. Knows no clock: callers pass the time. One thread at a
-/// time.
+/// Tasks in the order in which they are due. It has no clock: callers pass the time. It is not
+/// thread-safe.
 class TaskQueue {
  public:
   using Task = std::function<void()>;
   using Time = std::chrono::steady_clock::time_point;
-  /// Names a task that waits.
+  /// Identifies a waiting task.
   enum class Timer : std::uint64_t {};
 
   /// Adds a task. Tasks that are due at the same time run in the order in which they were added.
   Timer add(Time due, Task task);
-  /// Removes a task and returns it; nothing if it does not wait any more.
+  /// Removes a task and returns it; an empty function if it does not wait any more.
   Task cancel(Timer timer);
   /// Removes and returns the first task, if it is due.
   std::optional<Task> take(Time now);
 
-  /// When the first task is due; nothing if none waits.
+  /// Returns when the first task is due; nothing if none waits.
   std::optional<Time> next_due() const;
   std::size_t size() const { return tasks_.size(); }
 

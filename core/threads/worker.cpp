@@ -35,7 +35,7 @@ std::optional<Worker::Timer> Worker::after(std::chrono::nanoseconds time, Task t
 }
 
 void Worker::cancel(Timer timer) {
-  Task dropped;  // Destroyed without the lock: it may own anything.
+  Task dropped;  // Declared before the lock, so that its destructor runs without the lock.
   const std::lock_guard lock(mutex_);
   dropped = waiting_.cancel(timer);
 }
@@ -63,7 +63,7 @@ void Worker::run(const std::string& name) {
       task.reset();
       lock.lock();
     } else if (const auto due = waiting_.next_due()) {
-      // In hours, since no clock may overflow.
+      // Waits an hour at most, so that no clock overflows.
       changed_.wait_for(lock,
                         std::min<std::chrono::nanoseconds>(*due - now, std::chrono::hours(1)));
     } else {

@@ -14,8 +14,8 @@
 namespace troupe {
 
 /// A thread that runs tasks one at a time, in the order in which they are due. A task may post
-/// others, and must not throw. Any thread may call the functions; end() and the destructor must not
-/// be called on the worker's own thread, nor by two threads at once.
+/// more tasks, and must not throw. Any thread may call the functions; end() and the destructor must
+/// not be called on the worker's own thread, nor by two threads at once.
 class Worker {
  public:
   using Task = TaskQueue::Task;
@@ -30,20 +30,20 @@ class Worker {
     std::function<Time()> now = std::chrono::steady_clock::now;
   };
 
-  /// `name` is the name of the thread: at most 15 characters.
+  /// `name` becomes the name of the thread: at most 15 characters.
   explicit Worker(std::string name) : Worker(std::move(name), Options()) {}
   Worker(std::string name, Options options);
   ~Worker() { end(); }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// Runs a task behind all tasks that are due now.
+  /// Runs a task after all tasks that are due now.
   Posted post(Task task);
   /// Runs a task once this time has passed. Returns nothing if too many tasks wait, or after end().
   std::optional<Timer> after(std::chrono::nanoseconds time, Task task);
   /// Drops a task that waits. Does nothing if the task has begun already.
   void cancel(Timer timer);
-  /// Finishes the task that runs, drops all tasks that wait, and takes no more.
+  /// Waits for the running task, drops all waiting tasks, and rejects later ones.
   void end();
 
  private:
@@ -54,7 +54,7 @@ class Worker {
   std::condition_variable changed_;
   TaskQueue waiting_;
   bool is_ending_ = false;
-  std::thread thread_;  // Last: it uses the others.
+  std::thread thread_;  // Declared last: it uses the other members.
 };
 
 }  // namespace troupe
