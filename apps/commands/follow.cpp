@@ -41,7 +41,7 @@ ExitCode tell_end(const RunStanding& report) {
   return report.lacks_nodes ? ExitCode::too_few_nodes : ExitCode::failed;
 }
 
-/// Handles the end of the head. Before it ends it publishes that its runs have stopped; that event
+/// Handles the end of the head. Before it ends it publishes that its runs have stopped. That event
 /// may still be under way, so this waits for it briefly.
 ExitCode end_without_head(const Error& error, const EventBell& events, EventFd& bell,
                           RunStanding known) {

@@ -214,7 +214,7 @@ struct ManArguments {
 
 void add_man(Program& program) {
   CLI::App* command = program.app.add_subcommand("man", "print a manual page (for packages)");
-  command->group("");  // People use write_manual(1) instead.
+  command->group("");  // Hidden from the help: only packages need it.
   const auto arguments = std::make_shared<ManArguments>();
   command->add_option("command", arguments->command,
                       "print the page of this command (default: of the program)");

@@ -139,7 +139,7 @@ HeadQuestions::HeadQuestions(Nodes nodes, MayUse may_use)
 bool HeadQuestions::take(const transport::Message& message, const Answer& answer) {
   if (!transport::find_handler(question_handlers, message.type)) return false;
   const auto taken = worker_.post([this, message, answer] { (*answer)(answer_to(message)); });
-  // On `closed`, this drops the last reference to the answer, which then answers with a refusal.
+  // On `ended`, this drops the last reference to the answer, which then answers with a refusal.
   if (taken == Worker::Posted::full)
     (*answer)(transport::refusal(
         RefusalCode::busy, "",

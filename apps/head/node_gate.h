@@ -127,7 +127,7 @@ class NodeGate {
   actors::Evidence& evidence_of(std::uint64_t node);
   /// Loses the nodes that the detector (detector.h) declares dead.
   void look();
-  /// Looks again and again while there is evidence about anybody.
+  /// Looks periodically while there is evidence about any node.
   void look_later();
   std::vector<std::pair<std::uint64_t, std::string>> find_dead();
   Status send(std::uint64_t node, const transport::Message& message);
@@ -150,7 +150,7 @@ class NodeGate {
 
   std::latch opened_{1};  // Messages may arrive before bind() has returned.
   std::unique_ptr<transport::ControlServer> server_;
-  Worker watch_{"gate"};  // Last: its thread uses the others.
+  Worker watch_{"gate"};  // Declared last: its thread uses the other members.
 };
 
 }  // namespace troupe::apps

@@ -70,7 +70,7 @@ class ProcessRun {
     std::function<void(const caf::actor&)> led_by = {};
   };
   /// Plays the run to its end, once. If the outcome says that not everything is gone, threads are
-  /// stuck and the object cannot be destroyed: report the end and call leave().
+  /// stuck and the object cannot be destroyed: report the end and call exit_now().
   actors::Outcome play(const Context& around);
   /// Returns the spec for the players after a change of live keys.
   actors::RunSpecPtr changed(const config::Loaded& loaded) {

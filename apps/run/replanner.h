@@ -71,12 +71,12 @@ class Replanner {
   Begin begin_;
   std::mutex mutex_;
   std::optional<Best> best_;           // The best choice for the standing that was examined last.
-  actors::reconciler::State outlook_;  // Known progress of the run and changes of its nodes.
+  actors::reconciler::State outlook_;  // The known progress of the run and changes of its nodes.
   actors::reconciler::Limits limits_;  // Includes the measured cost of a switch.
   std::optional<Clock::time_point> went_;   // When the last node was lost, if none has come since.
   std::optional<Clock::time_point> since_;  // When the switch under way began.
-  bool looks_ = false;                      // A look waits for the worker.
-  Worker worker_{"switching"};              // Last: its thread uses the others.
+  bool looks_ = false;                      // Whether a look is queued for the worker.
+  Worker worker_{"switching"};              // Declared last: its thread uses the other members.
 };
 
 }  // namespace troupe::apps
