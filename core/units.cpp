@@ -75,7 +75,7 @@ Result<std::int64_t> parse_bytes(std::string_view text) {
     return Error{"found " + quoted(text) +
                  ", which is no size; write a number and its unit (B, KiB, MiB, GiB, TiB, kB, MB, "
                  "GB, TB): \"2GiB\""};
-  if (*found > exabyte) return Error{"found " + quoted(text) + "; at most 1024 PiB can be said"};
+  if (*found > exabyte) return Error{"found " + quoted(text) + "; the largest size is 1024 PiB"};
   return static_cast<std::int64_t>(std::llround(*found));
 }
 
@@ -104,9 +104,8 @@ Result<Interval> parse_interval(std::string_view text) {
     }
   const auto time = parse_duration(text);
   if (!time)
-    return Error{"found " + quoted(text) +
-                 ", which is neither; write \"100 steps\", or a duration such as \"5m\""};
-  if (time->count() == 0) return Error{"found " + quoted(text) + "; never is no interval"};
+    return Error{"found " + quoted(text) + ", wanted \"100 steps\", or a duration such as \"5m\""};
+  if (time->count() == 0) return Error{"found " + quoted(text) + "; an interval must not be 0"};
   return Interval{.time = *time};
 }
 

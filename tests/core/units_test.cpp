@@ -5,7 +5,7 @@
 using namespace troupe;
 using namespace std::chrono_literals;
 
-TEST_CASE("a duration is a number with a unit", "[config]") {
+TEST_CASE("a duration is a number with a unit", "[core]") {
   CHECK(*parse_duration("250ms") == 250ms);
   CHECK(*parse_duration("1.5s") == 1500ms);
   CHECK(*parse_duration("5m") == 5min);
@@ -14,7 +14,7 @@ TEST_CASE("a duration is a number with a unit", "[config]") {
   CHECK(*parse_duration("0s") == 0s);
 }
 
-TEST_CASE("an invalid duration is an error that shows a valid one", "[config]") {
+TEST_CASE("an invalid duration is an error that shows a valid one", "[core]") {
   CHECK(parse_duration("5").error().text ==
         "found \"5\", which is no duration; write a number and its unit (ms, s, m, h, d): \"5m\"");
   for (const char* text : {"", "m", "-5m", "5  m", "5min", "1e3s", "nans", "infs", "5m ", " 5m",
@@ -33,7 +33,7 @@ TEST_CASE("a duration is written in the largest unit that divides it", "[core]")
   CHECK(duration_text(0ns) == "0s");
 }
 
-TEST_CASE("sizes accept binary and decimal units", "[config]") {
+TEST_CASE("sizes accept binary and decimal units", "[core]") {
   CHECK(*parse_bytes("64B") == 64);
   CHECK(*parse_bytes("512KiB") == 524288);
   CHECK(*parse_bytes("2GiB") == 2147483648);
