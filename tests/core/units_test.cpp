@@ -58,8 +58,8 @@ TEST_CASE("an interval counts steps or time", "[core]") {
   CHECK(parse_interval("0 steps").error().text ==
         "found \"0 steps\"; write how many steps, 1 or more: \"100 steps\"");
   CHECK(parse_interval("100").error().text ==
-        "found \"100\", which is neither; write \"100 steps\", or a duration such as \"5m\"");
-  CHECK(parse_interval("0s").error().text == "found \"0s\"; never is no interval");
+        "found \"100\", wanted \"100 steps\", or a duration such as \"5m\"");
+  CHECK(parse_interval("0s").error().text == "found \"0s\"; an interval must not be 0");
   CHECK_FALSE(parse_interval("-1 steps").ok());
   CHECK_FALSE(parse_interval("99999999999999999999 steps").ok());
 }
