@@ -169,7 +169,7 @@ TEST_CASE("a borrowed parameter takes the same steps as one that two stages own"
 
 TEST_CASE("a loan equals the weights of the owner's passes and gets a new tag with each version",
           "[models]") {
-  std::vector<float> seen;  // By the owner's last forward pass or recomputation.
+  std::vector<float> seen;  // Noted by the last forward pass or recomputation.
   const auto is_seen = [&](const Loan& loan) {
     return std::ranges::equal(loan.value.numbers<float>(), seen);
   };
