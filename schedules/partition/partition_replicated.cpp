@@ -23,10 +23,12 @@ class ReplicatedCutter {
   std::optional<Stages> cut(double t) const;
 
   double bottleneck(const Stages& stages) const;
+  std::int64_t evaluations() const { return evaluations_; }
 
  private:
   int fewest_replicas(int i, int j, int after, double t) const;
   double computing(int i, int j, int replicas) const {
+    ++evaluations_;
     return sums_.work(i, j) / problem_.device.speed / replicas;
   }
   double reducing(int i, int j, int replicas) const;
@@ -37,6 +39,7 @@ class ReplicatedCutter {
 
   const ReplicatedProblem& problem_;
   const ChainSums& sums_;
+  mutable std::int64_t evaluations_ = 0;
 };
 
 double ReplicatedCutter::reducing(int i, int j, int replicas) const {
@@ -54,6 +57,7 @@ int ReplicatedCutter::fewest_replicas(int i, int j, int after, double t) const {
   while (computing(i, j, replicas) > t) ++replicas;
 
   const auto fits = [&](int in_flight) {
+    ++evaluations_;
     return sums_.memory(i, j, {.device = 0, .in_flight = in_flight, .copies = 1, .next = {}}) <=
            problem_.device.memory;
   };
@@ -135,7 +139,7 @@ Result<ReplicatedPartition> partition_replicated(const ReplicatedProblem& proble
                  " bytes each, however it is cut and replicated; use more devices, smaller "
                  "micro-batches or recomputation"};
   return ReplicatedPartition{sums.in_chain(stages->places), stages->replicas,
-                             Seconds(cutter.bottleneck(*stages))};
+                             Seconds(cutter.bottleneck(*stages)), cutter.evaluations()};
 }
 
 }  // namespace troupe::schedules

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "core/result.h"
@@ -21,13 +22,15 @@ struct ReplicatedProblem {
 struct ReplicatedPartition {
   std::vector<int> cuts;
   std::vector<int> replicas;
-  Seconds bottleneck{};  // Time per micro-batch of the whole pipeline.
+  Seconds bottleneck{};          // Time per micro-batch of the whole pipeline.
+  std::int64_t evaluations = 0;  // How often the search computed a stage's time or memory.
 };
 
 /// Finds stages and replica counts that minimize the time of the slowest stage. That time is the
 /// largest of compute, gradient reduction (a ring, spread over a step's micro-batches) and
 /// receiving. If a stage and the stages after it have n devices in total, each of its replicas has
-/// ceil(n / replicas) micro-batches in flight. Exact; the time does not depend on the device count.
+/// ceil(n / replicas) micro-batches in flight. Exact; the work grows with the logarithm of the
+/// device count.
 Result<ReplicatedPartition> partition_replicated(const ReplicatedProblem& problem);
 
 }  // namespace troupe::schedules

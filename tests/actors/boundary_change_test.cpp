@@ -1,4 +1,9 @@
+#include <chrono>
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/pace.h"
@@ -119,20 +124,31 @@ TEST_CASE("a save order is answered once the save is complete", "[actors]") {
   }
 }
 
-TEST_CASE("a run continues after a refused change", "[actors]") {
-  LittleRun run(six_steps());
-  Scene scene(run, 7);
-  scene.begin();
-  std::vector<Result<std::int64_t>> answers;
-  caf_shim::post(
-      scene.supervisor(),
-      BoundaryChange{[](std::int64_t) { return Result<RunSpecPtr>(Error{"not like this"}); },
-                     [&](Result<std::int64_t> answer) { answers.push_back(std::move(answer)); }});
-  const auto played = scene.finish();
-  CHECK(played.outcome.how == Outcome::How::done);
-  REQUIRE(answers.size() == 1);
-  REQUIRE(!answers[0]);
-  CHECK(answers[0].error().text == "not like this");
+TEST_CASE("a refused change leaves a run unchanged", "[actors]") {
+  const auto wanted = LittleRun(six_steps()).plainly();
+  const std::string refusal = "not like this";
+  int refused = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    LittleRun run(six_steps());
+    const auto [answers, played] = hold_in(run, seed, [&](const RunSpec&) -> NewSpec {
+      return [refusal](std::int64_t) { return Result<RunSpecPtr>(Error{refusal}); };
+    });
+    CAPTURE(seed, played.outcome.why);
+    CHECK(played.outcome.how == Outcome::How::done);
+    CHECK(played.weights == wanted);
+    CHECK(played.told("warn").empty());
+    CHECK(played.audit.steps == 6);
+    if (answers.empty()) continue;  // The run had ended before.
+    REQUIRE(answers.size() == 1);
+    REQUIRE(!answers[0]);
+    const auto& why = answers[0].error().text;
+    CAPTURE(why);
+    if (why == refusal)
+      ++refused;
+    else  // The change came too late.
+      CHECK((why == "the run is ending" || why == "the run has ended"));
+  }
+  CHECK(refused > 20);
 }
 
 TEST_CASE("a slowed process computes slower by the given factor", "[actors]") {

@@ -244,19 +244,46 @@ TEST_CASE("making the first weights may exceed the patience, since each piece is
   CHECK(played.told("stage.stalled").find(" numbers are drawn or packed") != std::string::npos);
 }
 
-TEST_CASE("a run drained while it makes its first weights stops and frees its memory", "[actors]") {
+TEST_CASE("a run drained while it makes its first weights saves a state to resume from",
+          "[actors]") {
+  int drained_early = 0;  // Before any forward pass, thus before the first weights were complete.
   for (std::uint64_t s = 1; s <= 40; ++s) {
-    LittleRun run(two_stages());
-    Scene scene(run, s);
-    scene.spec().first_weights_at_once = 4;
-    scene.begin();
-    scene.play(5 * s);
-    caf_shim::post(scene.supervisor(), Drain{});
-    const auto played = scene.finish();
-    CAPTURE(s, played.outcome.why);
+    auto piece = two_stages();
+    bool has_computed = false;
+    piece.layer_fault = {.unit = 0,
+                         .forward = [&](const models::Pass&, Tensor&) { has_computed = true; },
+                         .backward = {}};
+    LittleRun run(piece);
+    Played played;
+    bool is_early = false;
+    {
+      Scene scene(run, s);
+      scene.spec().first_weights_at_once = 4;
+      scene.begin();
+      scene.play(5 * s);
+      is_early = !has_computed;
+      caf_shim::post(scene.supervisor(), Drain{});
+      played = scene.finish();
+    }
+    CAPTURE(s, is_early, played.outcome.why);
     CHECK(played.outcome.how == Outcome::How::stopped);
     CHECK(played.bytes_left == 0);
+    // The round that was given out is still played.
+    if (is_early) CHECK(played.outcome.step == 1);
+    drained_early += is_early ? 1 : 0;
+    {
+      MemoryPool memory;
+      const auto newest = newest_checkpoint(run.files(), "checkpoints", memory);
+      REQUIRE(newest.ok());
+      REQUIRE(newest->has_value());
+      CHECK((*newest)->step == played.outcome.step);
+      CHECK(digest_of_weights((*newest)->weights) == played.weights);
+    }
+    Scene resumed(run, s);
+    resumed.begin();
+    check_done(resumed.finish());
   }
+  CHECK(drained_early > 10);
 }
 
 TEST_CASE("a job that never ends is reported as computing", "[actors]") {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <iterator>
@@ -23,6 +24,7 @@ namespace {
 struct Told {
   Digest weights;
   BytesSent exchanged;
+  std::int64_t skipped_steps = 0;
 };
 
 Told play_over_wires(const Piece& piece, int nodes) {
@@ -37,7 +39,7 @@ Told play_over_wires(const Piece& piece, int nodes) {
   REQUIRE(played.outcome.how == Outcome::How::done);
   CHECK(played.bytes_left == 0);
   CHECK(memory.counters().bytes_in_use == 0);
-  return {played.weights, wires.exchanged()};
+  return {played.weights, wires.exchanged(), played.outcome.skipped_steps};
 }
 
 Piece piece_of(const std::string& model, int stages, int replicas, Exchange exchange) {
@@ -78,12 +80,19 @@ TEST_CASE("a run over the wire has the bits of a plain loop with every exchange"
   }
 }
 
-TEST_CASE("an fp16 run over the wire has the bits of a plain loop", "[actors]") {
-  const auto wanted = LittleRun(piece_of("gpt2", 1, 1, Exchange::server).in_fp16(8)).plainly();
+TEST_CASE("an fp16 run over the wire skips steps and has the bits of a plain loop", "[actors]") {
+  constexpr int steps = 12;
+  const auto one = piece_of("gpt2", 1, 1, Exchange::server).in_fp16(steps);
+  const auto wanted = LittleRun(one).plainly();
+  const auto skipped_steps = play(one, 7).outcome.skipped_steps;
+  CHECK(skipped_steps > 0);
+  CHECK(skipped_steps < steps);
   for (const auto exchange : {Exchange::all_to_all, Exchange::server})
     for (const int nodes : {2, 4}) {
       CAPTURE(nodes);
-      CHECK(play_over_wires(piece_of("gpt2", 2, 2, exchange).in_fp16(8), nodes).weights == wanted);
+      const auto told = play_over_wires(piece_of("gpt2", 2, 2, exchange).in_fp16(steps), nodes);
+      CHECK(told.weights == wanted);
+      CHECK(told.skipped_steps == skipped_steps);
     }
 }
 

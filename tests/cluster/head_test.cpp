@@ -6,6 +6,8 @@
 #include <chrono>
 #include <filesystem>
 #include <iterator>
+#include <latch>
+#include <memory>
 
 #include "catch.h"
 #include "cluster/cluster.h"
@@ -129,6 +131,78 @@ TEST_CASE("a head whose run waits for nodes ends when asked to", "[cluster]") {
   CHECK(head.wait() == 0);
   INFO(submit.said());
   CHECK(submit.wait() == 75);
+}
+
+namespace {
+
+/// A client that always has questions and orders waiting at a head: each answer leads to the next
+/// question.
+class CeaselessAsker {
+ public:
+  explicit CeaselessAsker(const std::string& head) {
+    transport::ClientEvents events;
+    events.connected = [this] {
+      opened_.wait();
+      (void)socket_->send(message_of("hello"));
+      for (int i = 0; i < most_waiting; ++i) ask();
+    };
+    events.message = [this](const transport::Message& message) {
+      opened_.wait();
+      if (message.re == 0) return;
+      if (message.type == "answer") answers_.add(message.re);
+      ask();
+    };
+    auto dialled = transport::ControlClient::dial(dial_options(head), std::move(events));
+    REQUIRE(dialled);
+    socket_ = std::move(*dialled);
+    opened_.count_down();
+  }
+
+  /// Waits until this many answers have come since the start.
+  bool hears(std::size_t answers) { return answers_.wait(answers); }
+
+ private:
+  static constexpr int most_waiting = 32;
+
+  /// Called only on the thread of the socket.
+  void ask() {
+    static constexpr const char* types[] = {"status", "run.list", "run.get", "run.submit"};
+    auto question = message_of(types[asked_ % std::size(types)]);
+    question.id = ++asked_;
+    if (question.type == "run.get") question.body.set("run", "many");
+    // The first order starts a run, which waits for nodes. The head refuses the later orders.
+    if (question.type == "run.submit")
+      question.body = *parse_json(R"({
+        "name": "many", "seed": 1,
+        "model": {"kind": "gpt2", "layers": 1, "width": 16, "heads": 1, "context": 64, "vocab": 32},
+        "data": {"train": "made:markov?states=32"}, "batch": {"global": 4}, "train": {"steps": 1},
+        "optimizer": {"kind": "sgd", "lr": 0.1}})");
+    (void)socket_->send(question);
+  }
+
+  std::latch opened_{1};  // A connection may exist before dial() has returned.
+  std::uint64_t asked_ = 0;
+  Told<std::uint64_t> answers_;
+  std::unique_ptr<transport::ControlClient> socket_;  // Destroyed first.
+};
+
+}  // namespace
+
+TEST_CASE("a head ends with code 0 while clients ask without pause", "[cluster]") {
+  for (std::size_t end = 0; end < 20; ++end) {
+    CAPTURE(end);
+    const Workplace here;
+    Process head(here, head_words());
+    REQUIRE(head.says("troupe submit"));
+    std::vector<std::unique_ptr<CeaselessAsker>> askers;
+    for (int i = 0; i < 4; ++i) askers.push_back(std::make_unique<CeaselessAsker>(head_of(here)));
+    // Each end comes at another moment of the questions.
+    for (const auto& asker : askers) REQUIRE(asker->hears(20 + 7 * end));
+    head.send(SIGTERM);
+    const auto code = head.wait();
+    INFO(head.said());
+    CHECK(code == 0);
+  }
 }
 
 TEST_CASE("a head that restarts with an old term is refused by nodes and ends", "[cluster]") {

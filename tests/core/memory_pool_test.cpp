@@ -1,6 +1,7 @@
 #include "core/memory/memory_pool.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -41,13 +42,36 @@ TEST_CASE("a block returns to its pool when its last holder is destroyed", "[cor
   CHECK(pool.counters().bytes_in_use == 0);
 }
 
-TEST_CASE("blocks are aligned and exceed the request by at most a quarter or 64 bytes", "[core]") {
+namespace {
+
+/// Returns whether a block loses less than 64 bytes or than a fifth of itself, whichever is more.
+bool loses_little(std::size_t wanted, std::size_t block) {
+  return block >= wanted && block - wanted < std::max<std::size_t>(64, block / 5);
+}
+
+}  // namespace
+
+TEST_CASE("a block loses less than 64 bytes or a fifth of its size", "[core]") {
+  for (std::size_t bytes = 1; bytes <= 4'096; ++bytes) {
+    CAPTURE(bytes);
+    REQUIRE(loses_little(bytes, MemoryPool::size_of_block(bytes)));
+  }
+  // Sizes are rounded up to quarters of a power of two, so the worst ones lie just above these.
+  for (std::size_t power = 4'096; power < std::size_t{1} << 40; power *= 2)
+    for (std::size_t quarters = 4; quarters < 8; ++quarters)
+      for (const std::size_t more : {0, 1, 2}) {
+        const std::size_t bytes = power / 4 * quarters + more;
+        CAPTURE(bytes);
+        REQUIRE(loses_little(bytes, MemoryPool::size_of_block(bytes)));
+      }
+}
+
+TEST_CASE("blocks are aligned and have the size that the pool states", "[core]") {
   MemoryPool pool;
   for (std::size_t bytes = 64; bytes < 100'000'000; bytes = bytes * 3 / 2 + 1) {
     const auto block = pool.take(bytes);
     CHECK(reinterpret_cast<std::uintptr_t>(block.get()->memory) % 64 == 0);
-    CHECK(block.get()->bytes >= bytes);
-    CHECK(block.get()->bytes <= bytes + std::max<std::size_t>(bytes / 4, 64));
+    CHECK(block.get()->bytes == MemoryPool::size_of_block(bytes));
   }
 }
 

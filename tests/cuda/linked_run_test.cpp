@@ -3,6 +3,7 @@
 #include <nccl.h>
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -132,7 +133,16 @@ TEST_CASE("nodes whose GPUs are linked by NCCL give the bits of a plain loop") {
   }
 }
 
-/// Plays a run in which a node dies in the middle of a step.
+/// Returns how many attempts a run lost.
+std::size_t lost_attempts(const Played& played) {
+  const std::string warned = played.told("warn"), lost = "; recovering from ";
+  std::size_t count = 0;
+  for (auto at = warned.find(lost); at != std::string::npos; at = warned.find(lost, at + 1))
+    ++count;
+  return count;
+}
+
+/// Plays a run in which a node dies in the middle of a step. Checks that this costs one attempt.
 void play_with_a_death(const ClusterOrder& order) {
   cuda_on_cores::set_temper({});
   auto piece = piece_of("mlp", 3, 1);
@@ -147,16 +157,20 @@ void play_with_a_death(const ClusterOrder& order) {
       .backward = {}};
   LittleCluster cluster(piece, order);
   here = &cluster;
-  check_bits(cluster.play(), piece);
+  const auto played = cluster.play();
+  check_bits(played, piece);
+  CAPTURE(played.told("warn"));
+  CHECK(played.told("warn").find("the test has killed it") != std::string::npos);
+  CHECK(lost_attempts(played) == 1);
 }
 
-TEST_CASE("the death of a node within a step changes no bit") {
+TEST_CASE("the death of a node within a step costs one attempt and changes no bit") {
   const auto before = cuda_on_cores::pieces_imported();
   play_with_a_death(cluster_of(3));
   CHECK(cuda_on_cores::pieces_imported() > before);
 }
 
-TEST_CASE("the death of a node leaves no NCCL communicator and changes no bit") {
+TEST_CASE("the death of a node costs one attempt and leaves no NCCL communicator") {
   const auto before = cuda_on_cores::operations_put();
   play_with_a_death(cluster_with_nccl(3));
   CHECK(cuda_on_cores::operations_put() > before);

@@ -5,6 +5,7 @@
 
 #include "async_pipes.h"
 #include "catch.h"
+#include "core/random.h"
 #include "scalar_pipeline.h"
 #include "training.h"
 
@@ -15,6 +16,16 @@ namespace {
 
 using Kind = OptimizerConfig::Kind;
 using S = StalenessOptions;
+
+/// Returns an order of turns that has each stage twice, drawn by `seed`.
+std::vector<std::size_t> drawn_turns(std::size_t stages, std::uint64_t seed) {
+  std::vector<std::size_t> turns;
+  for (std::size_t turn = 0; turn < 2 * stages; ++turn) turns.push_back(turn % stages);
+  const RandomKey key{.seed = seed};
+  for (std::size_t left = turns.size(); left > 1; --left)
+    std::swap(turns[left - 1], turns[key.words(static_cast<std::uint32_t>(left))[0] % left]);
+  return turns;
+}
 
 }  // namespace
 
@@ -55,11 +66,16 @@ TEST_CASE("the order in which stages run changes no bit", "[models]") {
   for (const auto& staleness : policies()) {
     auto settings = pipe(8, 2);
     settings.staleness = staleness;
-    ScalarPipeline first(settings), second(settings);
-    second.take_turns({2, 0, 1});
-    first.round();
-    second.round();
-    CHECK(same(first.trace(), second.trace()));
+    const auto wanted = run(settings);
+    const auto check = [&](std::vector<std::size_t> turns) {
+      CAPTURE(turns);
+      ScalarPipeline pipeline(settings);
+      pipeline.take_turns(std::move(turns));
+      pipeline.round();
+      CHECK(same(pipeline.trace(), wanted));
+    };
+    check({2, 0, 1});
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) check(drawn_turns(3, seed));
   }
 }
 
@@ -109,18 +125,40 @@ TEST_CASE("every policy without delay has the bits of plain training", "[models]
   }
 }
 
-TEST_CASE("a pipeline with flushes takes the same steps as a single stage", "[models]") {
-  auto flushed = pipe(8, 4);
-  flushed.order = ScalarRun::Order::flush;
-  auto alone = flushed;
-  alone.weights = {{0.9, 1.1, 1.2, 0.8}};
-  alone.depths = {0};
-  const auto cut = run(flushed), whole = run(alone);
-  CHECK(cut.theta[0].back()[0] == whole.theta[0].back()[0]);
-  CHECK(cut.theta[0].back()[1] == whole.theta[0].back()[1]);
-  CHECK(cut.theta[1].back()[0] == whole.theta[0].back()[2]);
-  CHECK(cut.theta[2].back()[0] == whole.theta[0].back()[3]);
-  CHECK(cut.loss == whole.loss);
+TEST_CASE("a pipeline with flushes takes the steps of a single stage, wherever it is cut",
+          "[models]") {
+  const std::vector<double> weights = {0.9, 1.1, 1.2, 0.8};
+  auto settings = pipe(8, 4);
+  settings.order = ScalarRun::Order::flush;
+  settings.weights = {weights};
+  settings.depths = {0};
+  const auto whole = run(settings);
+  REQUIRE(whole.theta[0].size() == 3);  // The first weights and two steps.
+  CHECK(whole.theta[0][0] != whole.theta[0][1]);
+  CHECK(whole.theta[0][1] != whole.theta[0][2]);
+  // Bit i of `cuts` cuts the pipeline after weight i.
+  for (unsigned cuts = 1; cuts < 8; ++cuts) {
+    CAPTURE(cuts);
+    settings.weights.clear();
+    settings.weights.emplace_back();
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      settings.weights.back().push_back(weights[i]);
+      if ((cuts >> i & 1) != 0) settings.weights.emplace_back();
+    }
+    settings.depths.clear();
+    for (std::size_t s = settings.weights.size(); s > 0; --s)
+      settings.depths.push_back(static_cast<int>(s) - 1);
+    const auto cut = run(settings);
+    CHECK(cut.loss == whole.loss);
+    for (std::size_t step = 0; step < whole.theta[0].size(); ++step) {
+      std::vector<double> together;
+      for (const auto& stage : cut.theta) {
+        REQUIRE(stage.size() == whole.theta[0].size());
+        together.insert(together.end(), stage[step].begin(), stage[step].end());
+      }
+      CHECK(together == whole.theta[0][step]);
+    }
+  }
 }
 
 TEST_CASE("recomputation changes no bit if backward passes use the forward pass's weights",

@@ -1,8 +1,12 @@
 // A parameter owned by an earlier stage: the user sees the version that the owner saw.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "catch.h"
 #include "models/stale/training_stage.h"
@@ -22,9 +26,55 @@ OptimizerConfig adamw() {
   return config;
 }
 
+/// A layer that notes the numbers of one of its parameters at each forward pass.
+class WatchedLayer final : public Layer {
+ public:
+  WatchedLayer(LayerPtr layer, std::size_t parameter, std::vector<float>& seen)
+      : layer_(std::move(layer)), parameter_(parameter), seen_(seen) {}
+
+  std::vector<Parameter> parameters() const override { return layer_->parameters(); }
+  std::vector<Buffer> buffers() const override { return layer_->buffers(); }
+  int saved() const override { return layer_->saved(); }
+  Shape output(const Shape& input) const override { return layer_->output(input); }
+  Work work(const Shape& input) const override { return layer_->work(input); }
+
+  Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override {
+    const auto numbers = in.weights[parameter_].value.numbers<float>();
+    seen_.assign(numbers.begin(), numbers.end());
+    return layer_->forward(in, std::move(x), saved, statistics);
+  }
+  Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override {
+    return layer_->backward_input(in, std::move(dy), saved);
+  }
+  void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override {
+    layer_->backward_weight(in, saved, gradients);
+  }
+
+ private:
+  LayerPtr layer_;
+  std::size_t parameter_;
+  std::vector<float>& seen_;
+};
+
+Model tied_model() { return std::move(small_models()[1]); }
+
+/// Returns the model with a first unit that notes the tied parameter's numbers in `seen`.
+Model watched_model(std::vector<float>& seen) {
+  auto model = tied_model();
+  const int units = static_cast<int>(model.units.size());
+  const auto shared = shared_parameters(model, std::vector<UnitRange>{{0, 1}, {1, units}});
+  auto& layer = model.units[0].layer;
+  const auto parameters = layer->parameters();
+  const auto found = std::ranges::find(parameters, shared[0].name, &Parameter::name);
+  REQUIRE(found != parameters.end());
+  const auto parameter = static_cast<std::size_t>(found - parameters.begin());
+  layer = std::make_unique<WatchedLayer>(std::move(layer), parameter, seen);
+  return model;
+}
+
 /// Two stages; the second has the head, tied to the embedding of the first.
 struct Tied {
-  Model model = std::move(small_models()[1]);
+  Model model;
   MemoryPool memory;
   Stream stream{memory};
   int units = static_cast<int>(model.units.size());
@@ -35,8 +85,9 @@ struct Tied {
   Optimizer owners, users;
   WeightsPtr owned, used;
 
-  explicit Tied(const StalenessOptions& staleness)
-      : owner(model, {0, 1}, options, staleness, adamw(), {}),
+  explicit Tied(const StalenessOptions& staleness, Model of = tied_model())
+      : model(std::move(of)),
+        owner(model, {0, 1}, options, staleness, adamw(), {}),
         user(model, {1, units}, options, staleness, adamw(), shared),
         owners(adamw(), owner.passes().parameters(), owner.passes().buffers(), options.precision,
                {.staleness = staleness, .delay = 0, .borrowed = {}}),
@@ -116,11 +167,15 @@ TEST_CASE("a borrowed parameter takes the same steps as one that two stages own"
   for (const auto& [name, tensor] : tied.users.state()) CHECK(!name.starts_with(tied.shared[0]));
 }
 
-TEST_CASE("loans get a new tag with each version and differ from the owner's latest weights",
+TEST_CASE("a loan equals the weights of the owner's passes and gets a new tag with each version",
           "[models]") {
+  std::vector<float> seen;  // Noted by the last forward pass or recomputation.
+  const auto is_seen = [&](const Loan& loan) {
+    return std::ranges::equal(loan.value.numbers<float>(), seen);
+  };
   StalenessOptions staleness;
   staleness.predict = StalenessOptions::Predict::aggmsnag;
-  Tied tied(staleness);
+  Tied tied(staleness, watched_model(seen));
   const Batch batch = made_batch(tied.stream, tied.model, 4, 0);
   const Round round{.delays = {0, 1, 1, 1},
                     .step_every = 1,
@@ -129,14 +184,24 @@ TEST_CASE("loans get a new tag with each version and differ from the owner's lat
   tied.owner.begin_round(round);
   tied.user.begin_round(round);
   std::vector<Loan> loans;
-  loans.push_back(tied.forward(batch, 0, 1));
-  for (int m = 1; m < 4; ++m) {
+  const auto forward = [&](int m) {
+    CAPTURE(m);
     loans.push_back(tied.forward(batch, m, 1));
-    tied.backward(m - 1);
+    CHECK(is_seen(loans.back()));
+  };
+  const auto backward = [&](int m) {
+    CAPTURE(m);
+    seen.clear();
+    tied.backward(m);
+    CHECK(is_seen(loans[static_cast<std::size_t>(m)]));
     tied.step();
+  };
+  forward(0);
+  for (int m = 1; m < 4; ++m) {
+    forward(m);
+    backward(m - 1);
   }
-  tied.backward(3);
-  tied.step();
+  backward(3);
   for (std::size_t a = 0; a < loans.size(); ++a)
     for (std::size_t b = a + 1; b < loans.size(); ++b) CHECK(loans[a].tag != loans[b].tag);
   CHECK(tied.owner.lend(tied.shared[0]).tag != loans[3].tag);

@@ -27,17 +27,17 @@ Value table(std::initializer_list<std::pair<const char*, Value>> entries) {
   return made;
 }
 
-}  // namespace
-
-std::vector<Model> small_models() {
+/// `dropout` is a factor on the dropout rates.
+std::vector<Model> models_with(double dropout) {
   std::vector<Model> models;
-  models.push_back(build("mlp", table({{"dims", Value::List{6, 8, 7, 9, 5}}, {"dropout", 0.2}})));
+  models.push_back(
+      build("mlp", table({{"dims", Value::List{6, 8, 7, 9, 5}}, {"dropout", 0.2 * dropout}})));
   models.push_back(build("gpt2", table({{"vocab", 13},
                                         {"context", 9},
                                         {"width", 8},
                                         {"layers", 3},
                                         {"heads", 2},
-                                        {"dropout", 0.1}})));
+                                        {"dropout", 0.1 * dropout}})));
   models.push_back(build("llama", table({{"vocab", 13},
                                          {"context", 7},
                                          {"width", 16},
@@ -46,7 +46,7 @@ std::vector<Model> small_models() {
                                          {"kv_heads", 2},
                                          {"ffn", 20},
                                          {"tied", true},
-                                         {"dropout", 0.1}})));
+                                         {"dropout", 0.1 * dropout}})));
   models.push_back(build("vit", table({{"image", 6},
                                        {"patch", 3},
                                        {"channels", 2},
@@ -54,14 +54,19 @@ std::vector<Model> small_models() {
                                        {"layers", 3},
                                        {"heads", 2},
                                        {"classes", 5},
-                                       {"dropout", 0.1}})));
+                                       {"dropout", 0.1 * dropout}})));
   models.push_back(build("resnet", table({{"channels", 2},
                                           {"widths", Value::List{4, 6}},
                                           {"blocks", Value::List{1, 2}},
                                           {"classes", 5},
-                                          {"dropout", 0.2}})));
+                                          {"dropout", 0.2 * dropout}})));
   return models;
 }
+
+}  // namespace
+
+std::vector<Model> small_models() { return models_with(1); }
+std::vector<Model> small_models_without_dropout() { return models_with(0); }
 
 Batch made_batch(Stream& stream, const Model& model, std::int64_t samples, std::uint64_t seed) {
   std::uint32_t drawn = 0;

@@ -18,6 +18,8 @@ Model build(std::string_view kind, const Value& options);
 
 /// Returns one small model of each kind.
 std::vector<Model> small_models();
+/// Returns the same models without dropout.
+std::vector<Model> small_models_without_dropout();
 
 /// The samples of a step.
 struct Batch {

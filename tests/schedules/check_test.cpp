@@ -4,6 +4,7 @@
 #include "schedules/generators/registry.h"
 #include "schedules/operators.h"
 #include "schedules/text.h"
+#include "transport/allocations.h"
 
 using namespace troupe;
 using namespace troupe::schedules;
@@ -291,6 +292,26 @@ TEST_CASE("check accepts a large schedule", "[schedules]") {
   request.buffers = Buffers{.landing = 4, .outgoing = 1};
   request.streams = Streams::per_queue;
   CHECK(check(schedule, request).empty());
+}
+
+TEST_CASE("the memory that check allocates grows linearly with the schedule", "[schedules]") {
+  const auto allocated = [](PipelineShape shape) {
+    const Schedule schedule = with_updates(*generate("interleaved", shape));
+    CheckRequest request;
+    request.buffers = Buffers{.landing = 4, .outgoing = 1};
+    request.streams = Streams::per_queue;
+    const Allocations allocations;
+    const bool valid = check(schedule, request).empty();
+    const auto bytes = allocations.bytes();
+    REQUIRE(valid);
+    return bytes;
+  };
+  const auto small = allocated({16, 64, 2});
+  REQUIRE(small > 0);
+  // Eight times as many actions. Vectors that grow may allocate twice what they need, and a table
+  // of pairs of actions would take 64 times as much.
+  CHECK(allocated({16, 512, 2}) < 20 * small);
+  CHECK(allocated({128, 64, 2}) < 20 * small);
 }
 
 TEST_CASE("check reports at most max_violations violations", "[schedules]") {

@@ -68,6 +68,21 @@ bool serves(Head& head) {
 
 std::uint64_t count(const Head& head, Count what) { return head.socket->counters()[what]; }
 
+/// Returns options under which the second strike ends a session.
+ServerOptions two_strikes() {
+  auto options = server_options();
+  options.strikes.most = 2;
+  return options;
+}
+
+/// Strikes a peer twice under two_strikes(). Returns the reason for its end. An earlier strike
+/// would end the session at the first of the two.
+std::string reason_after_two_strikes(Head& head, PeerId peer) {
+  if (!head.socket->strike(peer, "the first") || !head.socket->strike(peer, "the second"))
+    return "the head takes no strikes";
+  return head.gone.wait() ? head.gone[0].why : "the session stays";
+}
+
 }  // namespace
 
 TEST_CASE("data that is not ZeroMQ ends its connection", "[transport]") {
@@ -279,22 +294,30 @@ TEST_CASE("a message before hello is refused and the sender may still say hello"
   CHECK(line.wait_for("found 'run.stop' before a session was opened; send 'hello' first"));
 }
 
-TEST_CASE("a request of an unknown type is answered as unsupported", "[transport]") {
-  Head head;
+TEST_CASE("a request of an unknown type is answered as unsupported without a strike",
+          "[transport]") {
+  constexpr std::uint64_t requests = 20;
+  Head head(two_strikes());
   Node asker(dial_options(head.socket->endpoint()), 77);
   REQUIRE(asker.connected.wait());
-  REQUIRE(asker.socket->send(message_of("of.tomorrow", 9)));
-  REQUIRE(asker.messages.wait());
-  CHECK(asker.messages[0].re == 9);
+  for (std::uint64_t i = 0; i < requests; ++i)
+    REQUIRE(asker.socket->send(message_of("of.tomorrow", 9 + i)));
+  REQUIRE(asker.messages.wait(requests));
+  for (std::uint64_t i = 0; i < requests; ++i) CHECK(asker.messages[i].re == 9 + i);
   const auto refusal = from_message<Refusal>(asker.messages[0]);
   REQUIRE(refusal.ok());
   CHECK(refusal->code == RefusalCode::unsupported);
   CHECK(refusal->path == "type");
   CHECK(refusal->text == "'of.tomorrow' is not a message type that this head supports");
+  CHECK(count(head, Count::unknown_type) == requests);
+  REQUIRE(head.messages.wait());
+  CHECK(head.gone.count() == 0);
+  CHECK(reason_after_two_strikes(head, head.messages[0].peer.id) ==
+        "disconnected; the last bad message: the second");
 }
 
 TEST_CASE("an unknown message type without an id is refused without a strike", "[transport]") {
-  Head head;
+  Head head(two_strikes());
   Speaker speaker(head);
   REQUIRE(speaker.admitted);
   auto newer = message_of("of.tomorrow");
@@ -305,6 +328,9 @@ TEST_CASE("an unknown message type without an id is refused without a strike", "
   CHECK(count(head, Count::unknown_type) == 50);
   CHECK(head.gone.count() == 0);
   CHECK(speaker.line.wait_for("'of.tomorrow' is not a message type that this head supports"));
+  CHECK(reason_after_two_strikes(head, head.messages[0].peer.id) ==
+        "disconnected; the last bad message: the second");
+  CHECK(speaker.line.closed());
 }
 
 TEST_CASE("an unknown message type is refused before a session", "[transport]") {

@@ -2,9 +2,12 @@
 
 #include <cerrno>
 #include <fstream>
+#include <iterator>
 
 #include "catch.h"
 #include "storage/temporary_directory.h"
+#include "transport/control/control_socket.h"
+#include "transport/sockets.h"
 
 using namespace troupe::transport;
 
@@ -45,16 +48,28 @@ TEST_CASE("an endpoint is local if only this machine can reach it", "[transport]
     CHECK_FALSE(is_local(*parse_endpoint(far)));
 }
 
-TEST_CASE("a file that is not a socket is refused as an endpoint", "[transport]") {
+TEST_CASE("a file that is not a socket is refused as an endpoint and keeps its content",
+          "[transport]") {
   const TemporaryDirectory directory;
   const auto path = directory / "notes.txt";
   std::ofstream(path) << "mine";
+  const auto content = [&] {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
   const auto status = check_free(*parse_endpoint("ipc://" + path));
   REQUIRE_FALSE(status);
   CHECK(status.error().text == "ipc://" + path +
                                    ": there is a file at this path that is no socket; take "
                                    "another path, or remove it");
+  CHECK(content() == "mine");
   CHECK(check_free(*parse_endpoint("ipc://" + (directory / "none"))));
+
+  // ZeroMQ itself would replace the file.
+  const auto server = ControlServer::bind(server_options("ipc://" + path), {});
+  REQUIRE_FALSE(server);
+  CHECK(server.error().text == status.error().text);
+  CHECK(content() == "mine");
 }
 
 TEST_CASE("a bind error says what to do", "[transport]") {

@@ -63,6 +63,47 @@ TEST_CASE("slices of a lent tensor are not copied even if they are sent several 
   kept.clear();
 }
 
+namespace {
+
+/// A channel through shared memory, and the tensors that its receiver keeps.
+struct KeepingChannel {
+  std::vector<Tensor> kept;
+  Inbox back;
+  Inbox inbox{[this](const Parcel& parcel, std::uint64_t) {
+    for (auto& tensor : parcel.tensors) kept.push_back(std::move(tensor));
+  }};
+  Ends ends{By::shm, {4'000'000, 8}, inbox, back};
+};
+
+}  // namespace
+
+TEST_CASE("a lent tensor reaches receivers of other channels with one copy for each of them",
+          "[transport]") {
+  constexpr std::size_t bytes = 4 * 1'024 * sizeof(float);
+  KeepingChannel lender, second, third;
+  KeepingChannel* const others[] = {&second, &third};
+  Tensor lent = lender.ends.sender->lend({4, 1'024}, DType::f32);
+  for (int i = 0; i < 4; ++i) numbered(lent.slice(i, 1), static_cast<float>(i));
+  for (auto* channel : {&lender, &second, &third}) {
+    REQUIRE(channel->ends.sender->send({}, {&lent, 1}).ok());
+    REQUIRE(channel->inbox.wait_for(1));
+    REQUIRE(channel->kept.size() == 1);
+  }
+  CHECK(lender.ends.sender->counters().copied == 0);
+  for (const auto* channel : others) CHECK(channel->ends.sender->counters().copied == bytes);
+  for (const auto* channel : {&lender, &second, &third})
+    CHECK(channel->ends.receiver->counters().copied == 0);
+
+  // Only the lender's receiver shares the memory. Only this test writes to it.
+  lent.f32()[5] = 7;
+  CHECK(lender.kept[0].f32()[5] == 7);
+  lent = {};
+  lender.kept.clear();
+  for (const auto* channel : others)
+    for (int i = 0; i < 4; ++i)
+      CHECK(is_numbered(channel->kept[0].slice(i, 1), static_cast<float>(i)));
+}
+
 TEST_CASE("slots return when the last handle is released, whichever end releases it",
           "[transport]") {
   constexpr std::size_t bytes = 400'000;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include "catch.h"
@@ -122,43 +123,50 @@ std::vector<std::byte> frame(std::uint64_t sequence) {
 
 }  // namespace
 
-TEST_CASE("a sender with another run, epoch, token or bound is refused", "[transport]") {
-  Host host;
-  auto sending = host.sending();
-  std::string wanted;
-  std::uint64_t DoorCounters::*counter = nullptr;
-  SECTION("run") {
-    sending.epoch.run[1] ^= 1;
-    wanted = "another run";
-    counter = &DoorCounters::other_run;
-  }
-  SECTION("an earlier epoch") {
-    sending.epoch.number = 6;
-    wanted = "another attempt";
-    counter = &DoorCounters::other_epoch;
-  }
-  SECTION("a later epoch") {
-    sending.epoch.number = 8;
-    wanted = "another attempt";
-    counter = &DoorCounters::other_epoch;
-  }
-  SECTION("token") {
-    sending.token = Token{1};
-    wanted = "does not expect this token";
-    counter = &DoorCounters::unknown_token;
-  }
-  SECTION("bound") {
-    sending.bound.parcels = 9;
-    wanted = "another limit";
-    counter = &DoorCounters::other_terms;
-  }
-  const auto sender = connect_tcp(*host.thread, host.door->address(), sending);
+namespace {
+
+/// A change to a valid sender, and how a door refuses the changed sender.
+struct WrongTerm {
+  void (*change)(Sending& sending);
+  std::string_view text;
+  std::uint64_t DoorCounters::*counter;
+};
+const WrongTerm wrong_terms[] = {
+    {[](Sending& sending) { sending.epoch.run[1] ^= 1; }, "another run", &DoorCounters::other_run},
+    {[](Sending& sending) { sending.epoch.number = 6; }, "another attempt",
+     &DoorCounters::other_epoch},
+    {[](Sending& sending) { sending.epoch.number = 8; }, "another attempt",
+     &DoorCounters::other_epoch},
+    {[](Sending& sending) { sending.token = Token{1}; }, "does not expect this token",
+     &DoorCounters::unknown_token},
+    {[](Sending& sending) { sending.bound.bytes = 2'000'000; }, "another limit",
+     &DoorCounters::other_terms},
+    {[](Sending& sending) { sending.bound.parcels = 9; }, "another limit",
+     &DoorCounters::other_terms},
+};
+
+/// Checks that a door has refused a sender for this term and has admitted none.
+void check_refused(const Result<std::unique_ptr<Sender>>& sender, const Door& door,
+                   const WrongTerm& wrong) {
   REQUIRE(!sender.ok());
-  CHECK(sender.error().text.find(host.door->address() + ": rejected: ") == 0);
-  CHECK(sender.error().text.find(wanted) != std::string::npos);
-  CHECK(host.door->counters().*counter == 1);
-  CHECK(host.works());
-  CHECK(host.door->counters().welcome == 1);
+  CHECK(sender.error().text.find(door.address() + ": rejected: ") == 0);
+  CHECK(sender.error().text.find(wrong.text) != std::string::npos);
+  CHECK(door.counters().*wrong.counter == 1);
+  CHECK(door.counters().welcome == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a sender with another run, epoch, token or bound is refused", "[transport]") {
+  for (const auto& wrong : wrong_terms) {
+    INFO(wrong.text);
+    Host host;
+    auto sending = host.sending();
+    wrong.change(sending);
+    check_refused(connect_tcp(*host.thread, host.door->address(), sending), *host.door, wrong);
+    CHECK(host.works());
+    CHECK(host.door->counters().welcome == 1);
+  }
 }
 
 TEST_CASE("a token is valid for one sender", "[transport]") {
@@ -169,18 +177,27 @@ TEST_CASE("a token is valid for one sender", "[transport]") {
   CHECK(!second.ok());
 }
 
-TEST_CASE("a shared-memory door refuses a sender of another epoch", "[transport]") {
-  MemoryPool pool;
-  const OwnThread thread = std::make_unique<ChannelThread>();
-  Inbox inbox;
-  const auto door = open_shm_door(*thread, {this_epoch}).value();
-  const auto receiver = door->expect(this_token, {bound, &pool, inbox.listener()});
-  Sending sending{this_epoch, this_token, bound, &pool, {}};
-  sending.epoch.number = 6;
-  CHECK(!connect_shm(*thread, door->address(), sending).ok());
-  CHECK(door->counters().other_epoch == 1);
-  sending.epoch.number = 7;
-  CHECK(connect_shm(*thread, door->address(), sending).ok());
+TEST_CASE("a shared-memory door refuses a sender with another run, epoch, token or bound",
+          "[transport]") {
+  for (const auto& wrong : wrong_terms) {
+    INFO(wrong.text);
+    Inbox inbox;
+    MemoryPool pool;
+    const OwnThread thread = std::make_unique<ChannelThread>();
+    const auto door = open_shm_door(*thread, {this_epoch}).value();
+    const auto receiver = door->expect(this_token, {bound, &pool, inbox.listener()});
+    const Sending valid{this_epoch, this_token, bound, &pool, {}};
+    Sending sending = valid;
+    wrong.change(sending);
+    check_refused(connect_shm(*thread, door->address(), sending), *door, wrong);
+
+    const auto sender = connect_shm(*thread, door->address(), valid);
+    REQUIRE(sender.ok());
+    REQUIRE((*sender)->send({}, {}).ok());
+    CHECK(inbox.wait_for(1));
+    CHECK((*sender)->close(wait_limit).ok());
+    CHECK(door->counters().welcome == 1);
+  }
 }
 
 TEST_CASE("connecting to an address without a door is an error", "[transport]") {

@@ -114,7 +114,7 @@ TEST_CASE("replica counts equal those of an exhaustive search", "[schedules]") {
   CHECK(fitting < 480);
 }
 
-TEST_CASE("planning replicas of a model scales to 16,384 devices", "[schedules]") {
+TEST_CASE("replicas on 16,384 devices come within a tenth of the ideal time", "[schedules]") {
   Dice dice(1);
   ReplicatedProblem problem;
   for (int i = 0; i < 300; ++i) {
@@ -129,6 +129,29 @@ TEST_CASE("planning replicas of a model scales to 16,384 devices", "[schedules]"
   REQUIRE(found.ok());
   const double fair = 0.3 / 16'384;
   CHECK(found->bottleneck.count() < 1.1 * fair);
+}
+
+TEST_CASE("the number of devices hardly changes the work to plan replicas", "[schedules]") {
+  const auto evaluations = [](int devices) {
+    ReplicatedProblem problem;
+    for (int i = 0; i < 24; ++i) {
+      Piece piece;
+      piece.work = Seconds((500 + i * 379 % 1001) * 1e-6);
+      problem.chain.pieces.push_back(piece);
+    }
+    problem.devices = devices;
+    problem.micro_batches = 1000;
+    const auto found = partition_replicated(problem);
+    REQUIRE(found.ok());
+    return found->evaluations;
+  };
+  const auto few = evaluations(256);
+  const auto many = evaluations(1 << 20);
+  CAPTURE(few, many);
+  // The search evaluates each of the 300 possible stages at least once.
+  CHECK(few > 300);
+  // 4096 times as many devices: binary searches over them take 20 rounds instead of 8.
+  CHECK(many < 8 * few);
 }
 
 TEST_CASE("replicas of a model that does not fit are an error", "[schedules]") {
