@@ -90,7 +90,7 @@ void append_section(std::string& out, const Section& section) {
   for (const auto kind : kinds) {
     out += "\nWith `kind = \"" + std::string(kind) + "\"`";
     const auto* model = section.name == "model" ? models::find_model_kind(kind) : nullptr;
-    out += model ? ": " + std::string(model->help) + "\n\n" : ":\n\n";
+    out += model ? ":\n" + std::string(model->help) + "\n\n" : ":\n\n";
     std::vector<const Key*> own;
     for (const auto& key : schema().keys()) {
       const auto& values = key.when.values;
