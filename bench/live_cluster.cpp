@@ -138,7 +138,7 @@ void LiveCluster::replace(const std::string& node) {
   start_node();
   const auto found = std::ranges::find(nodes_, node, &Node::name);
   assert(found != nodes_.end());
-  if (const pid_t process = process_of(node); process > 0) kill(process, SIGTERM);
+  kill(found->daemon->id(), SIGTERM);  // The daemon passes it on. Its process heeds nobody else.
   leaving_.push_back(std::move(found->daemon));
   nodes_.erase(found);
 }
