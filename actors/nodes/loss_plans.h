@@ -39,7 +39,7 @@ class LossPlans {
   mutable std::condition_variable changed_;
   std::vector<Sharing> wanted_;
   std::map<Sharing, Shares> found_;
-  Worker worker_{"loss plans"};  // Declared last: its thread uses the other members.
+  Worker worker_{{"loss plans"}};  // Declared last: its thread uses the other members.
 };
 
 }  // namespace troupe::actors

@@ -471,7 +471,7 @@ class Node::Work {
   bool stopping_ = false;
   std::unique_ptr<transport::ControlClient> client_;
   std::thread thread_;
-  Worker heart_{"heart"};
+  Worker heart_{{"heart"}};
 };
 
 Node::Node(NodeOptions options) : work_(std::make_unique<Work>(std::move(options))) {}

@@ -60,7 +60,7 @@ class Reconciling {
   std::deque<reconciler::Event> events_;
   bool is_held_up_ = false;  // The first event could not be written down.
   // It has no bound: nobody asks for more than one task for each node and timer.
-  Worker worker_{"reconciling"};  // Declared last: its thread uses the other members.
+  Worker worker_{{"reconciling"}};  // Declared last: its thread uses the other members.
 };
 
 }  // namespace troupe::actors

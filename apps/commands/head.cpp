@@ -159,7 +159,7 @@ class AllowListWatch {
   HeadService& service_;
   const std::function<void(const std::string&)> say_;
   Stamp seen_;
-  Worker worker_{"allow list"};  // Declared last: its thread uses the other members.
+  Worker worker_{{"allow list"}};  // Declared last: its thread uses the other members.
 };
 
 /// Opens the status page. Returns null on failure, since a head works without a page.

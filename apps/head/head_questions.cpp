@@ -134,7 +134,7 @@ static_assert(transport::handles_all(transport::Handler::questions, question_han
 HeadQuestions::HeadQuestions(Nodes nodes, MayUse may_use)
     : nodes_(std::move(nodes)),
       may_use_(std::move(may_use)),
-      worker_("answering", {.most_waiting = most_waiting}) {}
+      worker_({.name = "answering", .most_waiting = most_waiting}) {}
 
 bool HeadQuestions::take(const transport::Message& message, const Answer& answer) {
   if (!transport::find_handler(question_handlers, message.type)) return false;

@@ -572,8 +572,8 @@ class HeadService::Service {
   std::latch opened_{1};  // Messages may arrive before open() has returned.
   std::optional<HeadQuestions> questions_;
   std::optional<HeadOrders> orders_;
-  Worker submits_{"submits", {.most_waiting = most_submits}};
-  Worker clearing_{"ended runs"};
+  Worker submits_{{.name = "submits", .most_waiting = most_submits}};
+  Worker clearing_{{"ended runs"}};
   std::unique_ptr<NodeGate> gate_;  // Last: its peers may ask until its threads have ended.
 };
 

@@ -150,7 +150,7 @@ class NodeGate {
 
   std::latch opened_{1};  // Messages may arrive before bind() has returned.
   std::unique_ptr<transport::ControlServer> server_;
-  Worker watch_{"gate"};  // Declared last: its thread uses the other members.
+  Worker watch_{{"gate"}};  // Declared last: its thread uses the other members.
 };
 
 }  // namespace troupe::apps

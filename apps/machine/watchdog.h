@@ -32,7 +32,7 @@ class Watchdog {
   std::mutex mutex_;
   std::optional<std::string> doing_;  // Empty while nobody is watched.
   int silent_ = 0;                    // Looks since the last sign.
-  Worker worker_{"watchdog"};         // Declared last: its thread uses the other members.
+  Worker worker_{{"watchdog"}};       // Declared last: its thread uses the other members.
 };
 
 }  // namespace troupe::apps

@@ -76,7 +76,7 @@ class Replanner {
   std::optional<Clock::time_point> went_;   // When the last node was lost, if none has come since.
   std::optional<Clock::time_point> since_;  // When the switch under way began.
   bool looks_ = false;                      // Whether a look is queued for the worker.
-  Worker worker_{"replanner"};              // Declared last: its thread uses the other members.
+  Worker worker_{{"replanner"}};            // Declared last: its thread uses the other members.
 };
 
 }  // namespace troupe::apps

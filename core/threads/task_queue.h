@@ -1,12 +1,12 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
+
+#include "core/env.h"
 
 namespace troupe {
 
@@ -14,10 +14,9 @@ namespace troupe {
 /// thread-safe.
 class TaskQueue {
  public:
-  using Task = std::function<void()>;
-  using Time = std::chrono::steady_clock::time_point;
-  /// Identifies a waiting task.
-  enum class Timer : std::uint64_t {};
+  using Task = Loop::Task;
+  using Time = Env::Time;
+  using Timer = Loop::Timer;
 
   /// Adds a task. Tasks that are due at the same time run in the order in which they were added.
   Timer add(Time due, Task task);

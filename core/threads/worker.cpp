@@ -8,15 +8,15 @@
 
 namespace troupe {
 
-Worker::Worker(std::string name, Options options)
-    : options_(std::move(options)), thread_([this, name = std::move(name)] { run(name); }) {}
+Worker::Worker(LoopOptions options, Now now)
+    : options_(std::move(options)), now_(std::move(now)), thread_([this] { run(); }) {}
 
 Worker::Posted Worker::post(Task task) {
   {
     const std::lock_guard lock(mutex_);
     if (is_ending_) return Posted::ended;
     if (waiting_.size() >= options_.most_waiting) return Posted::full;
-    waiting_.add(options_.now(), std::move(task));
+    waiting_.add(now_(), std::move(task));
   }
   changed_.notify_one();
   return Posted::yes;
@@ -27,8 +27,8 @@ std::optional<Worker::Timer> Worker::after(std::chrono::nanoseconds time, Task t
   {
     const std::lock_guard lock(mutex_);
     if (is_ending_ || waiting_.size() >= options_.most_waiting) return {};
-    const Time now = options_.now();
-    timer = waiting_.add(now + std::min(time, Time::max() - now), std::move(task));
+    const auto now = now_();
+    timer = waiting_.add(now + std::min(time, Env::Time::max() - now), std::move(task));
   }
   changed_.notify_one();
   return timer;
@@ -40,7 +40,32 @@ void Worker::cancel(Timer timer) {
   dropped = waiting_.cancel(timer);
 }
 
-void Worker::end() {
+Worker::Posted Worker::aside(const std::string& name, Task work, Task then) {
+  Worker* aside = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_ending_) return Posted::ended;
+    auto& made = asides_[name];
+    if (!made) made = std::make_unique<Worker>(LoopOptions{name, options_.most_waiting}, now_);
+    aside = made.get();
+  }
+  return aside->post([this, work = std::move(work), then = std::move(then)]() mutable {
+    work();
+    work = nullptr;  // Frees what the work holds before `then` runs.
+    take_back(std::move(then));
+  });
+}
+
+void Worker::take_back(Task then) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_ending_) return;
+    waiting_.add(now_(), std::move(then));
+  }
+  changed_.notify_one();
+}
+
+void Worker::stop() {
   assert(thread_.get_id() != std::this_thread::get_id() && "a worker cannot wait for itself");
   TaskQueue dropped;
   {
@@ -50,13 +75,14 @@ void Worker::end() {
   }
   changed_.notify_one();
   if (thread_.joinable()) thread_.join();
+  for (const auto& [name, aside] : asides_) aside->stop();
 }
 
-void Worker::run(const std::string& name) {
-  name_thread(name.c_str());
+void Worker::run() {
+  name_thread(options_.name.c_str());
   std::unique_lock lock(mutex_);
   while (!is_ending_) {
-    const Time now = options_.now();
+    const auto now = now_();
     if (auto task = waiting_.take(now)) {
       lock.unlock();
       (*task)();

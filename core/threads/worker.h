@@ -1,59 +1,50 @@
 #pragma once
 
 #include <condition_variable>
-#include <cstddef>
 #include <functional>
-#include <limits>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include "core/env.h"
 #include "core/threads/task_queue.h"
 
 namespace troupe {
 
-/// A thread that runs tasks one at a time, in the order in which they are due. A task may post
-/// more tasks, and must not throw. Any thread may call the functions; end() and the destructor must
-/// not be called on the worker's own thread, nor by two threads at once.
-class Worker {
+/// A loop on a thread of its own. Work that it runs aside has a thread for each name, from the
+/// first work on.
+class Worker final : public Loop {
  public:
-  using Task = TaskQueue::Task;
-  using Timer = TaskQueue::Timer;
-  using Time = TaskQueue::Time;
-  enum class Posted { yes, full, ended };
+  /// The clock. A test that moves its own clock posts a task afterwards, so that the worker looks
+  /// at the clock again.
+  using Now = std::function<Env::Time()>;
 
-  struct Options {
-    std::size_t most_waiting = std::numeric_limits<std::size_t>::max();
-    /// The clock. A test that moves its own clock posts a task afterwards, so that the worker looks
-    /// at the clock again.
-    std::function<Time()> now = std::chrono::steady_clock::now;
-  };
+  /// The thread gets the name of the loop.
+  explicit Worker(LoopOptions options, Now now = std::chrono::steady_clock::now);
+  ~Worker() override { stop(); }
 
-  /// `name` becomes the name of the thread: at most 15 characters.
-  explicit Worker(std::string name) : Worker(std::move(name), Options()) {}
-  Worker(std::string name, Options options);
-  ~Worker() { end(); }
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
-
-  /// Runs a task after all tasks that are due now.
-  Posted post(Task task);
-  /// Runs a task once this time has passed. Returns nothing if too many tasks wait, or after end().
-  std::optional<Timer> after(std::chrono::nanoseconds time, Task task);
-  /// Drops a task that waits. Does nothing if the task has begun already.
-  void cancel(Timer timer);
-  /// Waits for the running task, drops all waiting tasks, and rejects later ones.
-  void end();
+  Posted post(Task task) override;
+  std::optional<Timer> after(std::chrono::nanoseconds time, Task task) override;
+  void cancel(Timer timer) override;
+  Posted aside(const std::string& name, Task work, Task then) override;
+  void end() override { stop(); }
 
  private:
-  void run(const std::string& name);
+  void stop();
+  void run();
+  /// Takes the outcome of work, however many tasks wait.
+  void take_back(Task then);
 
-  const Options options_;
-  mutable std::mutex mutex_;
+  const LoopOptions options_;
+  const Now now_;
+  std::mutex mutex_;
   std::condition_variable changed_;
   TaskQueue waiting_;
   bool is_ending_ = false;
+  std::map<std::string, std::unique_ptr<Worker>> asides_;  // Keyed by name; no new one at the end.
   std::thread thread_;  // Declared last: it uses the other members.
 };
 

@@ -60,7 +60,7 @@ class CheckpointWriter {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<CheckpointContent> accepted_;  // The first one is being written.
-  Worker worker_{"checkpoints"};            // Declared last: its thread uses the other members.
+  Worker worker_{{"checkpoints"}};          // Declared last: its thread uses the other members.
 };
 
 }  // namespace troupe::storage

@@ -19,10 +19,8 @@ namespace {
 struct OwnClock {
   std::atomic<std::chrono::nanoseconds> time{1h};
 
-  Worker::Options options() {
-    Worker::Options options;
-    options.now = [this] { return Worker::Time(time.load()); };
-    return options;
+  Worker::Now now() {
+    return [this] { return Env::Time(time.load()); };
   }
 };
 
@@ -86,7 +84,7 @@ TEST_CASE("a cancelled task does not run", "[core]") {
 }
 
 TEST_CASE("a worker runs tasks in order on a thread with its name", "[core]") {
-  Worker worker("at work");
+  Worker worker({"at work"});
   std::string ran;
   std::array<char, 16> name{};
   worker.post([&] {
@@ -103,7 +101,7 @@ TEST_CASE("a worker runs tasks in order on a thread with its name", "[core]") {
 
 TEST_CASE("a worker runs a timer when its clock reaches the due time", "[core]") {
   OwnClock clock;
-  Worker worker("test", clock.options());
+  Worker worker({"test"}, clock.now());
   std::string ran;
   worker.after(10min, [&] { ran += 'b'; });
   worker.after(5min, [&] { ran += 'a'; });
@@ -121,14 +119,14 @@ TEST_CASE("a worker runs a timer when its clock reaches the due time", "[core]")
 }
 
 TEST_CASE("a worker wakes up for a timer", "[core]") {
-  Worker worker("test");
+  Worker worker({"test"});
   std::promise<void> ran;
   worker.after(1ms, [&] { ran.set_value(); });
   ran.get_future().wait();
 }
 
 TEST_CASE("a timer with the longest delay does not overflow", "[core]") {
-  Worker worker("test");
+  Worker worker({"test"});
   bool ran = false;
   CHECK(worker.after(std::chrono::nanoseconds::max(), [&] { ran = true; }));
   settle(worker);
@@ -137,7 +135,7 @@ TEST_CASE("a timer with the longest delay does not overflow", "[core]") {
 }
 
 TEST_CASE("a worker refuses tasks beyond its limit of waiting tasks", "[core]") {
-  Worker worker("test", {.most_waiting = 2});
+  Worker worker({.name = "test", .most_waiting = 2});
   {
     const Busy busy(worker);
     CHECK(worker.post([] {}) == Worker::Posted::yes);
@@ -152,7 +150,7 @@ TEST_CASE("ending a worker finishes its running task and drops the others", "[co
   auto dropped = std::make_shared<int>();
   const std::weak_ptr<int> lives = dropped;
   bool finished = false, ran = false;
-  Worker worker("test");
+  Worker worker({"test"});
   std::promise<void> began;
   worker.post([&] {
     began.set_value();
@@ -168,4 +166,83 @@ TEST_CASE("ending a worker finishes its running task and drops the others", "[co
   CHECK(lives.expired());
   CHECK(worker.post([] {}) == Worker::Posted::ended);
   CHECK_FALSE(worker.after(0s, [] {}));
+}
+
+TEST_CASE("a worker's loop goes on while work runs aside", "[core]") {
+  Worker worker({"test"});
+  std::promise<void> reached, done;
+  std::array<char, 16> name{};
+  worker.aside(
+      "slow",
+      [&] {
+        pthread_getname_np(pthread_self(), name.data(), name.size());
+        reached.get_future().wait();
+      },
+      [&] { done.set_value(); });
+  worker.post([&] { reached.set_value(); });
+  done.get_future().wait();
+  CHECK(std::string(name.data()) == "slow");
+}
+
+TEST_CASE("works of different names run at the same time", "[core]") {
+  Worker worker({"test"});
+  std::promise<void> quick, done;
+  worker.aside(
+      "slow", [&] { quick.get_future().wait(); }, [&] { done.set_value(); });
+  worker.aside(
+      "quick", [&] { quick.set_value(); }, [] {});
+  done.get_future().wait();
+}
+
+TEST_CASE("a worker bounds the works of each name, and takes every outcome", "[core]") {
+  std::atomic<int> outcomes = 0;
+  Worker worker({.name = "test", .most_waiting = 1});
+  {
+    const Busy busy(worker);
+    std::promise<void> began, goes_on;
+    const auto add = [&](const char* name, Loop::Task work) {
+      return worker.aside(name, std::move(work), [&] { ++outcomes; });
+    };
+    CHECK(add("slow", [&] {
+            began.set_value();
+            goes_on.get_future().wait();
+          }) == Worker::Posted::yes);
+    began.get_future().wait();
+    CHECK(add("slow", [] {}) == Worker::Posted::yes);
+    CHECK(add("slow", [] {}) == Worker::Posted::full);
+    CHECK(add("other", [] {}) == Worker::Posted::yes);
+    goes_on.set_value();
+    // Both works of "slow" are done when a further one waits no more.
+    std::promise<void> last;
+    while (worker.aside(
+               "slow", [&] { last.set_value(); }, [] {}) == Worker::Posted::full)
+      std::this_thread::yield();
+    last.get_future().wait();
+  }
+  while (outcomes < 3) std::this_thread::yield();
+}
+
+TEST_CASE("ending a worker finishes the running work and drops its outcome", "[core]") {
+  bool finished = false, taken = false, ran = false;
+  Worker worker({"test"});
+  std::promise<void> began;
+  worker.aside(
+      "slow",
+      [&] {
+        began.set_value();
+        // Until end() has been called.
+        while (worker.post([] {}) != Worker::Posted::ended) std::this_thread::yield();
+        finished = true;
+      },
+      [&] { taken = true; });
+  auto dropped = std::make_shared<int>();
+  const std::weak_ptr<int> lives = dropped;
+  worker.aside(
+      "slow", [&ran, held = std::move(dropped)] { ran = true; }, [] {});
+  began.get_future().wait();
+  worker.end();
+  CHECK(finished);
+  CHECK_FALSE(taken);
+  CHECK_FALSE(ran);
+  CHECK(lives.expired());
 }
