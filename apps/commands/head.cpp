@@ -23,6 +23,7 @@
 #include "apps/machine/service_manager.h"
 #include "apps/machine/signals.h"
 #include "core/threads/event_fd.h"
+#include "core/threads/real_env.h"
 #include "core/threads/worker.h"
 #include "transport/channels/socket.h"
 
@@ -179,6 +180,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   if (arguments.supervised && keeper_of_this_process() == 0) return supervise(flags);
   const auto manager = ServiceManager::from_environment();
   if (!manager) return complain(ExitCode::usage, "error: " + manager.error().text);
+  RealEnv env;
   const auto say = [quiet = flags.quiet](const std::string& text) {
     if (!quiet) std::fprintf(stderr, "%s\n", text.c_str());
   };
@@ -236,7 +238,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   // Signals must work before clients can reach the head.
   EventFd bell;
   ring_on_signals(bell);
-  auto opened = HeadService::open(std::move(options));
+  auto opened = HeadService::open(env, std::move(options));
   if (!opened) return complain(ExitCode::failed, "error: " + opened.error().text);
   const auto& service = **opened;
   remember_head(service.endpoint());

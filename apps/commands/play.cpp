@@ -18,6 +18,7 @@
 #include "apps/machine/signals.h"
 #include "config/toml/document.h"
 #include "core/json.h"
+#include "core/threads/real_env.h"
 #include "storage/files/temporary_folder.h"
 
 namespace troupe::apps {
@@ -33,7 +34,7 @@ struct PlayArguments {
 /// A head in this process, and daemons on this machine, for one scenario.
 class OwnCluster {
  public:
-  OwnCluster() = default;
+  explicit OwnCluster(Env& env) : env_(env) {}
   ~OwnCluster() {
     head_.reset();  // First, since runs need their nodes until they have ended.
     for (const auto& node : nodes_) node->ask_to_end();
@@ -51,7 +52,7 @@ class OwnCluster {
     options.listen = options.events = "tcp://127.0.0.1:0";
     options.drills = HeadOptions::Drills::allowed;
     options.say = [](const std::string&) {};
-    auto head = HeadService::open(std::move(options));
+    auto head = HeadService::open(env_, std::move(options));
     if (!head) return head.error();
     head_ = std::move(*head);
     const int machine = own_machine_share().cores();
@@ -70,6 +71,7 @@ class OwnCluster {
   const std::string& endpoint() const { return head_->endpoint(); }
 
  private:
+  Env& env_;
   int cores_ = 1;
   std::optional<storage::TemporaryFolder> state_;
   std::unique_ptr<HeadService> head_;
@@ -100,9 +102,10 @@ ExitCode play(const PlayArguments& arguments, const CommonFlags& flags) {
   if (!scenario) return invalid(scenario.error());
 
   WhichHead head = arguments.head;
+  RealEnv env;
   std::unique_ptr<OwnCluster> own;
   if (scenario->nodes > 0 && head.address.empty()) {
-    own = std::make_unique<OwnCluster>();
+    own = std::make_unique<OwnCluster>(env);
     if (auto opened = own->open(scenario->nodes); !opened)
       return complain(ExitCode::failed, "error: " + opened.error().text);
     head = {.address = own->endpoint(), .keys = {}};

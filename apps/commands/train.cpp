@@ -12,6 +12,7 @@
 #include "config/load.h"
 #include "config/pages/render.h"
 #include "core/json.h"
+#include "core/threads/real_env.h"
 #include "core/units.h"
 #include "storage/files/files.h"
 
@@ -171,9 +172,10 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   if (arguments.nodes < 0)
     return complain(ExitCode::invalid,
                     "error: --nodes " + std::to_string(arguments.nodes) + ": wanted 1 or more");
+  RealEnv env;
   const auto disk = storage::disk_files();
   std::atomic<std::optional<ExitCode>> told;  // How the run ended, once the user knows.
-  RunSession session(std::move(*loaded),
+  RunSession session(env, std::move(*loaded),
                      !arguments.resume        ? RunStart::anew
                      : arguments.from_scratch ? RunStart::resume_or_scratch
                                               : RunStart::resume,

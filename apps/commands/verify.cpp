@@ -12,6 +12,7 @@
 #include "apps/run/run_setup.h"
 #include "config/load.h"
 #include "core/json.h"
+#include "core/threads/real_env.h"
 #include "storage/files/memory_files.h"
 
 namespace troupe::apps {
@@ -44,7 +45,7 @@ struct Trained {
       ExitCode::failed, [&] { complain(ExitCode::failed, text); }, [&] { return text + "\n"; });
 }
 
-Result<Trained> train(const VerifyArguments& arguments, std::vector<std::string> settings,
+Result<Trained> train(Env& env, const VerifyArguments& arguments, std::vector<std::string> settings,
                       storage::Files& files, config::Loaded& loaded) {
   settings.insert(settings.begin(), arguments.settings.begin(), arguments.settings.end());
   auto read = config::load({arguments.config, settings});
@@ -60,8 +61,8 @@ Result<Trained> train(const VerifyArguments& arguments, std::vector<std::string>
   if (auto ready = (*made)->start(); !ready) return Error{"error: " + ready.error().text};
   Trained trained;
   trained.run = std::move(*made);
-  trained.watchdog =
-      std::make_unique<Watchdog>(loaded.config.limits.head_patience, [](const std::string& last) {
+  trained.watchdog = std::make_unique<Watchdog>(
+      env, loaded.config.limits.head_patience, [](const std::string& last) {
         give_up("no progress for too long; last known activity: " + last);
       });
   EventFd bell;
@@ -140,11 +141,12 @@ void print(const VerifyArguments& arguments, const CommonFlags& flags, const Tra
 }
 
 ExitCode verify(const VerifyArguments& arguments, const CommonFlags& flags) {
+  RealEnv env;
   storage::MemoryFiles files, other_files;
   config::Loaded loaded, other_loaded;
-  auto configured = train(arguments, {}, files, loaded);
+  auto configured = train(env, arguments, {}, files, loaded);
   if (!configured) return complain(ExitCode::invalid, configured.error().text);
-  auto plain = train(arguments, as_one_stage, other_files, other_loaded);
+  auto plain = train(env, arguments, as_one_stage, other_files, other_loaded);
   if (!plain) return complain(ExitCode::invalid, plain.error().text);
   const auto difference = compare(configured->weights, plain->weights);
   const bool good = arguments.tolerance ? difference.largest <= *arguments.tolerance

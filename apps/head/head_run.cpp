@@ -44,7 +44,7 @@ std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
 
 HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Context around)
     : disk_(*files_),
-      session_(std::move(loaded), start, {*files_, disk_},
+      session_(around.env, std::move(loaded), start, {*files_, disk_},
                [this](const std::string& last) { end_head(session_.config(), last); }),
       asked_pipeline_(*config::value_at(session_.loaded().tree, "pipeline")),
       takes_any_precision_(!session_.config().precision.compute),

@@ -29,6 +29,7 @@ namespace troupe::apps {
 class HeadRun {
  public:
   struct Context {
+    Env& env;
     actors::NodePool& nodes;
     transport::ChannelThread& channels;
     std::string interface;

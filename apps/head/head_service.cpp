@@ -96,7 +96,7 @@ transport::Message answer_of(const Value& body) {
 
 class HeadService::Service {
  public:
-  explicit Service(HeadOptions options) : options_(std::move(options)) {}
+  Service(Env& env, HeadOptions options) : env_(env), options_(std::move(options)) {}
 
   ~Service() {
     is_closing_ = true;
@@ -224,7 +224,7 @@ class HeadService::Service {
     const std::string name = loaded.config.name;
     auto run = std::make_shared<HeadRun>(
         std::move(loaded), std::move(*setup), begins,
-        HeadRun::Context{gate_->nodes(), gate_->channels(), options_.interface, options_.keys,
+        HeadRun::Context{env_, gate_->nodes(), gate_->channels(), options_.interface, options_.keys,
                          options_.plain, *publisher_,
                          [this](const RunStanding& run) { ended(run); },
                          [this, name] { over(name); },
@@ -558,6 +558,7 @@ class HeadService::Service {
     }));
   }
 
+  Env& env_;
   HeadOptions options_;
   EventBacklog told_;
   GpuWarnings gpu_warnings_;
@@ -580,8 +581,8 @@ class HeadService::Service {
 HeadService::HeadService(std::unique_ptr<Service> service) : service_(std::move(service)) {}
 HeadService::~HeadService() = default;
 
-Result<std::unique_ptr<HeadService>> HeadService::open(HeadOptions options) {
-  auto service = std::make_unique<Service>(std::move(options));
+Result<std::unique_ptr<HeadService>> HeadService::open(Env& env, HeadOptions options) {
+  auto service = std::make_unique<Service>(env, std::move(options));
   if (auto opened = service->open(); !opened) return opened.error();
   return std::unique_ptr<HeadService>(new HeadService(std::move(service)));
 }

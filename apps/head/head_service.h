@@ -10,6 +10,7 @@
 
 #include "actors/nodes/mesh.h"
 #include "apps/machine/confinement.h"
+#include "core/env.h"
 #include "core/result.h"
 #include "core/value.h"
 #include "transport/control/control_socket.h"
@@ -83,7 +84,8 @@ struct HeadOptions {
 /// that had not ended resumes from its newest checkpoint.
 class HeadService {
  public:
-  static Result<std::unique_ptr<HeadService>> open(HeadOptions options);
+  /// The environment outlives the head.
+  static Result<std::unique_ptr<HeadService>> open(Env& env, HeadOptions options);
   /// Drains and saves all runs. They resume in the head's next life.
   ~HeadService();
   HeadService(const HeadService&) = delete;

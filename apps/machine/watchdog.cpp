@@ -11,9 +11,9 @@ constexpr int looks_in_patience = 10;
 
 }  // namespace
 
-Watchdog::Watchdog(std::chrono::nanoseconds patience,
+Watchdog::Watchdog(Env& env, std::chrono::nanoseconds patience,
                    std::function<void(const std::string& last)> stuck)
-    : patience_(patience), stuck_(std::move(stuck)) {
+    : patience_(patience), stuck_(std::move(stuck)), loop_(env.make_loop({"watchdog"})) {
   watch();
 }
 
@@ -29,7 +29,7 @@ void Watchdog::rest() {
 }
 
 void Watchdog::watch() {
-  worker_.after(patience_ / looks_in_patience, [this] {
+  loop_->after(patience_ / looks_in_patience, [this] {
     look();
     watch();
   });

@@ -9,12 +9,12 @@
 
 namespace troupe::apps {
 
-RunSession::RunSession(config::Loaded loaded, RunStart start, Disks disks,
+RunSession::RunSession(Env& env, config::Loaded loaded, RunStart start, Disks disks,
                        std::function<void(const std::string& last)> stuck)
     : loaded_(std::move(loaded)),
       start_(start),
       disks_(disks),
-      watchdog_(loaded_.config.limits.head_patience, std::move(stuck)) {}
+      watchdog_(env, loaded_.config.limits.head_patience, std::move(stuck)) {}
 
 Status RunSession::take_earlier() {
   if (!resumes()) return Done{};

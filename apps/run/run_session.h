@@ -11,6 +11,7 @@
 #include "apps/run/process_run.h"
 #include "apps/run/run_folder.h"
 #include "config/load.h"
+#include "core/env.h"
 #include "core/result.h"
 #include "core/threads/event_fd.h"
 #include "storage/files/files.h"
@@ -26,9 +27,9 @@ class RunSession {
     storage::Files& saves;   // Writes everything else that the run keeps.
   };
 
-  /// The disks outlive the session. `stuck` is called with the last sign of life once the run has
-  /// given none for limits.head_patience.
-  RunSession(config::Loaded loaded, RunStart start, Disks disks,
+  /// The environment and the disks outlive the session. `stuck` is called with the last sign of
+  /// life once the run has given none for limits.head_patience.
+  RunSession(Env& env, config::Loaded loaded, RunStart start, Disks disks,
              std::function<void(const std::string& last)> stuck);
 
   config::Loaded& loaded() { return loaded_; }
