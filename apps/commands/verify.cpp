@@ -67,7 +67,7 @@ Result<Trained> train(Env& env, const VerifyArguments& arguments, std::vector<st
       });
   EventFd bell;
   auto outcome = trained.run->play(
-      {.bell = bell, .watchdog = *trained.watchdog, .record = [](const Value&) {}});
+      {.env = env, .bell = bell, .watchdog = *trained.watchdog, .record = [](const Value&) {}});
   if (!outcome.all_gone) give_up(outcome.why);
   trained.watchdog->rest();
   if (outcome.how != actors::Outcome::How::done) return Error{"error: " + outcome.why};

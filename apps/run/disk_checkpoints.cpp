@@ -10,7 +10,7 @@ namespace troupe::apps {
 
 DiskCheckpoints::DiskCheckpoints(const Context& around)
     : around_(around),
-      writer_(around.files,
+      writer_(around.env, around.files,
               {.root = around.config.checkpoint.directory,
                .keep = around.config.checkpoint.keep,
                .before = [&ledger = around.ledger] { return ledger.sync(); },

@@ -7,6 +7,7 @@
 
 #include "actors/run_spec.h"
 #include "config/run_config.h"
+#include "core/env.h"
 #include "core/value.h"
 #include "storage/checkpoint/checkpoint_writer.h"
 #include "storage/checkpoint/ledger.h"
@@ -20,6 +21,7 @@ class DiskCheckpoints final : public actors::CheckpointStore {
  public:
   /// The objects that a store needs. All of them outlive it.
   struct Context {
+    Env& env;
     const config::RunConfig& config;
     storage::Files& files;
     storage::Ledger& ledger;  // Written before a checkpoint that depends on it.

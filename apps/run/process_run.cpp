@@ -225,7 +225,7 @@ actors::Outcome ProcessRun::play(const Context& around) {
   ledger_ = std::move(*ledger);
   watchdog_->sign("its actors begin");
   store_ = std::make_unique<DiskCheckpoints>(
-      DiskCheckpoints::Context{config_, files_, *ledger_, record_, around.claim});
+      DiskCheckpoints::Context{around.env, config_, files_, *ledger_, record_, around.claim});
   player_host_ = around.player_host;
   device_notes().pass_on_to([this](const std::string& remark) { warn(remark); });
   std::mutex mutex;

@@ -19,6 +19,7 @@
 #include "apps/run/run_devices.h"
 #include "apps/run/run_setup.h"
 #include "config/recipe.h"
+#include "core/env.h"
 #include "core/threads/event_fd.h"
 #include "schedules/plan/plan.h"
 
@@ -60,6 +61,7 @@ class ProcessRun {
 
   /// The environment of a playing run.
   struct Context {
+    Env& env;
     EventFd& bell;       // A ring asks the run to finish what is in flight, to save and to stop.
     Watchdog& watchdog;  // Gets the run's signs of life from its first one until its end.
     Record record;       // Records an event; any thread.

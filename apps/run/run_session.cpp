@@ -11,7 +11,8 @@ namespace troupe::apps {
 
 RunSession::RunSession(Env& env, config::Loaded loaded, RunStart start, Disks disks,
                        std::function<void(const std::string& last)> stuck)
-    : loaded_(std::move(loaded)),
+    : env_(env),
+      loaded_(std::move(loaded)),
       start_(start),
       disks_(disks),
       watchdog_(env, loaded_.config.limits.head_patience, std::move(stuck)) {}
@@ -75,7 +76,8 @@ actors::RemoteOrder RunSession::order(const config::Loaded& loaded) const {
 
 actors::Outcome RunSession::play(ProcessRun::Record record, actors::PlayerHost* player_host,
                                  std::function<void(const caf::actor&)> led_by) {
-  return run_->play({.bell = bell_,
+  return run_->play({.env = env_,
+                     .bell = bell_,
                      .watchdog = watchdog_,
                      .record = std::move(record),
                      .player_host = player_host,

@@ -83,6 +83,7 @@ class RunSession {
   void give_back() { place_.give_back(); }
 
  private:
+  Env& env_;
   config::Loaded loaded_;
   const RunStart start_;
   const Disks disks_;

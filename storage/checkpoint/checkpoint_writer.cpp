@@ -6,9 +6,12 @@ namespace {
 constexpr std::size_t most_accepted = 2;
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(Files& files, SaveOptions options,
+CheckpointWriter::CheckpointWriter(Env& env, Files& files, SaveOptions options,
                                    std::function<void(const SaveOutcome&)> done)
-    : files_(files), options_(std::move(options)), done_(std::move(done)) {}
+    : files_(files),
+      options_(std::move(options)),
+      done_(std::move(done)),
+      loop_(env.make_loop({"checkpoints"})) {}
 
 CheckpointWriter::~CheckpointWriter() {
   std::unique_lock lock(mutex_);
@@ -25,7 +28,7 @@ Status CheckpointWriter::submit(CheckpointContent content) {
                    std::to_string(accepted_.back().step) + " waits"};
     accepted_.push_back(std::move(content));
   }
-  worker_.post([this] { write_next(); });
+  loop_->post([this] { write_next(); });
   return Done{};
 }
 

@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 
-#include "core/threads/worker.h"
+#include "core/env.h"
 #include "storage/checkpoint/checkpoint.h"
 
 namespace troupe::storage {
@@ -23,21 +24,22 @@ struct SaveOutcome {
 struct SaveOptions {
   std::string root;
   int keep = 1;
-  /// Runs on the writer's thread before each save, to make other data durable first. If it fails,
+  /// Runs on the writer's loop before each save, to make other data durable first. If it fails,
   /// the save fails. May be empty.
   std::function<Status()> before = {};
   /// The claim to save under; must outlive the writer. Null: nobody else can be saving there.
   const RootClaim* claim = nullptr;
 };
 
-/// A writer that saves checkpoints on its own thread while training continues. At most one is being
+/// A writer that saves checkpoints on its own loop while training continues. At most one is being
 /// written and one waits. A third is refused, so that neither memory nor the disk's queue grows. An
 /// accepted checkpoint is never dropped for a newer one.
 class CheckpointWriter {
  public:
-  /// The writer's thread calls `done` once for each accepted checkpoint, in order. `files` must
-  /// outlive the writer.
-  CheckpointWriter(Files& files, SaveOptions options, std::function<void(const SaveOutcome&)> done);
+  /// The writer's loop calls `done` once for each accepted checkpoint, in order. The environment
+  /// and `files` must outlive the writer.
+  CheckpointWriter(Env& env, Files& files, SaveOptions options,
+                   std::function<void(const SaveOutcome&)> done);
   /// Finishes all accepted checkpoints.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
@@ -60,7 +62,7 @@ class CheckpointWriter {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<CheckpointContent> accepted_;  // The first one is being written.
-  Worker worker_{{"checkpoints"}};          // Declared last: its thread uses the other members.
+  std::unique_ptr<Loop> loop_;              // Declared last: its tasks use the other members.
 };
 
 }  // namespace troupe::storage

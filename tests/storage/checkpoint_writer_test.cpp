@@ -3,6 +3,7 @@
 #include <future>
 
 #include "catch.h"
+#include "core/threads/real_env.h"
 #include "storage/files/memory_files.h"
 #include "tests/storage/checkpoint_content.h"
 
@@ -11,10 +12,11 @@ using namespace troupe::storage;
 using namespace std::chrono_literals;
 
 TEST_CASE("a background save reports its outcome and prunes", "[storage]") {
+  RealEnv env;
   MemoryFiles files;
   MemoryPool pool;
   std::vector<std::int64_t> done;
-  CheckpointWriter writer(files, {"run", 2}, [&](const SaveOutcome& outcome) {
+  CheckpointWriter writer(env, files, {"run", 2}, [&](const SaveOutcome& outcome) {
     if (outcome.saved && outcome.pruned) done.push_back(outcome.step);
   });
   for (const std::int64_t step : {1, 2, 3}) {
@@ -30,13 +32,14 @@ TEST_CASE("a background save reports its outcome and prunes", "[storage]") {
 
 TEST_CASE("the writer accepts one running save and one waiting save and refuses a third",
           "[storage]") {
+  RealEnv env;
   MemoryFiles files;
   MemoryPool pool;
   std::promise<void> release;
   auto released = release.get_future().share();
   std::vector<std::int64_t> done;
   {
-    CheckpointWriter writer(files, {"run", 5}, [&](const SaveOutcome& outcome) {
+    CheckpointWriter writer(env, files, {"run", 5}, [&](const SaveOutcome& outcome) {
       released.wait();
       done.push_back(outcome.step);
     });
@@ -57,10 +60,11 @@ TEST_CASE("the writer accepts one running save and one waiting save and refuses 
 }
 
 TEST_CASE("a failed save is reported and the next save succeeds", "[storage]") {
+  RealEnv env;
   MemoryFiles files;
   MemoryPool pool;
   std::vector<std::string> outcomes;
-  CheckpointWriter writer(files, {"run", 2}, [&](const SaveOutcome& outcome) {
+  CheckpointWriter writer(env, files, {"run", 2}, [&](const SaveOutcome& outcome) {
     outcomes.push_back(outcome.saved ? "saved" : outcome.saved.error().text.substr(0, 11));
   });
   REQUIRE(writer.submit(content_of(pool, 1)));
