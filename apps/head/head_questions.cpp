@@ -131,16 +131,16 @@ static_assert(transport::handles_all(transport::Handler::questions, question_han
 
 }  // namespace
 
-HeadQuestions::HeadQuestions(Nodes nodes, MayUse may_use)
+HeadQuestions::HeadQuestions(Env& env, Nodes nodes, MayUse may_use)
     : nodes_(std::move(nodes)),
       may_use_(std::move(may_use)),
-      worker_({.name = "answering", .most_waiting = most_waiting}) {}
+      loop_(env.make_loop({.name = "answering", .most_waiting = most_waiting})) {}
 
 bool HeadQuestions::take(const transport::Message& message, const Answer& answer) {
   if (!transport::find_handler(question_handlers, message.type)) return false;
-  const auto taken = worker_.post([this, message, answer] { (*answer)(answer_to(message)); });
+  const auto taken = loop_->post([this, message, answer] { (*answer)(answer_to(message)); });
   // On `ended`, this drops the last reference to the answer, which then answers with a refusal.
-  if (taken == Worker::Posted::full)
+  if (taken == Loop::Posted::full)
     (*answer)(transport::refusal(
         RefusalCode::busy, "",
         "the head has " + std::to_string(most_waiting) + " such questions to answer already",

@@ -1,19 +1,20 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "actors/nodes/node_pool.h"
 #include "apps/client/one_answer.h"
 #include "config/load.h"
+#include "core/env.h"
 #include "core/result.h"
-#include "core/threads/worker.h"
 #include "transport/wire/wire.h"
 
 namespace troupe::apps {
 
 /// Answers questions about a configuration that is not a run: config.validate, plan.request and
-/// sim.request. The latter two use the present nodes. Answers take time, so a thread of its own
+/// sim.request. The latter two use the present nodes. Answers take time, so a loop of its own
 /// gives them one after another.
 class HeadQuestions {
  public:
@@ -22,19 +23,19 @@ class HeadQuestions {
   /// Returns an error if the configuration's files may not be used.
   using MayUse = std::function<Status(const config::Loaded&)>;
 
-  HeadQuestions(Nodes nodes, MayUse may_use);
+  HeadQuestions(Env& env, Nodes nodes, MayUse may_use);
 
   /// Takes the message if it is one of these questions. Returns whether it did.
   bool take(const transport::Message& message, const Answer& answer);
   /// Waits for the current question. Refuses all waiting and later questions.
-  void close() { worker_.end(); }
+  void close() { loop_->end(); }
 
  private:
   Reply answer_to(const transport::Message& message) const;
 
   Nodes nodes_;
   MayUse may_use_;
-  Worker worker_;
+  std::unique_ptr<Loop> loop_;
 };
 
 }  // namespace troupe::apps

@@ -52,8 +52,8 @@ HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Context 
       setup_(std::move(setup)),
       supervisor_(session_.config().name),
       replanner_(
-          in_milliseconds(session_.config().limits.gather_patience), [this] { return standing(); },
-          [this] { begin_switch(); }) {
+          around_.env, in_milliseconds(session_.config().limits.gather_patience),
+          [this] { return standing(); }, [this] { begin_switch(); }) {
   report_.name = session_.config().name;
   report_.state = "starting";
   report_.steps = session_.config().train.steps;

@@ -21,9 +21,9 @@
 #include "apps/head/node_gate.h"
 #include "apps/run/run_setup.h"
 #include "config/load.h"
+#include "core/env.h"
 #include "core/json.h"
 #include "core/printable.h"
-#include "core/threads/worker.h"
 #include "transport/control/publisher.h"
 
 namespace troupe::apps {
@@ -100,8 +100,8 @@ class HeadService::Service {
 
   ~Service() {
     is_closing_ = true;
-    clearing_.end();
-    submits_.end();
+    clearing_->end();
+    submits_->end();
     if (questions_) questions_->close();
     const auto runs = all_runs();
     for (const auto& run : runs) run->leave();
@@ -153,8 +153,9 @@ class HeadService::Service {
         *gate_, [this](const std::string& name) { return find(name); },
         [this](const std::string& name) { return no_run(name); }, [this] { return all_runs(); },
         [this](const Value& event) { publish(event); }, options_.drills});
-    questions_.emplace([this] { return gate_->nodes().all(); },
-                       [this](const config::Loaded& loaded) { return may_use(loaded); });
+    questions_.emplace(
+        env_, [this] { return gate_->nodes().all(); },
+        [this](const config::Loaded& loaded) { return may_use(loaded); });
     auto noted = journal_->listens(endpoint(), this->events());
     if (noted) go_on_with_runs();
     opened_.count_down();
@@ -258,7 +259,7 @@ class HeadService::Service {
 
   /// Called on a run's own thread, which is about to end.
   void over(const std::string& name) {
-    clearing_.post([this, name] { clear_away(name); });
+    clearing_->post([this, name] { clear_away(name); });
   }
 
   /// Keeps only the report of a run that is over: its threads, descriptors and data go.
@@ -374,19 +375,19 @@ class HeadService::Service {
     return transport::find_handler(handlers, type);
   }
 
-  /// Another thread opens the data, which may take long. The socket's thread hears the nodes
+  /// Another loop opens the data, which may take long. The socket's thread hears the nodes
   /// meanwhile.
   void take_submit(const transport::Peer&, const transport::Message& message,
                    const Answer& answer) {
-    const auto taken = submits_.post([this, message, answer] { (*answer)(submit(message)); });
-    if (taken == Worker::Posted::full)
+    const auto taken = submits_->post([this, message, answer] { (*answer)(submit(message)); });
+    if (taken == Loop::Posted::full)
       (*answer)(transport::refusal(
           RefusalCode::busy, "",
           "the head has " + std::to_string(most_submits) + " submitted runs to look at already",
           "submit it again a little later"));
   }
 
-  /// Called on the thread of submits. A sender who lost the answer may send the same message again.
+  /// Called on the loop of submits. A sender who lost the answer may send the same message again.
   Reply submit(const transport::Message& message) {
     if (const auto known = submitted_.find(message.id); known != submitted_.end()) {
       Value answer = Value::Map{};
@@ -568,13 +569,14 @@ class HeadService::Service {
   std::map<std::string, std::shared_ptr<HeadRun>> runs_;
   // Reports of runs that ended in this life of the head or earlier.
   std::map<std::string, RunStanding> ended_;
-  std::map<std::uint64_t, std::string> submitted_;  // Used only on the thread of submits.
+  std::map<std::uint64_t, std::string> submitted_;  // Used only on the loop of submits.
   std::unique_ptr<transport::Publisher> publisher_;
   std::latch opened_{1};  // Messages may arrive before open() has returned.
   std::optional<HeadQuestions> questions_;
   std::optional<HeadOrders> orders_;
-  Worker submits_{{.name = "submits", .most_waiting = most_submits}};
-  Worker clearing_{{"ended runs"}};
+  std::unique_ptr<Loop> submits_ =
+      env_.make_loop({.name = "submits", .most_waiting = most_submits});
+  std::unique_ptr<Loop> clearing_ = env_.make_loop({"ended runs"});
   std::unique_ptr<NodeGate> gate_;  // Last: its peers may ask until its threads have ended.
 };
 

@@ -41,15 +41,19 @@ bool Replanner::Best::is_of(const Standing& standing) const {
          before.has_plan_of(standing.choice);
 }
 
-Replanner::Replanner(std::chrono::milliseconds patience, Look look, Begin begin)
-    : patience_(patience), look_(std::move(look)), begin_(std::move(begin)) {
-  outlook_.begun = Clock::now();
+Replanner::Replanner(Env& env, std::chrono::milliseconds patience, Look look, Begin begin)
+    : env_(env),
+      patience_(patience),
+      look_(std::move(look)),
+      begin_(std::move(begin)),
+      loop_(env.make_loop({"replanner"})) {
+  outlook_.begun = env_.now();
   watch();
 }
 
 /// Looks again and again.
 void Replanner::watch() {
-  worker_.after(std::min(patience_, looks_at_least_every), [this] {
+  loop_->after(std::min(patience_, looks_at_least_every), [this] {
     consider();
     watch();
   });
@@ -61,7 +65,7 @@ void Replanner::look() {
     const std::lock_guard lock(mutex_);
     if (std::exchange(looks_, true)) return;
   }
-  worker_.post([this] {
+  loop_->post([this] {
     {
       const std::lock_guard lock(mutex_);
       looks_ = false;
@@ -73,11 +77,11 @@ void Replanner::look() {
 void Replanner::consider() {
   {
     const std::lock_guard lock(mutex_);
-    if (since_ || (went_ && Clock::now() - *went_ < patience_)) return;
+    if (since_ || (went_ && env_.now() - *went_ < patience_)) return;
   }
   const auto standing = look_();
   if (!standing) return;
-  // Only this thread changes `best_`.
+  // Only the loop changes `best_`.
   if (!best_ || !best_->is_of(*standing)) {
     auto best = best_for(*standing);
     const std::lock_guard lock(mutex_);
@@ -86,7 +90,7 @@ void Replanner::consider() {
   {
     const std::lock_guard lock(mutex_);
     if (!pays(*standing)) return;
-    since_ = Clock::now();
+    since_ = env_.now();
   }
   begin_();
 }
@@ -111,7 +115,7 @@ bool Replanner::pays(const Standing& standing) const {
   if (!best_ || !best_->is_of(standing)) return false;
   actors::reconciler::PlanChoice better;
   better.rate = outlook_.plan.rate * best_->speed;
-  return actors::reconciler::pays(outlook_, better, Clock::now(), limits_);
+  return actors::reconciler::pays(outlook_, better, env_.now(), limits_);
 }
 
 std::optional<RunChoice> Replanner::take() {
@@ -135,7 +139,7 @@ void Replanner::node_went() { changed(false); }
 void Replanner::changed(bool has_come) {
   {
     const std::lock_guard lock(mutex_);
-    const auto now = Clock::now();
+    const auto now = env_.now();
     outlook_.changes.push_back(now);
     if (outlook_.changes.size() > most_changes) outlook_.changes.erase(outlook_.changes.begin());
     went_ = has_come ? std::nullopt : std::optional(now);
@@ -158,7 +162,7 @@ void Replanner::stepped(std::int64_t step, std::int64_t steps, double seconds) {
   outlook_.plan.rate = 1 / std::max(1e-6, seconds);
   // Measures the cost of this switch, by which the next one is judged.
   if (since_ && outlook_.saves_since_switch == 0)
-    limits_.hold_time = Clock::now() - *std::exchange(since_, {});
+    limits_.hold_time = env_.now() - *std::exchange(since_, {});
 }
 
 }  // namespace troupe::apps

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -11,12 +12,12 @@
 #include "actors/nodes/node_pool.h"
 #include "apps/run/run_choice.h"
 #include "config/load.h"
-#include "core/threads/worker.h"
+#include "core/env.h"
 
 namespace troupe::apps {
 
 /// Decides whether a run would finish sooner on other nodes or by another plan. It looks when nodes
-/// have come, when lost nodes have not come back, and after each save. It runs on its own thread.
+/// have come, when lost nodes have not come back, and after each save. It runs on its own loop.
 class Replanner {
  public:
   /// The nodes and the plan of a run, and the nodes that it could use.
@@ -33,7 +34,7 @@ class Replanner {
   using Begin = std::function<void()>;
 
   /// A lost node may return within `patience` before the run is planned without it.
-  Replanner(std::chrono::milliseconds patience, Look look, Begin begin);
+  Replanner(Env& env, std::chrono::milliseconds patience, Look look, Begin begin);
 
   // These functions may be called on any thread.
   void node_came();
@@ -47,8 +48,6 @@ class Replanner {
   void over(bool has_switched);
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   /// The best choice for a standing.
   struct Best {
     std::vector<std::uint64_t> used, usable;  // Incarnations, sorted.
@@ -66,6 +65,7 @@ class Replanner {
   /// Requires the lock.
   bool pays(const Standing& standing) const;
 
+  Env& env_;
   std::chrono::milliseconds patience_;
   Look look_;
   Begin begin_;
@@ -73,10 +73,10 @@ class Replanner {
   std::optional<Best> best_;           // The best choice for the standing that was examined last.
   actors::reconciler::State outlook_;  // The known progress of the run and changes of its nodes.
   actors::reconciler::Limits limits_;  // Includes the measured cost of a switch.
-  std::optional<Clock::time_point> went_;   // When the last node was lost, if none has come since.
-  std::optional<Clock::time_point> since_;  // When the switch under way began.
-  bool looks_ = false;                      // Whether a look is queued for the worker.
-  Worker worker_{{"replanner"}};            // Declared last: its thread uses the other members.
+  std::optional<Env::Time> went_;      // When the last node was lost, if none has come since.
+  std::optional<Env::Time> since_;     // When the switch under way began.
+  bool looks_ = false;                 // Whether a look waits on the loop.
+  std::unique_ptr<Loop> loop_;         // Declared last: its tasks use the other members.
 };
 
 }  // namespace troupe::apps
