@@ -151,7 +151,7 @@ std::string last_words(const TrainArguments& arguments, const std::string& how) 
       [&] { return last_words(arguments, config.name + ": failed: " + why()); });
 }
 
-Result<std::unique_ptr<LocalNodes>> start_nodes(const TrainArguments& arguments,
+Result<std::unique_ptr<LocalNodes>> start_nodes(Env& env, const TrainArguments& arguments,
                                                 RunSession& session) {
   const auto& config = session.config();
   actors::RemoteOrder order = session.order(session.loaded());
@@ -160,7 +160,7 @@ Result<std::unique_ptr<LocalNodes>> start_nodes(const TrainArguments& arguments,
   };
   if (arguments.carrier == "tcp") order.carriers = actors::Carriers::tcp;
   const int devices = devices_wanted(config);
-  return LocalNodes::start(arguments.nodes, (devices + arguments.nodes - 1) / arguments.nodes,
+  return LocalNodes::start(env, arguments.nodes, (devices + arguments.nodes - 1) / arguments.nodes,
                            std::move(order),
                            {config.limits.silence_floor, config.limits.reconnect_patience});
 }
@@ -210,7 +210,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   recorder.record(state_event(config, "running", {}));
   std::unique_ptr<LocalNodes> nodes;
   if (others_play) {
-    auto started = start_nodes(arguments, session);
+    auto started = start_nodes(env, arguments, session);
     if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
     nodes = std::move(*started);
   }

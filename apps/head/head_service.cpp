@@ -146,7 +146,7 @@ class HeadService::Service {
       asked(peer, std::move(message));
     };
     events.say = options_.say;
-    auto gate = NodeGate::open(std::move(gate_options), std::move(events));
+    auto gate = NodeGate::open(env_, std::move(gate_options), std::move(events));
     if (!gate) return gate.error();
     gate_ = std::move(*gate);
     orders_.emplace(HeadOrdersContext{

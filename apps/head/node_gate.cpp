@@ -20,22 +20,24 @@ std::string key_of(std::uint64_t node) { return std::to_string(node); }
 
 }  // namespace
 
-NodeGate::NodeGate(GateOptions options, GateEvents events)
-    : options_(std::move(options)),
+NodeGate::NodeGate(Env& env, GateOptions options, GateEvents events)
+    : env_(env),
+      options_(std::move(options)),
       events_(std::move(events)),
       incarnation_(transport::new_incarnation()),
       nodes_([this](std::uint64_t node,
                     const transport::Message& message) { return send(node, message); },
-             [this](std::uint64_t node, const std::string& why) { strike(node, why); }) {}
+             [this](std::uint64_t node, const std::string& why) { strike(node, why); }),
+      watch_(env.make_loop({"gate"})) {}
 
 NodeGate::~NodeGate() {
-  watch_.end();
+  watch_->end();
   const std::lock_guard lock(mutex_);
   for (auto& [node, line] : lines_) line.conversation->pause();
 }
 
-Result<std::unique_ptr<NodeGate>> NodeGate::open(GateOptions options, GateEvents events) {
-  std::unique_ptr<NodeGate> gate(new NodeGate(std::move(options), std::move(events)));
+Result<std::unique_ptr<NodeGate>> NodeGate::open(Env& env, GateOptions options, GateEvents events) {
+  std::unique_ptr<NodeGate> gate(new NodeGate(env, std::move(options), std::move(events)));
   transport::ServerEvents heard;
   heard.message = [gate = gate.get()](const transport::Peer& peer, transport::Message message) {
     gate->heard(peer, std::move(message));
@@ -54,14 +56,14 @@ Result<std::unique_ptr<NodeGate>> NodeGate::open(GateOptions options, GateEvents
 
 class NodeGate::Deafness {
  public:
-  explicit Deafness(NodeGate& gate) : gate_(gate), since_(Clock::now()) {
+  explicit Deafness(NodeGate& gate) : gate_(gate), since_(gate.env_.now()) {
     const std::lock_guard lock(gate_.mutex_);
     gate_.deaf_since_ = since_;
   }
   ~Deafness() {
     const std::lock_guard lock(gate_.mutex_);
     gate_.deaf_since_.reset();
-    const auto time = Clock::now() - since_;
+    const auto time = gate_.env_.now() - since_;
     if (time < least_deafness) return;
     for (auto& [node, evidence] : gate_.evidence_)
       if (evidence.pulses.last() <= since_) evidence.pulses.forgive(time);
@@ -71,7 +73,7 @@ class NodeGate::Deafness {
 
  private:
   NodeGate& gate_;
-  const Clock::time_point since_;
+  const Env::Time since_;
 };
 
 void NodeGate::heard(const transport::Peer& peer, transport::Message message) {
@@ -203,7 +205,7 @@ void NodeGate::hear_gpus(std::uint64_t node, const transport::Message& message) 
   const auto told = transport::from_message<actors::GpuReadings>(message);
   if (!told) return strike(node, told.error().text);
   if (!here) return;
-  nodes_.set_gpus(node, told->gpus, Clock::now());
+  nodes_.set_gpus(node, told->gpus, env_.now());
   events_.gpus(*here, told->gpus);
 }
 
@@ -293,7 +295,7 @@ void NodeGate::welcome(const actors::NodeHere& node, transport::PeerId peer,
     // The detector judges the node from now on, even if it never sends a heartbeat.
     auto& evidence = evidence_of(node.incarnation);
     evidence.closed.reset();
-    evidence.pulses.forgive(Clock::now() - evidence.pulses.last());
+    evidence.pulses.forgive(env_.now() - evidence.pulses.last());
   }
   if (before != 0 && before != peer)
     (void)server_->cut(before, "it connected again over another connection");
@@ -319,10 +321,10 @@ void NodeGate::gone(const transport::Peer& peer, transport::Gone how, const std:
     auto& line = found->second;
     line.conversation->pause();
     line.peer = 0;
-    evidence_of(found->first).closed = Clock::now();
+    evidence_of(found->first).closed = env_.now();
     nodes_.set_away(found->first, true);
   }
-  watch_.post([this] { look(); });
+  watch_->post([this] { look(); });
   if (struck_off != 0) lose(struck_off, {.why = why});
 }
 
@@ -386,23 +388,23 @@ void NodeGate::beat(std::uint64_t node, const transport::Message&) {
   const std::lock_guard lock(mutex_);
   const auto line = lines_.find(node);
   if (line == lines_.end()) return;
-  evidence_of(node).pulses.heard(Clock::now());
+  evidence_of(node).pulses.heard(env_.now());
   if (line->second.peer != 0) nodes_.set_away(node, false);
 }
 
 /// Returns the evidence about a node. Requires the lock.
 actors::Evidence& NodeGate::evidence_of(std::uint64_t node) {
-  const auto [found, is_new] = evidence_.try_emplace(
-      key_of(node), actors::Evidence{actors::Pulses(Clock::now()), {}, {}, 0});
+  const auto [found, is_new] =
+      evidence_.try_emplace(key_of(node), actors::Evidence{actors::Pulses(env_.now()), {}, {}, 0});
   if (is_new && !std::exchange(looks_, true)) {
-    last_look_ = Clock::now();
+    last_look_ = env_.now();
     look_later();
   }
   return found->second;
 }
 
 void NodeGate::look_later() {
-  watch_.after(look_every, [this] {
+  watch_->after(look_every, [this] {
     look();
     const std::lock_guard lock(mutex_);
     looks_ = !evidence_.empty();
@@ -415,7 +417,7 @@ void NodeGate::look() {
   {
     const std::lock_guard lock(mutex_);
     dead = find_dead();
-    last_look_ = Clock::now();
+    last_look_ = env_.now();
   }
   for (const auto& [node, why] : dead) lose(node, {.why = why});
 }
@@ -423,7 +425,7 @@ void NodeGate::look() {
 /// Returns the dead nodes and the reasons. Requires the lock.
 std::vector<std::pair<std::uint64_t, std::string>> NodeGate::find_dead() {
   std::vector<std::pair<std::uint64_t, std::string>> dead;
-  const auto now = Clock::now();
+  const auto now = env_.now();
   if (deaf_since_ && now - *deaf_since_ >= least_deafness) return dead;
   actors::DetectorLimits limits;
   auto patience = patience_.empty() ? options_.patience : patience_.begin()->second;

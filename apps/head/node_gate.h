@@ -14,8 +14,8 @@
 
 #include "actors/decide/detector.h"
 #include "actors/nodes/node_pool.h"
+#include "core/env.h"
 #include "core/result.h"
-#include "core/threads/worker.h"
 #include "transport/channels/channel_thread.h"
 #include "transport/control/control_socket.h"
 #include "transport/control/conversation.h"
@@ -61,7 +61,8 @@ struct GateEvents {
 /// returns misses no message.
 class NodeGate {
  public:
-  static Result<std::unique_ptr<NodeGate>> open(GateOptions options, GateEvents events);
+  /// The environment outlives the gate.
+  static Result<std::unique_ptr<NodeGate>> open(Env& env, GateOptions options, GateEvents events);
   /// Stops all callbacks.
   ~NodeGate();
   NodeGate(const NodeGate&) = delete;
@@ -83,8 +84,6 @@ class NodeGate {
   std::string term_proof() const { return options_.seal.prove(options_.term); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   /// A node, with or without a connection.
   struct Line {
     std::shared_ptr<transport::Conversation> conversation = {};
@@ -99,7 +98,7 @@ class NodeGate {
   /// count as silence of other nodes.
   class Deafness;
 
-  NodeGate(GateOptions options, GateEvents events);
+  NodeGate(Env& env, GateOptions options, GateEvents events);
   void heard(const transport::Peer& peer, transport::Message message);
   void heard_from_node(std::uint64_t node, transport::Message message);
   void beat(std::uint64_t node, const transport::Message& message);
@@ -133,6 +132,7 @@ class NodeGate {
   Status send(std::uint64_t node, const transport::Message& message);
   std::shared_ptr<transport::Conversation> conversation_with(std::uint64_t node);
 
+  Env& env_;
   GateOptions options_;
   GateEvents events_;
   const std::uint64_t incarnation_;
@@ -144,13 +144,14 @@ class NodeGate {
   std::set<transport::PeerId> strangers_told_;        // Refused peers that are not nodes.
   std::map<std::string, actors::Evidence> evidence_;  // Keyed by name, of nodes that were heard.
   std::map<std::string, NodePatience> patience_;      // Keyed by run.
-  std::optional<Clock::time_point> deaf_since_;
+  std::optional<Env::Time> deaf_since_;
   bool looks_ = false;  // Again and again.
-  Clock::time_point last_look_ = Clock::now();
+  Env::Time last_look_ = env_.now();
 
+  // Before the server, whose thread posts to it until that thread ends.
+  std::unique_ptr<Loop> watch_;
   std::latch opened_{1};  // Messages may arrive before bind() has returned.
   std::unique_ptr<transport::ControlServer> server_;
-  Worker watch_{{"gate"}};  // Declared last: its thread uses the other members.
 };
 
 }  // namespace troupe::apps

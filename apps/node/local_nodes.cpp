@@ -14,7 +14,7 @@ LocalNodes::~LocalNodes() {
   if (player_host_) player_host_->end();
 }
 
-Result<std::unique_ptr<LocalNodes>> LocalNodes::start(int count, int devices,
+Result<std::unique_ptr<LocalNodes>> LocalNodes::start(Env& env, int count, int devices,
                                                       actors::RemoteOrder order,
                                                       const NodePatience& patience) {
   auto local = std::make_unique<LocalNodes>();
@@ -35,7 +35,7 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(int count, int devices,
   events.about_run = [local = local.get()](std::uint64_t node, transport::Message message) {
     local->player_host_->heard(node, std::move(message));
   };
-  auto gate = NodeGate::open(std::move(options), std::move(events));
+  auto gate = NodeGate::open(env, std::move(options), std::move(events));
   if (!gate) return gate.error();
   local->gate_ = std::move(*gate);
   NodeArguments arguments;

@@ -7,6 +7,7 @@
 #include "actors/nodes/remote_players.h"
 #include "apps/head/node_gate.h"
 #include "apps/machine/kept_process.h"
+#include "core/env.h"
 #include "core/result.h"
 
 namespace troupe::apps {
@@ -15,8 +16,8 @@ namespace troupe::apps {
 class LocalNodes {
  public:
   /// Starts the nodes. They divide this machine's cores and take turns with its GPUs. Each has
-  /// `devices` devices.
-  static Result<std::unique_ptr<LocalNodes>> start(int count, int devices,
+  /// `devices` devices. The environment outlives them.
+  static Result<std::unique_ptr<LocalNodes>> start(Env& env, int count, int devices,
                                                    actors::RemoteOrder order,
                                                    const NodePatience& patience);
   ~LocalNodes();
