@@ -5,10 +5,12 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <future>
 #include <vector>
 
 #include "actors/nodes/loss_plans.h"
 #include "bench/figures.h"
+#include "core/threads/real_env.h"
 
 using namespace troupe;
 
@@ -24,6 +26,18 @@ double time_of(int times, const std::function<void()>& what) {
     all.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
   }
   return bench::median(std::move(all));
+}
+
+/// Returns once a condition holds. The loop looks at it again and again.
+void wait_for(Loop& loop, const std::function<bool()>& condition) {
+  for (bool holds = false; !holds;) {
+    std::promise<void> looked;
+    loop.after(std::chrono::microseconds(100), [&] {
+      holds = condition();
+      looked.set_value();
+    });
+    looked.get_future().wait();
+  }
 }
 
 /// Returns a run with as many devices as nodes, unequal work, and nodes of `kinds` kinds.
@@ -42,14 +56,17 @@ void measure(int nodes, int kinds) {
   const auto now = sharing_of(nodes, kinds);
   const auto neighbours = actors::neighbours_of(now);
   const auto& lost = neighbours.back();
-  actors::LossPlans loss_plans;
+  RealEnv env;
+  const auto loop = env.make_loop({"lineup"});
+  actors::LossPlans loss_plans(*loop);
   const double all = time_of(1, [&] {
-    loss_plans.look_ahead(now);
-    (void)loss_plans.foresaw(lost);
+    loop->post([&] { loss_plans.look_ahead(now); });
+    wait_for(*loop, [&] { return loss_plans.foresaw(lost); });
   });
   double promptly = 0, thoroughly = 0;
   const double prompt =
       time_of(5, [&] { promptly = actors::share_out(lost, actors::Search::prompt).busiest; });
+  loop->end();
   const double lookup = time_of(100, [&] { thoroughly = loss_plans.shares(lost).busiest; });
   std::printf("| %d | %d | %zu | %.2f s | %.2f us | %.1f ms | %.1f %% |\n", nodes, kinds,
               neighbours.size(), all / 1e3, 1e3 * lookup, prompt,

@@ -1,6 +1,7 @@
 #include "actors/nodes/loss_plans.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace troupe::actors {
@@ -31,48 +32,41 @@ std::vector<Sharing> neighbours_of(const Sharing& sharing) {
 
 void LossPlans::look_ahead(const Sharing& now) {
   auto wanted = neighbours_of(now);
-  {
-    const std::lock_guard lock(mutex_);
-    if (wanted == wanted_) return;
-    wanted_ = std::move(wanted);
-    std::erase_if(found_,
-                  [&](const auto& found) { return std::ranges::count(wanted_, found.first) == 0; });
-  }
-  worker_.post([this] { search(); });
+  if (wanted == wanted_) return;
+  wanted_ = std::move(wanted);
+  std::erase_if(found_,
+                [&](const auto& found) { return std::ranges::count(wanted_, found.first) == 0; });
+  search();
 }
 
 Shares LossPlans::shares(const Sharing& wanted) const {
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = found_.find(wanted); found != found_.end()) return found->second;
-  }
+  if (const auto found = found_.find(wanted); found != found_.end()) return found->second;
   return share_out(wanted, Search::prompt);
 }
 
-bool LossPlans::foresaw(const Sharing& wanted) const {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return !next(); });
-  return found_.contains(wanted);
-}
+bool LossPlans::foresaw(const Sharing& wanted) const { return found_.contains(wanted); }
 
-/// Returns the next sharing to search for. The caller holds the lock.
+/// Returns the next sharing to search for.
 std::optional<Sharing> LossPlans::next() const {
   const auto left =
       std::ranges::find_if(wanted_, [&](const Sharing& one) { return !found_.contains(one); });
   return left == wanted_.end() ? std::nullopt : std::optional(*left);
 }
 
-/// One search for each task, so that the end of the worker waits for one only.
+/// Searches for one sharing at a time, so that the end of the loop waits for one only.
 void LossPlans::search() {
-  std::unique_lock lock(mutex_);
+  if (is_searching_) return;
   const auto sharing = next();
-  if (!sharing) return changed_.notify_all();
-  lock.unlock();
-  auto shares = share_out(*sharing, Search::thorough);
-  lock.lock();
-  if (std::ranges::count(wanted_, *sharing) > 0) found_.emplace(*sharing, std::move(shares));
-  lock.unlock();
-  worker_.post([this] { search(); });
+  if (!sharing) return;
+  is_searching_ = true;
+  const auto shares = std::make_shared<Shares>();
+  loop_.aside(
+      "loss plans", [sharing, shares] { *shares = share_out(*sharing, Search::thorough); },
+      [this, sharing, shares] {
+        is_searching_ = false;
+        if (std::ranges::count(wanted_, *sharing) > 0) found_.emplace(*sharing, std::move(*shares));
+        search();
+      });
 }
 
 }  // namespace troupe::actors

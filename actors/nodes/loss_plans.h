@@ -1,14 +1,12 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "actors/nodes/shares.h"
-#include "core/threads/worker.h"
+#include "core/env.h"
 
 namespace troupe::actors {
 
@@ -20,26 +18,26 @@ constexpr std::size_t most_foreseen = 128;
 std::vector<Sharing> neighbours_of(const Sharing& sharing);
 
 /// Computes in advance how a run is shared out after a loss, so that it only needs to be looked up
-/// then. Thread-safe. The destructor waits for a running search.
+/// then. Its functions are called on one loop, which ends before this is destroyed.
 class LossPlans {
  public:
-  /// Searches for this sharing and its neighbors, on its own thread. Forgets results for other
-  /// sharings.
+  explicit LossPlans(Loop& loop) : loop_(loop) {}
+
+  /// Searches for this sharing and its neighbors, aside. Forgets results for other sharings.
   void look_ahead(const Sharing& now);
   /// Returns the result for a sharing if it exists, and otherwise that of a quick search.
   Shares shares(const Sharing& wanted) const;
-  /// Waits until all searches are done. Returns whether this sharing was among them.
+  /// Returns whether the result for a sharing exists.
   bool foresaw(const Sharing& wanted) const;
 
  private:
   void search();
   std::optional<Sharing> next() const;
 
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
+  Loop& loop_;
+  bool is_searching_ = false;
   std::vector<Sharing> wanted_;
   std::map<Sharing, Shares> found_;
-  Worker worker_{{"loss plans"}};  // Declared last: its thread uses the other members.
 };
 
 }  // namespace troupe::actors

@@ -10,9 +10,8 @@ constexpr auto write_again = std::chrono::milliseconds(500);
 
 }  // namespace
 
-Reconciling::Reconciling(Hooks hooks) : hooks_(std::move(hooks)) {}
-
-void Reconciling::end() { worker_.end(); }
+Reconciling::Reconciling(Env& env, Loop& loop, Hooks hooks)
+    : env_(env), loop_(loop), hooks_(std::move(hooks)) {}
 
 void Reconciling::take(reconciler::Event event) {
   post([this, event = std::move(event)] {
@@ -22,7 +21,7 @@ void Reconciling::take(reconciler::Event event) {
 }
 
 void Reconciling::after(Duration time, std::function<void()> what) {
-  worker_.after(time, std::move(what));
+  loop_.after(time, std::move(what));
 }
 
 Reconciling::State Reconciling::state() const {
@@ -54,7 +53,7 @@ void Reconciling::answer_all() {
 
 Status Reconciling::answer(const reconciler::Event& event) {
   const auto limits = hooks_.limits(state_);
-  const auto now = Clock::now();
+  const auto now = env_.now();
   auto decided = reconciler::react(state_, event, now, limits);
   Status written = Done{};
   {
@@ -62,6 +61,7 @@ Status Reconciling::answer(const reconciler::Event& event) {
     if (rests_) return written;
     if (!decided.records.empty()) written = hooks_.write(decided.records);
   }
+  if (written && !decided.records.empty()) env_.point("record_written");
   accept(written ? decided
                  : reconciler::react(state_, reconciler::JournalFailed{written.error().text}, now,
                                      limits));
@@ -77,6 +77,7 @@ void Reconciling::accept(const reconciler::Answer& answer) {
     if (const auto* set = std::get_if<reconciler::SetTimer>(&order))
       after(set->after, [this, timer = set->timer] { take(reconciler::Timeout{timer}); });
   hooks_.carry_out(answer);
+  env_.point("orders_sent");
 }
 
 }  // namespace troupe::actors

@@ -29,16 +29,19 @@ recon::Life life_of(const NodeHere& node) { return static_cast<recon::Life>(node
 
 }  // namespace
 
-RemotePlayerHost::RemotePlayerHost(NodePool& nodes, transport::ChannelThread& channels,
+RemotePlayerHost::RemotePlayerHost(Env& env, NodePool& nodes, transport::ChannelThread& channels,
                                    RemoteOrder order, DecisionLog decisions)
-    : nodes_(nodes),
+    : env_(env),
+      nodes_(nodes),
       channels_(channels),
       order_(std::move(order)),
       decisions_(std::move(decisions)),
-      reconciling_({[this](const recon::State& state) { return limits(state); }, decisions_.write,
+      loop_(env.make_loop({"reconciling"})),
+      reconciling_(env, *loop_,
+                   {[this](const recon::State& state) { return limits(state); }, decisions_.write,
                     [this](const recon::Answer& answer) { carry_out(answer); }}) {}
 
-RemotePlayerHost::~RemotePlayerHost() = default;
+RemotePlayerHost::~RemotePlayerHost() { end(); }
 
 recon::Limits RemotePlayerHost::limits(const recon::State& state) const {
   const auto order = this->order();
@@ -137,7 +140,7 @@ void RemotePlayerHost::committed(std::int64_t step) { take(recon::StepDecided{ep
 
 std::vector<NodeHere> RemotePlayerHost::choose(std::vector<NodeHere> nodes) const {
   const auto state = reconciling_.state();
-  const auto lives = recon::usable(state, Clock::now(), limits(state));
+  const auto lives = recon::usable(state, env_.now(), limits(state));
   std::erase_if(
       nodes, [&](const NodeHere& node) { return std::ranges::count(lives, life_of(node)) == 0; });
   return nodes;
@@ -202,11 +205,11 @@ void RemotePlayerHost::lost(const NodeHere& node, const NodeLoss& loss) {
   reconciling_.post([this] { foresee(); });
 }
 
-// The functions below run on the reconciler's thread.
+// The functions below run on the run's loop.
 
 /// Starts a new attempt, after the previous one is gone.
 void RemotePlayerHost::stage_is_free(int number, std::weak_ptr<Attempt> attempt) {
-  progress_ = {.number = number, .attempt = std::move(attempt), .began = Clock::now()};
+  progress_ = {.number = number, .attempt = std::move(attempt), .began = env_.now()};
   epoch_ = 0;
   if (reconciling_.state().phase == recon::Phase::boot) take(decisions_.before);
   look_at_nodes(true);
@@ -278,7 +281,7 @@ void RemotePlayerHost::hold_against(const recon::Record& strike) {
     if (std::ranges::count(strike.names, node.name) == 0) continue;
     if (const auto attempt = progress_.attempt.lock(); attempt && progress_.epoch == strike.epoch)
       attempt->end_all_of(node.incarnation, strike.why, EndCause::failed);
-    const auto left = state.strikes.quarantine_left(node.name, Clock::now());
+    const auto left = state.strikes.quarantine_left(node.name, env_.now());
     if (!left || std::ranges::count(chosen, node.name, &NodeHere::name) > 0) continue;
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(*left).count();
     const Unfit unfit{order().run, "something failed on it: " + strike.why +
@@ -327,7 +330,7 @@ void RemotePlayerHost::on(const recon::Prepare& order) {
   if (!attempt || progress_.is_planned) return;
   progress_.is_planned = true;
   progress_.epoch = order.epoch;
-  progress_.found = Clock::now();
+  progress_.found = env_.now();
   epoch_ = order.epoch;
   const auto run = this->order();
   if (run.placed) run.placed(lineup_);
@@ -338,7 +341,7 @@ void RemotePlayerHost::on(const recon::Prepare& order) {
 void RemotePlayerHost::on(const recon::FindLine& order) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.epoch != order.epoch) return;
-  progress_.ready = Clock::now();
+  progress_.ready = env_.now();
   attempt->find_state(
       [this, number = progress_.number, epoch = order.epoch](const Result<std::int64_t>& step) {
         if (step) return take(recon::LineFound{epoch, *step});
@@ -376,7 +379,7 @@ void RemotePlayerHost::on(const recon::Activate& order) {
     return;
   has_played_ = true;
   attempt->begin(progress_.found - progress_.began, progress_.ready - progress_.found,
-                 Clock::now() - progress_.ready);
+                 env_.now() - progress_.ready);
   foresee();
 }
 

@@ -16,6 +16,7 @@
 #include "actors/nodes/node_pool.h"
 #include "actors/nodes/reconciling.h"
 #include "actors/play/players.h"
+#include "core/env.h"
 #include "kernels/linear.h"
 
 namespace troupe::actors {
@@ -37,7 +38,7 @@ struct RemoteOrder {
   Carriers carriers = Carriers::shm_and_tcp;
   std::optional<transport::KeyPair> keys = {};  // This process's keys.
   PlainTensors plain = PlainTensors::within_machine;
-  /// Called on the reconciler's thread when the players' nodes are chosen.
+  /// Called on the run's loop when the players' nodes are chosen.
   std::function<void(const Lineup&)> placed;
 };
 
@@ -54,7 +55,8 @@ struct DecisionLog {
 /// which nodes, and how to react to a lost or failed node.
 class RemotePlayerHost final : public PlayerHost {
  public:
-  RemotePlayerHost(NodePool& nodes, transport::ChannelThread& channels, RemoteOrder order,
+  /// The environment, the nodes and the channels outlive it.
+  RemotePlayerHost(Env& env, NodePool& nodes, transport::ChannelThread& channels, RemoteOrder order,
                    DecisionLog decisions);
   /// All actors of the run must have ended.
   ~RemotePlayerHost() override;
@@ -78,7 +80,7 @@ class RemotePlayerHost final : public PlayerHost {
 
   /// Called after the run has ended: makes no more decisions, so nodes and channels may be
   /// destroyed. Later events are ignored.
-  void end() { reconciling_.end(); }
+  void end() { loop_->end(); }
 
   /// Changes the order from the next attempt on. Any thread may call it.
   void change(RemoteOrder order);
@@ -91,18 +93,17 @@ class RemotePlayerHost final : public PlayerHost {
   void lost(const NodeHere& node, const NodeLoss& loss);
 
  private:
-  using Clock = std::chrono::steady_clock;
   using Life = reconciler::Life;
   /// The current attempt and its progress.
   struct Progress {
     int number = 0;
     std::weak_ptr<Attempt> attempt;
-    Clock::time_point began{}, found{}, ready{};
+    Env::Time began{}, found{}, ready{};
     bool is_planned = false, has_begun = false;
     std::uint64_t epoch = 0;  // Valid if planned.
   };
 
-  // The functions below run on the reconciler's thread.
+  // The functions below run on the run's loop.
   void take(reconciler::Event event) { reconciling_.take(std::move(event)); }
   void stage_is_free(int number, std::weak_ptr<Attempt> attempt);
   void tick(int number);
@@ -130,6 +131,7 @@ class RemotePlayerHost final : public PlayerHost {
   std::shared_ptr<Attempt> newest() const;
   RemoteOrder order() const;
 
+  Env& env_;
   NodePool& nodes_;
   transport::ChannelThread& channels_;
   RemoteOrder order_;
@@ -142,16 +144,17 @@ class RemotePlayerHost final : public PlayerHost {
   mutable std::mutex mutex_;
   std::weak_ptr<Attempt> attempt_;  // Its proxies own it.
 
-  // Used by the reconciler's thread.
+  const std::unique_ptr<Loop> loop_;
+  // Used by the loop.
   Progress progress_;
   std::optional<reconciler::MakePlan> asked_;  // Waits until an attempt can use it.
   Lineup lineup_;                              // The latest plan's.
-  LossPlans loss_plans_;
+  LossPlans loss_plans_{*loop_};
   std::string last_reason_;
   std::string last_end_;              // The node of the last process that ended, and how.
   std::optional<std::string> ended_;  // The reason of the end.
 
-  Reconciling reconciling_;  // Last, because its thread uses the others.
+  Reconciling reconciling_;
 };
 
 }  // namespace troupe::actors

@@ -43,7 +43,8 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(Env& env, int count, int d
   arguments.carrier = order.carriers == actors::Carriers::tcp ? "tcp" : "auto";
   order.fewest = order.most = count;
   local->player_host_ = std::make_unique<actors::RemotePlayerHost>(
-      local->gate_->nodes(), local->gate_->channels(), std::move(order), actors::DecisionLog{});
+      env, local->gate_->nodes(), local->gate_->channels(), std::move(order),
+      actors::DecisionLog{});
   const int cores = own_machine_share().cores();
   arguments.cores = std::max(1, cores / count);
   for (int i = 0; i < count; ++i) {

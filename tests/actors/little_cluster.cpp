@@ -322,7 +322,7 @@ LittleCluster::LittleCluster(const Piece& piece, const ClusterOrder& order)
           if (!world_.step()) std::this_thread::yield();
       }),
       pool_([this](std::uint64_t to, const transport::Message& said) { return send(to, said); }) {
-  player_host_ = std::make_unique<RemotePlayerHost>(pool_, channels_,
+  player_host_ = std::make_unique<RemotePlayerHost>(env_, pool_, channels_,
                                                     RemoteOrder{.run = "little",
                                                                 .config = {},
                                                                 .fewest = 1,

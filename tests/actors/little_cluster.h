@@ -15,6 +15,7 @@
 #include "actors/nodes/node_pool.h"
 #include "actors/nodes/remote_players.h"
 #include "actors/play/linked_device.h"
+#include "core/threads/real_env.h"
 #include "little_run.h"
 #include "sim_device/sim_world.h"
 #include "transport/channels/channel_thread.h"
@@ -92,6 +93,7 @@ class LittleCluster {
   sim_device::SimWorld world_;
   std::atomic<bool> stopping_{false};
   std::thread devices_;
+  RealEnv env_;
   transport::ChannelThread channels_;
   NodePool pool_;
   std::vector<std::unique_ptr<LittleNode>> nodes_;

@@ -3,9 +3,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <future>
+#include <memory>
 #include <mutex>
 
 #include "catch.h"
+#include "core/threads/real_env.h"
 
 using namespace troupe;
 using namespace troupe::actors;
@@ -18,11 +20,15 @@ namespace {
 class Head {
  public:
   Head()
-      : reconciling_({[](const recon::State&) {
+      : reconciling_(env_, *loop_,
+                     {[](const recon::State&) {
                         return recon::Limits{.fewest = 1, .most = 1, .steps = 100};
                       },
                       [this](const std::vector<recon::Record>& records) { return write(records); },
                       [this](const recon::Answer& answer) { hear(answer); }}) {}
+  ~Head() { loop_->end(); }
+  Head(const Head&) = delete;
+  Head& operator=(const Head&) = delete;
 
   Reconciling& operator*() { return reconciling_; }
   Reconciling* operator->() { return &reconciling_; }
@@ -75,6 +81,8 @@ class Head {
   bool is_bad_ = false;
   std::vector<recon::Order> orders_;
   std::vector<recon::Record::Kind> written_;
+  RealEnv env_;
+  const std::unique_ptr<Loop> loop_ = env_.make_loop({"reconciling"});
   Reconciling reconciling_;
 };
 
@@ -146,7 +154,10 @@ TEST_CASE("a paused reconciler answers nothing", "[actors]") {
 TEST_CASE("an ended reconciler calls no hooks", "[actors]") {
   std::atomic<int> asked = 0;
   std::promise<void> begins, goes_on;
-  Reconciling reconciling({[&](const recon::State&) {
+  RealEnv env;
+  const auto loop = env.make_loop({"reconciling"});
+  Reconciling reconciling(env, *loop,
+                          {[&](const recon::State&) {
                              if (++asked == 1) {
                                begins.set_value();
                                goes_on.get_future().wait();
@@ -163,7 +174,7 @@ TEST_CASE("an ended reconciler calls no hooks", "[actors]") {
   begins.get_future().wait();
   // The reconciler is handling the first event.
   auto end = std::async(std::launch::async, [&] {
-    reconciling.end();
+    loop->end();
     return asked.load();
   });
   goes_on.set_value();
