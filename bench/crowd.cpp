@@ -24,7 +24,7 @@ Result<std::unique_ptr<Crowd>> Crowd::gather(const std::string& endpoint, int co
       const std::lock_guard lock(here->mutex_);
       here->refusal_ = why;
     };
-    auto node = actors::Node::start(std::move(options));
+    auto node = actors::Node::start(crowd->env_, std::move(options));
     if (!node) return node.error();
     crowd->nodes_.push_back(std::move(*node));
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "actors/nodes/node.h"
+#include "core/threads/real_env.h"
 
 namespace troupe::bench {
 
@@ -22,6 +23,7 @@ class Crowd {
  private:
   void heard(const std::string& line);
 
+  RealEnv env_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t welcome_ = 0;

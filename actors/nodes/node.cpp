@@ -16,15 +16,12 @@
 #include "core/digest.h"
 #include "core/json.h"
 #include "core/threads/thread_name.h"
-#include "core/threads/worker.h"
 #include "transport/control/conversation.h"
 #include "transport/wire/message_types.h"
 #include "transport/wire/refusal.h"
 
 namespace troupe::actors {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t most_waiting = 100'000;
 constexpr auto say_away_every = std::chrono::minutes(1);
@@ -44,8 +41,11 @@ using News = std::variant<Connected, Lost, Leave, transport::Message>;
 /// Does all work that may block on one thread, in the order of the news.
 class Node::Work {
  public:
-  explicit Work(NodeOptions options)
-      : options_(std::move(options)), term_(options_.term), term_proof_(options_.term_proof) {}
+  Work(Env& env, NodeOptions options)
+      : env_(env),
+        options_(std::move(options)),
+        term_(options_.term),
+        term_proof_(options_.term_proof) {}
 
   Status start() {
     options_.dial.seed = conversation()->incarnation();
@@ -64,7 +64,7 @@ class Node::Work {
     }
     came_.notify_all();
     if (thread_.joinable()) thread_.join();
-    heart_.end();
+    heart_->end();
     node_attempts_.clear();
     conversation()->pause();
     client_.reset();
@@ -94,7 +94,7 @@ class Node::Work {
     int nodes = 1;
     std::chrono::nanoseconds head_patience{};
     std::shared_ptr<StateStore> state_store;
-    std::optional<Clock::time_point> until;  // When to drop them; empty: keep.
+    std::optional<Env::Time> until;  // When to drop them; empty: keep.
   };
 
   Status dial() {
@@ -120,7 +120,7 @@ class Node::Work {
   void head_is_away(const std::string& why) {
     {
       const std::lock_guard lock(mutex_);
-      const auto now = Clock::now();
+      const auto now = env_.now();
       if (told_away_ && now - *told_away_ < say_away_every) return;
       told_away_ = now;
     }
@@ -129,7 +129,7 @@ class Node::Work {
 
   /// Sends heartbeats, on a thread that computation and waits do not delay.
   void beat_later() {
-    heart_.after(DetectorLimits().heartbeat_every, [this] {
+    heart_->after(DetectorLimits().heartbeat_every, [this] {
       (void)say(transport::to_message(Heartbeat{}));
       beat_later();
     });
@@ -161,13 +161,13 @@ class Node::Work {
   }
 
   /// Returns when the first timeout expires.
-  std::optional<Clock::time_point> next_patience() const {
+  std::optional<Env::Time> next_patience() const {
     auto next = headless_until_;
     for (const auto& [run, memory] : state_stores_)
       if (memory.until && (!next || *memory.until < *next)) next = memory.until;
     return next;
   }
-  void lose_patience(Clock::time_point now) {
+  void lose_patience(Env::Time now) {
     std::erase_if(state_stores_, [now](const auto& kept) {
       return kept.second.until && *kept.second.until <= now;
     });
@@ -194,7 +194,7 @@ class Node::Work {
     if (leaving_) return retire(why);
     options_.say("rejoining: " + why);
     node_attempts_.clear();
-    const auto now = Clock::now();
+    const auto now = env_.now();
     for (auto& [run, memory] : state_stores_) memory.until = now + memory.head_patience;
     {
       const std::lock_guard lock(mutex_);
@@ -210,13 +210,13 @@ class Node::Work {
     is_welcome_ = false;
     if (leaving_) return retire("stopped while there was no connection to the head");
     for (auto& [run, memory] : state_stores_)
-      if (!node_attempts_.contains(run)) memory.until = Clock::now() + memory.head_patience;
+      if (!node_attempts_.contains(run)) memory.until = env_.now() + memory.head_patience;
     if (node_attempts_.empty()) return;
     options_.say("lost the connection to the head; runs wait for it: " + lost.why);
     std::chrono::nanoseconds patience{};
     for (const auto& [run, here] : node_attempts_)
       patience = std::max(patience, here.head_patience);
-    headless_until_ = Clock::now() + patience;
+    headless_until_ = env_.now() + patience;
   }
 
   void heard(Leave& leave) {
@@ -449,6 +449,7 @@ class Node::Work {
     return conversation_;
   }
 
+  Env& env_;
   NodeOptions options_;
   transport::ChannelThread channels_;
 
@@ -461,8 +462,8 @@ class Node::Work {
   bool is_welcome_ = false;                     // and has done so on this connection.
   bool leaving_ = false;
   bool is_dismissed_ = false;
-  std::optional<Clock::time_point> told_away_;  // When it last reported an unreachable head.
-  std::optional<Clock::time_point> headless_until_;
+  std::optional<Env::Time> told_away_;  // When it last reported an unreachable head.
+  std::optional<Env::Time> headless_until_;
 
   mutable std::mutex mutex_;
   std::shared_ptr<transport::Conversation> conversation_ = new_conversation();
@@ -471,14 +472,15 @@ class Node::Work {
   bool stopping_ = false;
   std::unique_ptr<transport::ControlClient> client_;
   std::thread thread_;
-  Worker heart_{{"heart"}};
+  const std::unique_ptr<Loop> heart_ = env_.make_loop({"heart"});
 };
 
-Node::Node(NodeOptions options) : work_(std::make_unique<Work>(std::move(options))) {}
+Node::Node(Env& env, NodeOptions options)
+    : work_(std::make_unique<Work>(env, std::move(options))) {}
 Node::~Node() = default;
 
-Result<std::unique_ptr<Node>> Node::start(NodeOptions options) {
-  std::unique_ptr<Node> node(new Node(std::move(options)));
+Result<std::unique_ptr<Node>> Node::start(Env& env, NodeOptions options) {
+  std::unique_ptr<Node> node(new Node(env, std::move(options)));
   if (auto started = node->work_->start(); !started) return started.error();
   return node;
 }

@@ -8,6 +8,7 @@
 #include "actors/chaos.h"
 #include "actors/nodes/node_attempt.h"
 #include "actors/nodes/node_messages.h"
+#include "core/env.h"
 #include "transport/control/control_socket.h"
 
 namespace troupe::actors {
@@ -43,7 +44,8 @@ struct NodeOptions {
 /// ends its attempts and joins as a new node, with the states that it keeps.
 class Node {
  public:
-  static Result<std::unique_ptr<Node>> start(NodeOptions options);
+  /// The environment outlives the node.
+  static Result<std::unique_ptr<Node>> start(Env& env, NodeOptions options);
   /// Ends its attempts.
   ~Node();
   Node(const Node&) = delete;
@@ -56,7 +58,7 @@ class Node {
 
  private:
   class Work;
-  explicit Node(NodeOptions options);
+  Node(Env& env, NodeOptions options);
 
   std::unique_ptr<Work> work_;
 };

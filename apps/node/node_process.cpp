@@ -25,6 +25,7 @@
 #include "apps/run/process_run.h"
 #include "apps/run/run_setup.h"
 #include "config/load.h"
+#include "core/threads/real_env.h"
 #include "transport/control/conversation.h"
 
 namespace troupe::apps {
@@ -106,6 +107,7 @@ actors::Inventory inventory(int cores, std::string precision) {
 ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) {
   const int machine = own_machine_share().cores();
   const int cores = arguments.cores > 0 ? arguments.cores : machine;
+  RealEnv env;
   EventFd bell;
   actors::Pace pace;
   constexpr int unknown = -1;
@@ -151,7 +153,7 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
     say("node stopped: " + why);
     end(ExitCode::dismissed);
   };
-  auto started = actors::Node::start(std::move(options));
+  auto started = actors::Node::start(env, std::move(options));
   if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
   GpuWatchOptions watching;
   watching.tell = [&](const auto& gpus) { (*started)->tell({gpus}); };
