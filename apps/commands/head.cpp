@@ -24,7 +24,6 @@
 #include "apps/machine/signals.h"
 #include "core/threads/event_fd.h"
 #include "core/threads/real_env.h"
-#include "core/threads/worker.h"
 #include "transport/channels/socket.h"
 
 namespace troupe::apps {
@@ -120,9 +119,13 @@ ExitCode supervise(const CommonFlags& flags) {
 /// Rereads the list of hosts whenever its file has changed, until it is destroyed.
 class AllowListWatch {
  public:
-  AllowListWatch(std::string path, HeadService& service,
+  AllowListWatch(Env& env, std::string path, HeadService& service,
                  std::function<void(const std::string&)> say)
-      : path_(std::move(path)), service_(service), say_(std::move(say)), seen_(stamp()) {
+      : path_(std::move(path)),
+        service_(service),
+        say_(std::move(say)),
+        seen_(stamp()),
+        loop_(env.make_loop({"allow list"})) {
     watch();
   }
 
@@ -136,7 +139,7 @@ class AllowListWatch {
   }
 
   void watch() {
-    worker_.after(look_every, [this] {
+    loop_->after(look_every, [this] {
       look();
       watch();
     });
@@ -160,7 +163,7 @@ class AllowListWatch {
   HeadService& service_;
   const std::function<void(const std::string&)> say_;
   Stamp seen_;
-  Worker worker_{{"allow list"}};  // Declared last: its thread uses the other members.
+  std::unique_ptr<Loop> loop_;  // Declared last: its tasks use the other members.
 };
 
 /// Opens the status page. Returns null on failure, since a head works without a page.
@@ -251,7 +254,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
     say("tensors:          sent between machines unencrypted (--plain-tensors); anyone on the "
         "network can read and change them");
   std::optional<AllowListWatch> watch;
-  if (!arguments.allow.empty()) watch.emplace(arguments.allow, **opened, say);
+  if (!arguments.allow.empty()) watch.emplace(env, arguments.allow, **opened, say);
   const auto page = arguments.http == "off" ? nullptr : open_page(arguments.http, service, say);
   manager->status("listens at " + service.endpoint());
   manager->ready();
