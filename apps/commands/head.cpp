@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -200,13 +199,13 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   options.say = say;
   if (arguments.allow_chaos) options.drills = HeadOptions::Drills::allowed;
   if (arguments.only_submitted) options.earlier_runs = HeadOptions::EarlierRuns::wait;
-  options.deposed = [](std::uint64_t term) {
-    std::fprintf(stderr,
-                 "error: a node has proved that it knows a newer head (term %llu); start this head "
-                 "with the state folder of the newer one (--state), or restart the nodes\n",
-                 static_cast<unsigned long long>(term));
+  options.deposed = [&env](std::uint64_t term) {
     // Ends at once, since whatever it wrote now would be wrong.
-    std::_Exit(static_cast<int>(ExitCode::deposed));
+    env.end_process(
+        static_cast<int>(ExitCode::deposed),
+        "error: a node has proved that it knows a newer head (term " + std::to_string(term) +
+            "); start this head with the state folder of the newer one (--state), or restart the "
+            "nodes\n");
   };
   std::string join = "troupe node";
   if (arguments.keys.empty() != arguments.allow.empty())

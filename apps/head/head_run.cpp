@@ -1,11 +1,7 @@
 #include "apps/head/head_run.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <utility>
 
 #include "actors/caf_shim.h"
@@ -21,23 +17,19 @@
 namespace troupe::apps {
 namespace {
 
-constexpr unsigned seconds_for_words = 5;
 constexpr double least_gain = 1e-3;  // Smaller gains are not reported.
 
 std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time);
 }
 
-/// Ends a head that cannot lead its runs, so that its next life can resume them. It dies by a
-/// signal, so that its supervisor restarts it.
-[[noreturn]] void end_head(const config::RunConfig& config, const std::string& last) {
-  alarm(seconds_for_words);
-  std::fprintf(
-      stderr,
-      "run %s: no progress for %s (limits.head_patience); last known activity: %s\nthis head "
-      "stops; restart it with the same state folder (--state) to continue all its runs\n",
-      config.name.c_str(), duration_text(config.limits.head_patience).c_str(), last.c_str());
-  std::abort();
+/// Ends a head that cannot lead its runs, so that its next life can resume them.
+[[noreturn]] void end_head(Env& env, const config::RunConfig& config, const std::string& last) {
+  env.crash(
+      "run " + config.name + ": no progress for " + duration_text(config.limits.head_patience) +
+      " (limits.head_patience); last known activity: " + last +
+      "\nthis head stops; restart it with the same state folder (--state) to continue all its "
+      "runs\n");
 }
 
 }  // namespace
@@ -45,7 +37,7 @@ std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
 HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Context around)
     : disk_(*files_),
       session_(around.env, std::move(loaded), start, {*files_, disk_},
-               [this](const std::string& last) { end_head(session_.config(), last); }),
+               [this](const std::string& last) { end_head(around_.env, session_.config(), last); }),
       asked_pipeline_(*config::value_at(session_.loaded().tree, "pipeline")),
       takes_any_precision_(!session_.config().precision.compute),
       around_(std::move(around)),
