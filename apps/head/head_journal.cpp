@@ -103,10 +103,10 @@ HeadJournal::~HeadJournal() {
   if (lock_ >= 0) close(lock_);
 }
 
-Result<std::unique_ptr<HeadJournal>> HeadJournal::open(const std::string& folder,
+Result<std::unique_ptr<HeadJournal>> HeadJournal::open(Env& env, const std::string& folder,
                                                        std::shared_ptr<storage::Files> files,
-                                                       EndedBounds bounds) {
-  std::unique_ptr<HeadJournal> journal(new HeadJournal(std::move(files), std::move(bounds)));
+                                                       const EndedBounds& bounds) {
+  std::unique_ptr<HeadJournal> journal(new HeadJournal(env, std::move(files), bounds));
   if (auto made = journal->files_->make_directory(folder); !made) return made.error();
   if (auto locked = journal->lock(folder); !locked) return locked.error();
   journal->path_ = folder + "/journal";
@@ -265,9 +265,7 @@ bool HeadJournal::knows(const std::string& run) const {
 }
 
 double HeadJournal::now() const {
-  if (bounds_.clock) return bounds_.clock();
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(now).count();
+  return std::chrono::duration<double>(env_.wall_time().time_since_epoch()).count();
 }
 
 void HeadJournal::forget_old() {

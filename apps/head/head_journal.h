@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/env.h"
 #include "core/result.h"
 #include "core/value.h"
 #include "storage/files/files.h"
@@ -54,18 +54,18 @@ struct GivenOrder {
 struct EndedBounds {
   std::size_t most = 1000;  // Bounds the number of orders too.
   std::chrono::seconds age = std::chrono::hours(24 * 30);
-  /// Returns seconds since 1970.
-  std::function<double()> clock;  // Null: the system's clock.
 };
 
 /// The memory of a head across restarts: its term, its addresses and its runs. A function that
 /// records something returns once it is on disk. If that fails, it was not recorded. Any thread.
 class HeadJournal {
  public:
-  /// Begins a new life with a higher term. Fails if another head uses the folder.
+  /// Begins a new life with a higher term. Fails if another head uses the folder. The environment
+  /// outlives the journal.
   static Result<std::unique_ptr<HeadJournal>> open(
-      const std::string& folder, std::shared_ptr<storage::Files> files = storage::disk_files(),
-      EndedBounds bounds = {});
+      Env& env, const std::string& folder,
+      std::shared_ptr<storage::Files> files = storage::disk_files(),
+      const EndedBounds& bounds = {});
   ~HeadJournal();
   HeadJournal(const HeadJournal&) = delete;
   HeadJournal& operator=(const HeadJournal&) = delete;
@@ -91,8 +91,8 @@ class HeadJournal {
                std::int64_t step, std::int64_t steps);
 
  private:
-  HeadJournal(std::shared_ptr<storage::Files> files, EndedBounds bounds)
-      : files_(std::move(files)), bounds_(std::move(bounds)) {}
+  HeadJournal(Env& env, std::shared_ptr<storage::Files> files, const EndedBounds& bounds)
+      : env_(env), files_(std::move(files)), bounds_(bounds) {}
   Status lock(const std::string& folder);
   Status read(const std::string& path);
   Status learn(const Value& record, const std::string& place);
@@ -102,6 +102,7 @@ class HeadJournal {
   double now() const;
   std::vector<Value> all() const;
 
+  Env& env_;
   std::shared_ptr<storage::Files> files_;
   const EndedBounds bounds_;
   std::string path_;

@@ -111,7 +111,7 @@ class HeadService::Service {
   }
 
   Status open() {
-    auto journal = HeadJournal::open(options_.state);
+    auto journal = HeadJournal::open(env_, options_.state);
     if (!journal) return journal.error();
     journal_ = std::move(*journal);
     transport::PublisherOptions publishing;
@@ -490,7 +490,7 @@ class HeadService::Service {
   }
   Value::List nodes_here() const {
     Value::List nodes;
-    const auto now = actors::Time::clock::now();
+    const auto now = env_.now();
     for (const auto& node : gate_->nodes().all()) nodes.push_back(fields_of(node, now));
     return nodes;
   }

@@ -4,6 +4,7 @@
 
 #include "apps/program.h"
 #include "catch.h"
+#include "core/threads/real_env.h"
 #include "storage/files/memory_files.h"
 
 using namespace troupe;
@@ -17,6 +18,26 @@ namespace {
 
 using Entries = Survival::Entries;
 using Contents = Survival::Contents;
+
+/// An environment whose calendar a test moves.
+class Calendar final : public Env {
+ public:
+  WallTime today{std::chrono::seconds(1'000'000'000)};
+
+  Time now() override { return real_.now(); }
+  WallTime wall_time() override { return today; }
+  std::uint64_t random() override { return real_.random(); }
+  std::unique_ptr<Loop> make_loop(LoopOptions options) override {
+    return real_.make_loop(std::move(options));
+  }
+  [[noreturn]] void end_process(int code, const std::string& last_words) override {
+    real_.end_process(code, last_words);
+  }
+  [[noreturn]] void crash(const std::string& last_words) override { real_.crash(last_words); }
+
+ private:
+  RealEnv real_;
+};
 
 /// The facts that a head was told are on disk.
 struct Told {
@@ -34,7 +55,8 @@ Value config(const std::string& name) {
 /// Plays a head's life: two runs are submitted, and one of them ends. The life ends at once if the
 /// journal cannot be opened.
 void live(const std::string& folder, const std::shared_ptr<MemoryFiles>& files, Told& told) {
-  auto journal = HeadJournal::open(folder, files);
+  RealEnv env;
+  auto journal = HeadJournal::open(env, folder, files);
   if (!journal) return;
   CHECK((*journal)->term() > told.term);
   told.term = (*journal)->term();
@@ -54,7 +76,8 @@ void live(const std::string& folder, const std::shared_ptr<MemoryFiles>& files, 
 }
 
 void check(const std::string& folder, const std::shared_ptr<MemoryFiles>& files, const Told& told) {
-  const auto journal = HeadJournal::open(folder, files);
+  RealEnv env;
+  const auto journal = HeadJournal::open(env, folder, files);
   INFO((journal ? "" : journal.error().text));
   REQUIRE(journal);
   REQUIRE((*journal)->term() > told.term);
@@ -103,6 +126,7 @@ TEST_CASE("a crash at any disk call loses nothing that a head was told is on dis
 }
 
 TEST_CASE("a head whose disk fails once refuses what it cannot record, and continues", "[apps]") {
+  RealEnv env;
   const Workplace here;
   const std::string folder = (here.path() / "state").string();
   std::filesystem::create_directory(folder);
@@ -118,18 +142,19 @@ TEST_CASE("a head whose disk fails once refuses what it cannot record, and conti
     const bool refused_two = told.term > 0 && !told.states.contains("two");
     files->restart({});
     check(folder, files, told);
-    if (refused_two) CHECK_FALSE((*HeadJournal::open(folder, files))->runs().contains("two"));
+    if (refused_two) CHECK_FALSE((*HeadJournal::open(env, folder, files))->runs().contains("two"));
   }
 }
 
 TEST_CASE("a head whose disk was full records again once there is room", "[apps]") {
+  RealEnv env;
   const Workplace here;
   const std::string folder = (here.path() / "state").string();
   std::filesystem::create_directory(folder);
   const auto files = std::make_shared<MemoryFiles>();
   Told told;
   {
-    auto journal = HeadJournal::open(folder, files);
+    auto journal = HeadJournal::open(env, folder, files);
     REQUIRE((*journal)->submitted("one", 1, config("one")));
     files->set_faults({.crash_at = {}, .failing_call = {}, .capacity = 0});
     CHECK_FALSE((*journal)->submitted("two", 2, config("two")));
@@ -137,25 +162,26 @@ TEST_CASE("a head whose disk was full records again once there is room", "[apps]
     REQUIRE((*journal)->submitted("three", 3, config("three")));
   }
   files->restart({});
-  const auto runs = (*HeadJournal::open(folder, files))->runs();
+  const auto runs = (*HeadJournal::open(env, folder, files))->runs();
   CHECK(runs.contains("one"));
   CHECK_FALSE(runs.contains("two"));
   CHECK(runs.contains("three"));
 }
 
 TEST_CASE("a head does not start with a damaged journal, and the error names it", "[apps]") {
+  RealEnv env;
   const Workplace here;
   const std::string folder = (here.path() / "state").string();
   const std::string path = folder + "/journal";
   {
-    auto journal = HeadJournal::open(folder);
+    auto journal = HeadJournal::open(env, folder);
     REQUIRE((*journal)->submitted("one", 1, config("one")));
     REQUIRE((*journal)->ended("one", "done", "all steps are done", 5, 5));
   }
   const std::string good = here.read("state/journal");
   const auto refused = [&](const std::string& text) {
     here.write("state/journal", text);
-    const auto opened = HeadJournal::open(folder);
+    const auto opened = HeadJournal::open(env, folder);
     return !opened && opened.error().text.starts_with(path + ": ") &&
            opened.error().text.ends_with("or move it away to begin without its runs");
   };
@@ -171,22 +197,22 @@ TEST_CASE("a head does not start with a damaged journal, and the error names it"
   CHECK(refused(good.substr(0, 10)));
   CHECK(refused(std::string(good.size(), '\0')));
   here.write("state/journal", good);
-  CHECK((*HeadJournal::open(folder))->runs().at("one").state == "done");
+  CHECK((*HeadJournal::open(env, folder))->runs().at("one").state == "done");
 }
 
 TEST_CASE("a journal keeps the newest ended runs for some time, and its size is bounded",
           "[apps]") {
   const Workplace here;
   const std::string folder = (here.path() / "state").string();
-  double now = 1e9;
-  const EndedBounds bounds{100, std::chrono::hours(24), [&now] { return now; }};
+  Calendar env;
+  const EndedBounds bounds{100, std::chrono::hours(24)};
   std::filesystem::create_directory(folder);
   std::uint64_t largest = 0;
   const auto files = std::make_shared<MemoryFiles>();
-  auto journal = HeadJournal::open(folder, files, bounds);
+  auto journal = HeadJournal::open(env, folder, files, bounds);
   REQUIRE(journal);
   REQUIRE((*journal)->submitted("lasting", 1, config("lasting")));
-  for (int i = 0; i < 10'000; ++i, ++now) {
+  for (int i = 0; i < 10'000; ++i, env.today += std::chrono::seconds(1)) {
     const auto name = "r" + std::to_string(i);
     REQUIRE((*journal)->submitted(name, 2, config(name)));
     REQUIRE((*journal)->ended(name, "done", "", 5, 5));
@@ -203,11 +229,11 @@ TEST_CASE("a journal keeps the newest ended runs for some time, and its size is 
   check_newest(**journal);
   CHECK(largest < 500'000);
   (*journal).reset();
-  journal = HeadJournal::open(folder, files, bounds);
+  journal = HeadJournal::open(env, folder, files, bounds);
   REQUIRE(journal);
   check_newest(**journal);
   // Ended runs are forgotten after a day; the others are not.
-  now += 24 * 3600;
+  env.today += std::chrono::hours(24);
   REQUIRE((*journal)->ended("last", "failed", "it had to", 1, 5));
   CHECK((*journal)->runs().size() == 2);
   CHECK((*journal)->knows("lasting"));
