@@ -1,7 +1,6 @@
 #include "actors/nodes/attempt.h"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "actors/caf_shim.h"
@@ -11,14 +10,6 @@
 
 namespace troupe::actors {
 namespace {
-
-std::int64_t random_token() {
-  static std::random_device random;
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  const auto high = static_cast<std::int64_t>(random() & 0x7fffffff);
-  return (high << 32) | static_cast<std::int64_t>(random());
-}
 
 // A process keeps two states of each optimizer; under an earlier plan it may have kept others.
 constexpr std::size_t most_steps_kept = 256;
@@ -60,7 +51,7 @@ Status Attempt::prepare(const Lineup& lineup, const Value& config) {
   const auto processes = static_cast<std::size_t>(placement.processes);
   tokens_.assign(processes, std::vector<std::int64_t>(processes));
   for (auto& to : tokens_)
-    for (auto& token : to) token = random_token();
+    for (auto& token : to) token = static_cast<std::int64_t>(around_.env.random() >> 1);
   {
     const std::lock_guard lock(mutex_);
     placement_ = placement;

@@ -21,6 +21,7 @@
 #include "actors/nodes/run_orders.h"
 #include "actors/play/players.h"
 #include "actors/play/recovery_points.h"
+#include "core/env.h"
 #include "core/memory/memory_pool.h"
 
 namespace troupe::actors {
@@ -43,6 +44,7 @@ Result<NewestState> newest_state(std::optional<Found> in_memory, std::int64_t sa
 class Attempt : public std::enable_shared_from_this<Attempt> {
  public:
   struct Context {
+    Env& env;
     NodePool& nodes;
     transport::ChannelThread& channels;
     MemoryPool& memory;  // For states in transit.

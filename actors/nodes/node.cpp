@@ -441,8 +441,8 @@ class Node::Work {
   }
   Status say(transport::Message message) { return conversation()->say(std::move(message)); }
 
-  static std::shared_ptr<transport::Conversation> new_conversation() {
-    return std::make_shared<transport::Conversation>(transport::new_incarnation());
+  std::shared_ptr<transport::Conversation> new_conversation() const {
+    return std::make_shared<transport::Conversation>(transport::new_incarnation(env_));
   }
   std::shared_ptr<transport::Conversation> conversation() const {
     const std::lock_guard lock(mutex_);

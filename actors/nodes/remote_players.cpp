@@ -73,7 +73,7 @@ Team RemotePlayerHost::begin(caf::actor_system& system, const AttemptContext& at
   const auto order = this->order();
   const auto attempt = std::make_shared<Attempt>(
       Attempt::Context{
-          nodes_, channels_, memory_, order.run, order.interface, order.carriers, order.keys,
+          env_, nodes_, channels_, memory_, order.run, order.interface, order.carriers, order.keys,
           order.plain,
           [this, number](std::uint64_t node) {
             reconciling_.post([this, number, node] {

@@ -17,6 +17,7 @@
 #include "apps/machine/service_manager.h"
 #include "apps/machine/signals.h"
 #include "apps/node/node_process.h"
+#include "core/threads/real_env.h"
 #include "transport/control/control_socket.h"
 #include "transport/control/conversation.h"
 
@@ -33,6 +34,8 @@ struct DaemonArguments {
 /// restarted head discovers the present nodes itself.
 class Line {
  public:
+  explicit Line(Env& env) : incarnation_(transport::new_incarnation(env)) {}
+
   Status dial(const transport::DialOptions& options, const ServiceManager& manager) {
     transport::ClientEvents heard;
     heard.connected = [this, &manager, endpoint = options.endpoint] {
@@ -70,7 +73,7 @@ class Line {
   }
 
  private:
-  const std::uint64_t incarnation_ = transport::new_incarnation();
+  const std::uint64_t incarnation_;
   mutable std::mutex mutex_;
   std::uint64_t term_ = 0;
   std::string term_proof_;
@@ -104,7 +107,8 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
     arguments.interface = std::move(*towards);
   }
   manager->status("waits for the head at " + *head);
-  Line line;
+  RealEnv env;
+  Line line(env);
   if (auto dialed = line.dial(*dial, *manager); !dialed)
     return complain(ExitCode::usage, "error: " + dialed.error().text);
 
@@ -115,7 +119,7 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
   KeepOptions options;
   options.arguments = [&] {
     std::tie(arguments.term, arguments.term_proof) = line.term();
-    life = new_life();
+    life = new_life(env);
     auto words = arguments.words();
     if (flags.quiet) words.emplace_back("-q");
     return words;

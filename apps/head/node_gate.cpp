@@ -24,7 +24,7 @@ NodeGate::NodeGate(Env& env, GateOptions options, GateEvents events)
     : env_(env),
       options_(std::move(options)),
       events_(std::move(events)),
-      incarnation_(transport::new_incarnation()),
+      incarnation_(transport::new_incarnation(env)),
       nodes_([this](std::uint64_t node,
                     const transport::Message& message) { return send(node, message); },
              [this](std::uint64_t node, const std::string& why) { strike(node, why); }),

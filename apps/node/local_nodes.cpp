@@ -52,8 +52,8 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(Env& env, int count, int d
     arguments.first_gpu = i * devices;
     KeepOptions kept;
     const auto life = std::make_shared<std::int64_t>();  // Used only on the keeper's thread.
-    kept.arguments = [arguments, life] {
-      *life = new_life();
+    kept.arguments = [&env, arguments, life] {
+      *life = new_life(env);
       auto words = arguments.words();
       words.emplace_back("-q");
       return words;

@@ -217,7 +217,9 @@ std::string this_host() {
   return host;
 }
 
-std::int64_t new_life() { return static_cast<std::int64_t>(transport::new_incarnation() >> 2 | 1); }
+std::int64_t new_life(Env& env) {
+  return static_cast<std::int64_t>(transport::new_incarnation(env) >> 2 | 1);
+}
 
 std::vector<std::string> environment_of(std::int64_t life) {
   return {std::string(life_variable) + "=" + std::to_string(life)};

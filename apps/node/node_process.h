@@ -7,6 +7,7 @@
 #include "actors/nodes/node_messages.h"
 #include "apps/client/wire_keys.h"
 #include "apps/machine/kept_process.h"
+#include "core/env.h"
 
 namespace troupe::apps {
 
@@ -31,7 +32,7 @@ struct NodeArguments {
 
 std::string this_host();
 /// Returns a new secret that a node process shares with its starter. Other users cannot see it.
-std::int64_t new_life();
+std::int64_t new_life(Env& env);
 /// Returns the environment variable that passes the secret to the process.
 std::vector<std::string> environment_of(std::int64_t life);
 /// Returns the notice that tells a head of the process' end.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actors/nodes/node_messages.h"
+#include "core/threads/real_env.h"
 #include "transport/control/conversation.h"
 #include "transport/sockets.h"
 
@@ -45,7 +46,8 @@ class Liar {
   static actors::Join introduction(const std::string& name);
 
  private:
-  std::uint64_t incarnation_ = transport::new_incarnation();
+  RealEnv env_;
+  std::uint64_t incarnation_ = transport::new_incarnation(env_);
   transport::Conversation conversation_{incarnation_};
   Node line_;
 };

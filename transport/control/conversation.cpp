@@ -1,6 +1,5 @@
 #include "transport/control/conversation.h"
 
-#include <random>
 #include <string>
 #include <utility>
 
@@ -23,10 +22,7 @@ bool needs_to_arrive(const Message& message) {
 
 }  // namespace
 
-std::uint64_t new_incarnation() {
-  std::random_device random;
-  return (static_cast<std::uint64_t>(random()) << 31 ^ random()) | 1;
-}
+std::uint64_t new_incarnation(Env& env) { return env.random() >> 1 | 1; }
 
 Status Conversation::resume(std::uint64_t incarnation, std::uint64_t ack, Send send) {
   const std::lock_guard lock(mutex_);

@@ -6,13 +6,14 @@
 #include <optional>
 #include <vector>
 
+#include "core/env.h"
 #include "core/result.h"
 #include "transport/control/delivery.h"
 
 namespace troupe::transport {
 
 /// Returns a new id for a process's life: 62 random bits, never 0, never reused.
-std::uint64_t new_incarnation();
+std::uint64_t new_incarnation(Env& env);
 
 /// One end of a conversation between two processes that survives connections: messages sent without
 /// a connection are delivered on the next one, exactly once and in order. Thread-safe; it knows no
