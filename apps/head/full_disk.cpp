@@ -29,7 +29,7 @@ class Writer final : public storage::FileWriter {
 }  // namespace
 
 Status FullDisk::room_for(const std::string& path) const {
-  if (Clock::now() >= full_until_.load()) return Done{};
+  if (env_.now() >= full_until_.load()) return Done{};
   return Error{path + ": cannot be written: " + std::strerror(ENOSPC) + " (a drill)"};
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/env.h"
 #include "storage/files/files.h"
 
 namespace troupe::apps {
@@ -14,11 +15,11 @@ namespace troupe::apps {
 /// writes fail with the system's error; reads work.
 class FullDisk final : public storage::Files {
  public:
-  /// `files` outlives it.
-  explicit FullDisk(storage::Files& files) : files_(files) {}
+  /// Both outlive it.
+  FullDisk(Env& env, storage::Files& files) : env_(env), files_(files) {}
 
   /// Makes the disk full for `time` from now on.
-  void fill_for(std::chrono::nanoseconds time) { full_until_ = Clock::now() + time; }
+  void fill_for(std::chrono::nanoseconds time) { full_until_ = env_.now() + time; }
   /// Fails while the disk is full.
   Status room_for(const std::string& path) const;
 
@@ -55,10 +56,9 @@ class FullDisk final : public storage::Files {
   Result<std::unique_ptr<storage::FileWriter>> watched(
       const std::string& path, Result<std::unique_ptr<storage::FileWriter>> file) const;
 
-  using Clock = std::chrono::steady_clock;
-
+  Env& env_;
   storage::Files& files_;
-  std::atomic<Clock::time_point> full_until_{Clock::time_point()};
+  std::atomic<Env::Time> full_until_{Env::Time()};
 };
 
 }  // namespace troupe::apps

@@ -35,7 +35,7 @@ std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
 }  // namespace
 
 HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Context around)
-    : disk_(*files_),
+    : disk_(around.env, *files_),
       session_(around.env, std::move(loaded), start, {*files_, disk_},
                [this](const std::string& last) { end_head(around_.env, session_.config(), last); }),
       asked_pipeline_(*config::value_at(session_.loaded().tree, "pipeline")),

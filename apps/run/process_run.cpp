@@ -249,12 +249,12 @@ actors::Outcome ProcessRun::play(const Context& around) {
     }
     if (around.led_by) around.led_by({});
   }
-  outcome->all_gone = outcome->all_gone && all_gone();
+  outcome->all_gone = outcome->all_gone && all_gone(around.env);
   return std::move(*outcome);
 }
 
 /// Waits for the remains of the run, but not for stuck threads. Returns whether everything is gone.
-bool ProcessRun::all_gone() {
+bool ProcessRun::all_gone(Env& env) {
   watchdog_->sign("its actors end");
   system_->await_all_actors_done();
   system_.reset();
@@ -263,7 +263,7 @@ bool ProcessRun::all_gone() {
   const auto& limits = config_.limits;
   watchdog_->sign("its devices finish what was begun");
   // The computing threads finish their jobs soon.
-  const auto soon = std::chrono::steady_clock::now() + limits.stuck_floor * actors::Allowed().usual;
+  const auto soon = env.now() + limits.stuck_floor * actors::Allowed().usual;
   if (!actors::finish(devices_.all(), soon)) return false;
   // A failed device cannot be closed.
   return std::ranges::none_of(devices_.all(),

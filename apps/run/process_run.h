@@ -101,7 +101,7 @@ class ProcessRun {
   std::shared_ptr<actors::RunSpec> led(const config::RunConfig& config, const Value& recipe);
   void keep_memory();
   void warn(const std::string& text);
-  bool all_gone();
+  bool all_gone(Env& env);
 
   const config::RunConfig& config_;
   const Value& tree_;

@@ -37,9 +37,9 @@ Value::List command_words() {
   return words;
 }
 
-Value this_process(std::int64_t step) {
+Value this_process(Env& env, std::int64_t step) {
   std::error_code error;
-  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  const auto now = std::chrono::floor<std::chrono::seconds>(env.wall_time());
   Value life;
   life.set("time", std::int64_t{now.time_since_epoch().count()});
   life.set("step", step);
@@ -68,12 +68,12 @@ Result<Value::List> earlier_lives(storage::Files& files, const std::string& path
 }
 
 Status add_life(storage::Files& files, const std::string& folder, const std::string& run,
-                std::int64_t step, std::vector<std::string>& warnings) {
+                Value life, std::vector<std::string>& warnings) {
   const std::string path = folder + "/about.json";
   auto lives = earlier_lives(files, path);
   if (!lives) warnings.push_back(lives.error().text);
   Value::List all = lives ? std::move(*lives) : Value::List{};
-  all.push_back(this_process(step));
+  all.push_back(std::move(life));
   Value about;
   about.set("run", run);
   about.set("lives", std::move(all));
@@ -133,7 +133,7 @@ Status keep_config(storage::Files& files, const std::string& folder, const confi
                                config_text(loaded, std::move(tree)));
 }
 
-std::vector<std::string> describe_run(storage::Files& files, const std::string& folder,
+std::vector<std::string> describe_run(Env& env, storage::Files& files, const std::string& folder,
                                       const config::Loaded& loaded, Value tree, std::int64_t step) {
   std::vector<std::string> warnings;
   const auto note = [&](const Status& written) {
@@ -141,7 +141,7 @@ std::vector<std::string> describe_run(storage::Files& files, const std::string& 
   };
   note(number_earlier_config(files, folder, config_text(loaded, tree)));
   note(keep_config(files, folder, loaded, std::move(tree)));
-  note(add_life(files, folder, loaded.config.name, step, warnings));
+  note(add_life(files, folder, loaded.config.name, this_process(env, step), warnings));
   const auto& data = loaded.config.data;
   note(keep_tokenizer(files, data.train, folder + "/tokenizer.json"));
   if (data.validate && *data.validate != data.train)

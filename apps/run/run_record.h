@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/load.h"
+#include "core/env.h"
 #include "core/result.h"
 #include "core/value.h"
 #include "storage/files/files.h"
@@ -23,7 +24,7 @@ Status keep_config(storage::Files& files, const std::string& folder, const confi
 /// begins to lead the run after `step` steps. about.json has one entry for each such process; a
 /// config.toml that differs is kept as config.1.toml, config.2.toml and so on. A run continues
 /// without these files: returns warnings that name the files which could not be written.
-std::vector<std::string> describe_run(storage::Files& files, const std::string& folder,
+std::vector<std::string> describe_run(Env& env, storage::Files& files, const std::string& folder,
                                       const config::Loaded& loaded, Value tree, std::int64_t step);
 
 }  // namespace troupe::apps

@@ -54,7 +54,7 @@ Status RunSession::open_events(const SinkOptions& options) {
 }
 
 std::vector<std::string> RunSession::describe() {
-  return describe_run(disks_.saves, place_.folder, loaded_, run_->chosen(), run_->step());
+  return describe_run(env_, disks_.saves, place_.folder, loaded_, run_->chosen(), run_->step());
 }
 
 actors::RemoteOrder RunSession::order(const config::Loaded& loaded) const {
