@@ -1,0 +1,122 @@
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Words = std::set<std::string>;
+
+/// The folders whose sources get their clock, loops, random numbers and end of the process from
+/// core/env.h, so that a simulator can replace them.
+const std::vector<std::string> folders = {"actors", "apps/head", "apps/node", "apps/run"};
+
+/// The words that a source may name only with an exception.
+const Words forbidden = {
+    "std::thread",  "std::jthread",  "condition_variable",
+    "std::future",  "std::promise",  "std::async",
+    "std::latch",   "std::barrier",  "sleep_for",
+    "sleep_until",  "Clock::now",    "clock::now",
+    "system_clock", "random_device", "_Exit",
+    "std::abort",   "std::exit",     "fopen",
+    "std::signal",  "alarm(",
+};
+
+/// Sources that still name some of this. The list only shrinks: the test fails for a word that a
+/// source does not name any more.
+const std::map<std::string, Words> exceptions = {
+    // Executors and their threads. A simulator replaces the executor.
+    {"actors/device_thread.cpp", {"Clock::now", "sleep_for"}},
+    {"actors/device_thread.h", {"std::thread"}},
+    {"actors/executor.cpp", {"Clock::now", "std::future", "std::promise"}},
+    {"actors/executor.h", {"std::thread"}},
+    {"actors/job_queue.cpp", {"clock::now"}},
+    {"actors/pace.h", {"Clock::now", "sleep_for"}},
+    // Links between GPUs, which are not simulated.
+    {"actors/nodes/mesh_edges.cpp", {"clock::now"}},
+    // The status page, which is not simulated.
+    {"apps/head/status_page.cpp", {"Clock::now"}},
+    {"apps/head/status_page.h", {"std::thread"}},
+    // Waits that become tasks of a loop.
+    {"actors/nodes/attempt.cpp", {"std::thread"}},
+    {"actors/nodes/attempt.h", {"std::thread"}},
+    {"actors/nodes/node.cpp", {"condition_variable", "std::thread"}},
+    {"actors/nodes/node_attempt.cpp", {"clock::now", "condition_variable"}},
+    {"actors/nodes/node_pool.h", {"condition_variable"}},
+    {"actors/play/state_store.cpp", {"std::promise"}},
+    {"apps/head/head_run.cpp", {"std::thread"}},
+    {"apps/head/head_run.h", {"std::thread"}},
+    // Until sockets open without a call from their own thread.
+    {"apps/head/head_service.cpp", {"std::latch"}},
+    {"apps/head/node_gate.h", {"std::latch"}},
+};
+
+/// The only sources that include a header.
+const std::map<std::string, std::set<std::string>> includers = {
+    // Main functions and benchmarks. All others take an environment.
+    {"core/threads/real_env.h",
+     {"apps/commands/head.cpp", "apps/commands/node.cpp", "apps/commands/play.cpp",
+      "apps/commands/train.cpp", "apps/commands/verify.cpp", "apps/node/node_process.cpp",
+      "bench/bench_lineup.cpp", "bench/crowd.h", "core/threads/real_env.cpp"}},
+    // All others take a loop from an environment.
+    {"core/threads/worker.h", {"core/threads/real_env.cpp", "core/threads/worker.cpp"}},
+};
+
+bool is_source(const fs::path& path) {
+  const auto extension = path.extension();
+  return extension == ".h" || extension == ".cpp" || extension == ".cu";
+}
+
+/// Calls a function for each line of each source of a folder, without its comment.
+template <class Look>
+void for_each_line(const std::string& folder, Look look) {
+  const fs::path root = TROUPE_ROOT;
+  for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+    if (!is_source(entry.path())) continue;
+    const auto name = fs::relative(entry.path(), root).string();
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) look(name, line.substr(0, line.find("//")));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("clocks, threads, random numbers and ends of the process come from outside", "[house]") {
+  std::map<std::string, Words> found;
+  std::size_t lines = 0;
+  for (const auto& folder : folders)
+    for_each_line(folder, [&](const std::string& name, const std::string& line) {
+      ++lines;
+      for (const auto& word : forbidden)
+        if (line.find(word) != std::string::npos) found[name].insert(word);
+    });
+  REQUIRE(lines > 10'000);
+  for (const auto& [name, words] : found)
+    for (const auto& word : words) {
+      INFO(name << " names " << word << "; take it from core/env.h");
+      const auto excepted = exceptions.find(name);
+      CHECK((excepted != exceptions.end() && excepted->second.contains(word)));
+    }
+  for (const auto& [name, words] : exceptions)
+    for (const auto& word : words) {
+      INFO(name << " does not name " << word << " any more; remove the exception");
+      CHECK(found[name].contains(word));
+    }
+}
+
+TEST_CASE("only main functions make the real environment", "[house]") {
+  std::map<std::string, std::set<std::string>> found;
+  for (const char* folder : {"actors", "apps", "bench", "config", "core", "models", "schedules",
+                             "simulation", "storage", "transport"})
+    for_each_line(folder, [&](const std::string& name, const std::string& line) {
+      for (const auto& [header, unused] : includers)
+        if (line == "#include \"" + header + "\"") found[header].insert(name);
+    });
+  CHECK(found == includers);
+}
