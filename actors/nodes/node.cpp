@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <variant>
 
@@ -15,7 +13,6 @@
 #include "actors/play/state_store.h"
 #include "core/digest.h"
 #include "core/json.h"
-#include "core/threads/thread_name.h"
 #include "transport/control/conversation.h"
 #include "transport/wire/message_types.h"
 #include "transport/wire/refusal.h"
@@ -26,7 +23,7 @@ namespace {
 constexpr std::size_t most_waiting = 100'000;
 constexpr auto say_away_every = std::chrono::minutes(1);
 
-/// News for the node's thread.
+/// News for the node's loop.
 struct Connected {};
 struct Lost {
   std::string why;
@@ -38,7 +35,7 @@ using News = std::variant<Connected, Lost, Leave, transport::Message>;
 
 }  // namespace
 
-/// Does all work that may block on one thread, in the order of the news.
+/// Does all work that may block on one loop, in the order of the news.
 class Node::Work {
  public:
   Work(Env& env, NodeOptions options)
@@ -52,18 +49,13 @@ class Node::Work {
     // Retry often: runs wait for their nodes after a restart of the head.
     options_.dial.backoff.longest = std::chrono::milliseconds(250);
     if (auto dialed = dial(); !dialed) return dialed;
-    thread_ = std::thread([this] { run(); });
+    loop_->post([this] { go_on(); });
     beat_later();
     return Done{};
   }
 
   ~Work() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    came_.notify_all();
-    if (thread_.joinable()) thread_.join();
+    loop_->end();
     heart_->end();
     node_attempts_.clear();
     conversation()->pause();
@@ -76,7 +68,7 @@ class Node::Work {
       if (news_.size() >= most_waiting) return;  // The head gives up a node that is so far behind.
       news_.push_back(std::move(news));
     }
-    came_.notify_all();
+    loop_->post([this] { next(); });
   }
 
   void tell(const GpuReadings& readings) { (void)say(transport::to_message(readings)); }
@@ -127,7 +119,7 @@ class Node::Work {
     options_.say("no connection to the head: " + why + "; retrying");
   }
 
-  /// Sends heartbeats, on a thread that computation and waits do not delay.
+  /// Sends heartbeats, on a loop that computation and waits do not delay.
   void beat_later() {
     heart_->after(DetectorLimits().heartbeat_every, [this] {
       (void)say(transport::to_message(Heartbeat{}));
@@ -135,29 +127,50 @@ class Node::Work {
     });
   }
 
-  void run() {
-    name_thread("node");
-    while (auto news = next()) std::visit([this](auto& one) { heard(one); }, *news);
+  /// Handles the news that have come, now that there is a client.
+  void go_on() {
+    std::size_t waiting = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      waiting = news_.size();
+    }
+    is_dialed_ = true;
+    for (std::size_t i = 0; i < waiting; ++i) loop_->post([this] { next(); });
+    set_patience();
   }
 
-  /// Returns nothing at the end.
-  std::optional<News> next() {
-    std::unique_lock lock(mutex_);
-    const auto came = [&] { return stopping_ || !news_.empty(); };
-    while (!came()) {
-      const auto until = next_patience();
-      if (!until) {
-        came_.wait(lock, came);
-      } else if (!came_.wait_until(lock, *until, came)) {
-        lock.unlock();
-        lose_patience(*until);
-        lock.lock();
-      }
+  /// Handles the first news. Each has a task, so that the end of the loop waits for one only.
+  void next() {
+    if (!is_dialed_) return;  // go_on() comes later.
+    std::optional<News> news;
+    {
+      const std::lock_guard lock(mutex_);
+      if (news_.empty()) return;
+      news = std::move(news_.front());
+      news_.pop_front();
     }
-    if (stopping_) return {};
-    News news = std::move(news_.front());
-    news_.pop_front();
-    return news;
+    std::visit([this](auto& one) { heard(one); }, *news);
+    set_patience();
+  }
+
+  /// Sets the timer of the first timeout.
+  void set_patience() {
+    if (timer_) loop_->cancel(*timer_);
+    timer_.reset();
+    const auto until = next_patience();
+    if (!until) return;
+    timer_ = loop_->after(*until - env_.now(), [this, until = *until] {
+      timer_.reset();
+      // News that have come in time may end the wait.
+      if (!is_dialed_ || has_news()) return;
+      lose_patience(until);
+      set_patience();
+    });
+  }
+
+  bool has_news() const {
+    const std::lock_guard lock(mutex_);
+    return !news_.empty();
   }
 
   /// Returns when the first timeout expires.
@@ -179,6 +192,7 @@ class Node::Work {
   void heard(Connected&) { join(); }
 
   void join() {
+    if (!is_dialed_) return;  // It joins when it is connected.
     auto inventory = options_.inventory;
     for (const auto& [run, memory] : state_stores_) inventory.kept.push_back({run, memory.nodes});
     auto join = transport::to_message(
@@ -427,11 +441,14 @@ class Node::Work {
     is_welcome_ = false;
     headless_until_.reset();
     {
-      std::unique_lock lock(mutex_);
+      const std::lock_guard lock(mutex_);
       std::erase_if(news_, [](const News& one) { return !std::holds_alternative<Leave>(one); });
-      if (came_.wait_for(lock, time, [this] { return stopping_; })) return;
     }
-    if (auto dialed = dial(); !dialed) retire(dialed.error().text);
+    is_dialed_ = false;
+    loop_->after(time, [this] {
+      if (auto dialed = dial(); !dialed) retire(dialed.error().text);
+      go_on();
+    });
   }
 
   Status say_about(const transport::Message& order, transport::Message message) {
@@ -453,7 +470,7 @@ class Node::Work {
   NodeOptions options_;
   transport::ChannelThread channels_;
 
-  // Used by the node's thread.
+  // Used by the node's loop.
   std::uint64_t term_;
   std::string term_proof_;
   std::map<std::string, Memory> state_stores_;  // Keyed by run.
@@ -461,17 +478,17 @@ class Node::Work {
   bool was_welcome_ = false;                    // The head has welcomed it,
   bool is_welcome_ = false;                     // and has done so on this connection.
   bool leaving_ = false;
+  bool is_dialed_ = false;            // News wait as long as there is no client.
+  std::optional<Loop::Timer> timer_;  // The timer of the first timeout.
   bool is_dismissed_ = false;
   std::optional<Env::Time> told_away_;  // When it last reported an unreachable head.
   std::optional<Env::Time> headless_until_;
 
   mutable std::mutex mutex_;
   std::shared_ptr<transport::Conversation> conversation_ = new_conversation();
-  std::condition_variable came_;
   std::deque<News> news_;
-  bool stopping_ = false;
   std::unique_ptr<transport::ControlClient> client_;
-  std::thread thread_;
+  const std::unique_ptr<Loop> loop_ = env_.make_loop({"node"});
   const std::unique_ptr<Loop> heart_ = env_.make_loop({"heart"});
 };
 

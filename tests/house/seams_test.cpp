@@ -46,7 +46,6 @@ const std::map<std::string, Words> exceptions = {
     // Waits that become tasks of a loop.
     {"actors/nodes/attempt.cpp", {"std::thread"}},
     {"actors/nodes/attempt.h", {"std::thread"}},
-    {"actors/nodes/node.cpp", {"condition_variable", "std::thread"}},
     {"actors/nodes/node_attempt.cpp", {"clock::now", "condition_variable"}},
     {"actors/nodes/node_pool.h", {"condition_variable"}},
     {"actors/play/state_store.cpp", {"std::promise"}},
