@@ -136,14 +136,15 @@ void DeviceThread::begin_first() {
 void DeviceThread::finish_first() {
   auto given = std::move(given_.front());
   given_.pop_front();
+  // A device begins a job when it has done the job before.
+  const auto began = std::max(given.begun, done_);
+  if (pace_) pace_->wait_after(Clock::now() - began);
   moved_ = Clock::now();
   waited_ = {};
-  // A device begins a job when it has done the job before.
-  const WorkTime worked{std::max(given.begun, done_), moved_};
+  const WorkTime worked{began, moved_};
   done_ = moved_;
   for (const auto& say : given.said) say();
   given.job->done(worked);
-  if (pace_) pace_->wait_after(worked.end - worked.start);
 }
 
 void DeviceThread::rest() const {

@@ -3,6 +3,7 @@
 #include <future>
 #include <utility>
 
+#include "actors/deferred_sends.h"
 #include "core/threads/thread_name.h"
 
 namespace troupe::actors {
@@ -26,11 +27,27 @@ void ComputingThread::run(Stream& stream) {
     const auto job = jobs_.take();
     if (!job) return;
     WorkTime worked{Pace::Clock::now(), {}};
-    job->work(stream);
+    if (pace_ && pace_->is_lowered())
+      work_slowly(*job, stream);
+    else
+      job->work(stream);
     worked.end = Pace::Clock::now();
     job->done(worked);
-    if (pace_) pace_->wait_after(worked.end - worked.start);
   }
+}
+
+/// Withholds the job's messages until the slower process would have finished it.
+void ComputingThread::work_slowly(Job& job, Stream& stream) {
+  std::vector<DeferredSends::Saying> said;
+  {
+    DeferredSends deferred_sends;
+    const auto start = Pace::Clock::now();
+    job.work(stream);
+    pace_->wait_after(Pace::Clock::now() - start);
+    said = deferred_sends.take();
+    deferred_sends.hand_over({});
+  }
+  for (const auto& say : said) say();
 }
 
 bool finish(const std::vector<Executor*>& executors,

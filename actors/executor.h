@@ -63,6 +63,7 @@ class ComputingThread final : public Executor {
 
  private:
   void run(Stream& stream);
+  void work_slowly(Job& job, Stream& stream);
 
   const Pace* pace_;
   MemoryPool memory_;  // Must outlive the jobs, which hold tensors.

@@ -18,7 +18,10 @@ class Pace {
     until_ = Clock::now() + time;
   }
 
-  /// Sleeps if the process is slowed down. Called after each computation, with its duration.
+  bool is_lowered() const { return until_.load() > Clock::now(); }
+
+  /// Sleeps if the process is slowed down. Called after each computation, with its duration, and
+  /// before its results are sent: other devices must wait for them as for those of a slow machine.
   void wait_after(Clock::duration worked) const {
     const auto left = until_.load() - Clock::now();
     if (left <= Clock::duration::zero()) return;

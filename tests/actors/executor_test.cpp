@@ -1,7 +1,10 @@
 #include "actors/executor.h"
 
+#include <chrono>
 #include <future>
+#include <memory>
 
+#include "actors/deferred_sends.h"
 #include "catch.h"
 #include "core/memory/tensor.h"
 
@@ -23,4 +26,32 @@ TEST_CASE("finish waits for all jobs and frees their memory", "[actors]") {
   may_end.set_value();
   CHECK(finish({&first, &second}));
   CHECK(first.memory().counters().bytes_in_use == 0);
+}
+
+TEST_CASE("a lowered pace lengthens a job, and its messages wait for its end", "[actors]") {
+  using Clock = Pace::Clock;
+  class Timed final : public Job {
+   public:
+    explicit Timed(std::promise<WorkTime>& worked) : worked_(&worked) {}
+    void work(Stream&) override {
+      const auto end = Clock::now() + std::chrono::milliseconds(2);
+      while (Clock::now() < end) {
+      }
+      once_done([this] { said_ = Clock::now(); });
+    }
+    void done(const WorkTime& worked) override { worked_->set_value({said_, worked.end}); }
+
+   private:
+    std::promise<WorkTime>* worked_;
+    Clock::time_point said_;
+  };
+  Pace pace;
+  pace.slow_down(3, std::chrono::hours(1));
+  std::promise<WorkTime> worked;
+  const auto before = Clock::now();
+  ComputingThread executor(1, &pace);
+  executor.post(std::make_unique<Timed>(worked));
+  const auto [said, end] = worked.get_future().get();
+  CHECK(said - before >= std::chrono::milliseconds(6));
+  CHECK(end - before >= std::chrono::milliseconds(6));
 }
