@@ -299,6 +299,8 @@ struct RoundPlayed {
   Round::Purpose purpose = Round::Purpose::training;
   std::shared_ptr<const std::vector<DeviceSpan>> spans;
   std::size_t most_parcels = 0;  // The most that were ever in its inbox at once.
+  // Positions in its lane of passes that targets or a loan held up: these arrived last.
+  std::vector<int> held_up = {};
 };
 
 /// From a player to the supervisor, at regular intervals: it lives, and this is what it waits for.

@@ -358,6 +358,11 @@ Status may(const Sender& from, const RoundPlayed& message) {
   const auto& spans = *message.spans;
   const bool are_known = std::ranges::all_of(
       spans, [&](const auto& span) { return is_good(span.action, from.bounds); });
+  const auto& held_up = message.held_up;
+  const bool are_in_lane =
+      held_up.size() <= spans.size() && std::ranges::all_of(held_up, [&](int position) {
+        return position >= 0 && static_cast<std::size_t>(position) < spans.size();
+      });
   return examine(from, message)
       .to(Who::supervisor)
       .step(message.first_step)
@@ -365,6 +370,7 @@ Status may(const Sender& from, const RoundPlayed& message) {
       .within("most parcels", static_cast<std::int64_t>(message.most_parcels), 0, most_mail)
       .that(are_known, "found an action that the run does not have")
       .that(are_good(spans), "found times that cannot be")
+      .that(are_in_lane, "found an action that was held up and is not in the lane")
       .outcome();
 }
 

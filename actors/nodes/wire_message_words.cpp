@@ -71,12 +71,14 @@ struct PlayedWire {
   std::int64_t first_step = 0;
   Round::Purpose purpose = Round::Purpose::training;
   std::int64_t most_parcels = 0;
+  std::vector<int> held_up;
   static constexpr auto fields() {
     return std::tuple(
         required("attempt", &PlayedWire::attempt), required("replica", &PlayedWire::replica),
         required("device", &PlayedWire::device), required("first_step", &PlayedWire::first_step),
         required("purpose", &PlayedWire::purpose),
-        required("most_parcels", &PlayedWire::most_parcels).at_least(0));
+        required("most_parcels", &PlayedWire::most_parcels).at_least(0),
+        transport::optional("held_up", &PlayedWire::held_up).at_least(0));
   }
 };
 
@@ -193,7 +195,7 @@ Result<MicroBatchLoss> take(WireMessage& from, const RunSpec&, const MicroBatchL
 WireMessage put(const RoundPlayed& in, MemoryPool&) {
   auto wire_message = wire_message_of(
       RoundPlayed::type, PlayedWire{in.attempt, in.replica, in.device, in.first_step, in.purpose,
-                                    static_cast<std::int64_t>(in.most_parcels)});
+                                    static_cast<std::int64_t>(in.most_parcels), in.held_up});
   std::vector<SpanBytes> spans;
   for (const auto& span : *in.spans)
     spans.push_back({span.action, span.time.start.time_since_epoch().count(),
@@ -218,7 +220,8 @@ Result<RoundPlayed> take(WireMessage& from, const RunSpec&, const RoundPlayed*) 
                      wire->first_step,
                      wire->purpose,
                      std::move(spans),
-                     static_cast<std::size_t>(wire->most_parcels)};
+                     static_cast<std::size_t>(wire->most_parcels),
+                     wire->held_up};
 }
 
 WireMessage put(const Pulse& in, MemoryPool&) {

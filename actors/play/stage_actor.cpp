@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -111,13 +112,25 @@ class StageActor {
       if (position_ == 0 && !begin_round()) return;
       while (position_ < lane().size()) {
         if (in_executor_ > actions_ahead || !missing(lane()[position_]).empty()) return;
+        if (is_held_up(lane()[position_]))
+          in_play_.back().held_up.push_back(static_cast<int>(position_));
         perform(lane()[position_++]);
       }
-      if (lane().empty()) tell_played({to_play_.front(), 0, {}});
+      if (lane().empty()) tell_played({to_play_.front(), 0, {}, {}});
       to_play_.pop_front();
       position_ = 0;
       begun_ = false;
     }
+  }
+
+  /// Returns whether a pass can run now because its targets or a loan have just arrived: then its
+  /// start says nothing about the stage before.
+  bool is_held_up(Action action) const {
+    if (!came_ || action.kind != Kind::forward || came_->first_step != first_step() ||
+        came_->m != index(action))
+      return false;
+    return came_->what == What::targets ||
+           (came_->what == What::loan && came_->stage == action.stage);
   }
 
   bool begin_round() {
@@ -125,7 +138,7 @@ class StageActor {
     for (const auto& held : held_)
       if (!held.has_weights) return false;
     begun_ = true;
-    if (!lane().empty()) in_play_.push_back({to_play_.front(), lane().size(), {}});
+    if (!lane().empty()) in_play_.push_back({to_play_.front(), lane().size(), {}, {}});
     if (!training()) return true;
     for (auto& held : held_) {
       held.steps_given = held.steps_taken = 0;
@@ -337,6 +350,7 @@ class StageActor {
     Play play;
     std::size_t actions = 0;
     std::vector<DeviceSpan> spans;
+    std::vector<int> held_up;  // As in RoundPlayed.
   };
 
   void tell_played(InPlay played) {
@@ -346,15 +360,18 @@ class StageActor {
                            played.play.first_step,
                            played.play.round->purpose,
                            std::make_shared<const std::vector<DeviceSpan>>(std::move(played.spans)),
-                           incoming_.most()};
+                           incoming_.most(),
+                           std::move(played.held_up)};
     self_->tell(players_->supervisor, told);
   }
 
   void keep(What what, int stage, Inbox::Parcel parcel) {
-    const auto& header = parcel.header;
-    *incoming_.inbox().put({what, header.first_step, stage, header.m, parcel.loan.name}) =
-        std::move(parcel);
+    const Inbox::Address address{what, parcel.header.first_step, stage, parcel.header.m,
+                                 parcel.loan.name};
+    *incoming_.inbox().put(address) = std::move(parcel);
+    came_ = address;
     advance();
+    came_.reset();
   }
 
   void look() {
@@ -408,6 +425,7 @@ class StageActor {
   std::size_t position_ = 0;
   std::deque<InPlay> in_play_;  // Rounds that the executor has not finished.
   int in_executor_ = 0;
+  std::optional<Inbox::Address> came_;  // The parcel that makes it advance now, if one does.
   Patience patience_;
 };
 

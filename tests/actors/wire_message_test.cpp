@@ -233,8 +233,10 @@ TEST_CASE("messages to a remote supervisor survive the wire unchanged", "[actors
   const auto spans = std::make_shared<const std::vector<DeviceSpan>>(
       std::vector<DeviceSpan>{{schedules::forward(1, 4), {time(5), time(9)}},
                               {schedules::backward(1, 4), {time(9), time(20)}}});
-  const auto played = journey.there(RoundPlayed{1, 0, 1, 8, Round::Purpose::training, spans, 17});
+  const auto played =
+      journey.there(RoundPlayed{1, 0, 1, 8, Round::Purpose::training, spans, 17, {1}});
   REQUIRE(played.spans->size() == 2);
+  CHECK(played.held_up == std::vector<int>{1});
   CHECK(played.spans->back().action == schedules::backward(1, 4));
   CHECK(played.spans->back().time.end == time(20));
   CHECK(played.most_parcels == 17);
@@ -321,6 +323,9 @@ TEST_CASE("a forbidden message is refused before its player receives it", "[acto
   CHECK(with([](auto& it) { it.first_step = -1; }).find("found step -1") != std::string::npos);
   CHECK(with([](auto& it) { it.most_parcels = std::size_t{1} << 40; }).find("most parcels") !=
         std::string::npos);
+
+  CHECK(with([](auto& it) { it.held_up = {0}; }).find("held up") != std::string::npos);
+  CHECK(with([](auto& it) { it.held_up = {-1}; }).find("held_up") != std::string::npos);
 
   const auto span = [](schedules::Action action, std::int64_t start, std::int64_t end) {
     const auto time = [](std::int64_t count) {
