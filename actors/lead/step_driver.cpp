@@ -33,6 +33,8 @@ void StepDriver::attempt_begins() {
   phase_ = Phase::assembling;
   progress_.attempt_begins(*spec_);
   history_.attempt_begins();
+  for (auto& event : straggler_watch_.attempt_begins(*spec_))
+    around_.run_reporter.tell(std::move(event));
   around_.saves.attempt_begins();
   copies_.attempt_begins();
 }
@@ -44,6 +46,7 @@ void StepDriver::begun(const Assembled& assembled) {
   around_.saves.count_from(step());
   copies_.begun(assembled, around_.self->now());
   history_.begun(step(), around_.self->now());
+  straggler_watch_.begun(*spec_);
   around_.run_reporter.enter(AttemptBegun{step()});
 }
 
@@ -178,6 +181,10 @@ void StepDriver::tell_step(const Progress::Done& done) {
   const auto* round = done.round ? &*done.round : nullptr;
   around_.run_reporter.tell(
       step_event(*spec_, {step(), &done.entry, round, took, history_.goodput(now)}));
+  straggler_watch_.step_took(took);
+  if (!round) return;
+  for (auto& event : straggler_watch_.add(*spec_, *round, step()))
+    around_.run_reporter.tell(std::move(event));
 }
 
 /// Gives out rounds, as far ahead as allowed, up to the next moment at which the run must be

@@ -11,6 +11,7 @@
 #include "actors/lead/run_reporter.h"
 #include "actors/lead/saves.h"
 #include "actors/lead/step_history.h"
+#include "actors/lead/straggler_watch.h"
 #include "actors/messages.h"
 #include "actors/play/player_table.h"
 #include "actors/run_spec.h"
@@ -124,6 +125,7 @@ class StepDriver {
   Phase phase_ = Phase::assembling;
   Progress progress_;
   StepHistory history_;
+  StragglerWatch straggler_watch_;
   Copies copies_;
   Evaluation evaluation_;
 };

@@ -124,6 +124,12 @@ void RemotePlayerHost::refuse(PlayerId player, const std::string& why) {
     nodes_.strike(node->incarnation, why);
 }
 
+std::optional<std::string> RemotePlayerHost::node_of(PlayerId player) const {
+  const auto attempt = newest();
+  const auto node = attempt ? attempt->blamed(player) : std::nullopt;
+  return node ? std::optional(node->name) : std::nullopt;
+}
+
 bool RemotePlayerHost::strike_node(const std::string& node, const std::string& why) {
   const auto others = choose(nodes_.usable(order().least));
   const auto left =

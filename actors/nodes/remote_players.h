@@ -66,6 +66,7 @@ class RemotePlayerHost final : public PlayerHost {
   std::optional<std::string> set_aside(PlayerId player, const std::string& why) override;
   void refuse(PlayerId player, const std::string& why) override;
   bool strike_node(const std::string& node, const std::string& why) override;
+  std::optional<std::string> node_of(PlayerId player) const override;
   void committed(std::int64_t step) override;
   void over(Outcome::How how) override;
   /// Returns those of the nodes that the run should use now.

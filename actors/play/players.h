@@ -63,6 +63,8 @@ class PlayerHost {
   }
   /// Strikes the node of a player that sent an invalid report; the run continues.
   virtual void refuse(PlayerId, const std::string& /*why*/) {}
+  /// Returns the name of the player's node in the newest attempt, if players are on nodes.
+  virtual std::optional<std::string> node_of(PlayerId) const { return {}; }
   /// Notes that this many steps are done.
   virtual void committed(std::int64_t /*step*/) {}
   /// Notes the end of the run: its data can be forgotten, unless it is to be resumed.

@@ -129,7 +129,8 @@ inline constexpr MessageType table[] = {
     {"run.get", question, looks, 4_KiB, {H::head}, "`run`",
      "Returns the state of one run. [`name`, `state`, `step`, `steps`, `loss`, `goodput`, "
      "`exactness`, `where`, `why`; `recoveries`: how often the run recovered from a loss; "
-     "`recovered`: how it recovered the last time]"},
+     "`recovered`: how it recovered the last time; `stragglers`: what slows it down now, each as in "
+     "the event `node.straggler`]"},
     {"run.submit", question, person, 1_MiB, {H::head},
      "a configuration, [`resume`], [`from_scratch`]",
      "Starts a run, or resumes it from its newest checkpoint. With `from_scratch` a resumed run "
@@ -150,7 +151,8 @@ inline constexpr MessageType table[] = {
     {"run.stop", question, person, 4_KiB, {H::head}, "`run`, [`mode`: drain, now]",
      "Stops a run, after it has saved its state or at once. [as `run.get`]"},
     {"node.list", question, looks, 4_KiB, {H::head}, "",
-     "Returns the nodes. [`nodes`]"},
+     "Returns the nodes. A node has `stragglers`, as in `run.get`, if it slows runs down. "
+     "[`nodes`]"},
     {"node.cordon", question, person, 4_KiB, {H::orders}, "`node`",
      "Gives the node no new work. [`node`]"},
     {"node.uncordon", question, person, 4_KiB, {H::orders}, "`node`",
@@ -203,6 +205,8 @@ inline constexpr MessageType table[] = {
      "Which node has which devices."},
     {"stage.stalled", event, head, 64_KiB, {H::listener}, "",
      "A stage has waited for long, and for what."},
+    {"node.straggler", event, head, 64_KiB, {H::listener}, "",
+     "A device or a link slows a run down, or no longer does, and what it costs."},
     {"node.joined", event, head, 64_KiB, {H::listener}, "",
      "A node has joined."},
     {"node.lost", event, head, 64_KiB, {H::listener}, "",
