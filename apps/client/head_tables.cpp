@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "apps/events/event_text.h"
 #include "apps/hosts/gpu_checks.h"
 #include "core/json.h"
 
@@ -51,6 +52,9 @@ std::string nodes_table(const Value& answer) {
                  text_of(node, "cordoned") == "true" ? "cordoned" : "");
     for (const auto& gpu : gpus_of(node))
       text += "    GPU " + std::to_string(gpu.number) + ": " + to_text(gpu) + "\n";
+    if (const auto* stragglers = list_in(node, "stragglers"))
+      for (const auto& one : *stragglers)
+        text += "    slow in run " + text_of(one, "run") + ": " + straggler_text(one) + "\n";
   }
   return text;
 }
@@ -79,6 +83,8 @@ std::string runs_table(const Value& answer, const std::map<std::string, double>&
     if (recoveries == 1) text += "    recovered once: ";
     if (recoveries > 1) text += line("    recovered %ld times; the last time: ", recoveries);
     if (recoveries > 0) text += text_of(run, "recovered") + "\n";
+    if (const auto* stragglers = list_in(run, "stragglers"))
+      for (const auto& one : *stragglers) text += "    " + sentence(one) + "\n";
   }
   return text;
 }

@@ -43,7 +43,29 @@ std::string of_skipped(const Value& event) {
          " skipped because gradients overflowed in fp16";
 }
 
+/// Formats a share, as in "31 %".
+std::string share_text(double share) { return std::to_string(std::llround(100 * share)) + " %"; }
+
+/// Formats a factor, as in "2.1" or "1,200".
+std::string factor_text(double factor) {
+  constexpr double has_decimals = 9.95;
+  return factor < has_decimals ? brief(factor, 2) : thousands(factor);
+}
+
 }  // namespace
+
+std::string straggler_text(const Value& event) {
+  const std::string cause = text_of(event, "cause");
+  const std::string times = factor_text(number_in(event, "factor"));
+  const std::string share = share_text(number_in(event, "share"));
+  const std::string since = " (since step " + text_of(event, "since") + "; ";
+  if (cause != "computing")
+    return "the " + cause + " takes " + times + " times longer than before" + since +
+           "a round trip costs " + share + " of a step more)";
+  return "device " + text_of(event, "device") + " computes " + times + " times slower than " +
+         (text_of(event, "than") == "before" ? "before" : "other devices with the same stage") +
+         since + "costs up to " + share + " of a step)";
+}
 
 std::string sentence(const Value& event) {
   const std::string type = text_of(event, "type");
@@ -81,6 +103,16 @@ std::string sentence(const Value& event) {
            (integer_in(event, "redone") == 1 ? " step repeated" : " steps repeated");
   if (type == "stage.stalled")
     return "stalled: " + text_of(event, "who") + ": " + text_of(event, "what");
+  if (type == "node.straggler") {
+    const std::string node = text_of(event, "node");
+    const std::string cause = text_of(event, "cause");
+    // A node at the end of a slow link may be as fast as ever.
+    if (!event.find("over"))
+      return node + (cause == "computing" ? " is slow: " : ": ") + straggler_text(event);
+    return node + ": " +
+           (cause == "computing" ? "device " + text_of(event, "device") : "the " + cause) +
+           " is not slow any more: " + text_of(event, "why");
+  }
   if (type == "run.changed") return text_of(event, "set") + " after step " + text_of(event, "step");
   return type + " " + to_json(event);
 }

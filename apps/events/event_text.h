@@ -9,6 +9,10 @@ namespace troupe::apps {
 /// Returns what a person reads of an event other than a step.
 std::string sentence(const Value& event);
 
+/// Returns what slows a run down, from an event `node.straggler` that is not over, without the
+/// node.
+std::string straggler_text(const Value& event);
+
 /// Returns what a person reads of a step.
 std::string step_line(const Value& step);
 /// Returns what a progress line adds to step_line(): memory and the time left.

@@ -1,6 +1,7 @@
 #include "apps/head/head_run.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "apps/head/decision_log.h"
 #include "config/run_config.h"
 #include "config/schema.h"
+#include "core/json.h"
 #include "core/threads/thread_name.h"
 #include "core/units.h"
 
@@ -244,6 +246,7 @@ void HeadRun::record(const Value& event) {
   // The report comes first: whoever hears of an event may ask for it at once.
   const auto& type = *event.find("type")->text();
   if (type == "step") learn(event);
+  if (type == "node.straggler") learn_straggler(event);
   if (type == "run.recovered") {
     const std::lock_guard lock(mutex_);
     ++report_.recoveries;
@@ -265,6 +268,10 @@ void HeadRun::end(const std::string& state, const std::string& why) {
 }
 
 void HeadRun::tell_head(const std::string& state, const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    report_.stragglers.clear();
+  }
   RunStanding ended = report();
   ended.state = state;
   ended.why = why;
@@ -361,6 +368,16 @@ void HeadRun::learn(const Value& step) {
     steps = report_.steps;
   }
   replanner_.stepped(done, steps, step.find("seconds")->number());
+}
+
+void HeadRun::learn_straggler(const Value& event) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(report_.stragglers, [&](const Value& known) {
+    return std::ranges::all_of(std::array{"node", "device", "cause"}, [&](const char* key) {
+      return text_of(known, key) == text_of(event, key);
+    });
+  });
+  if (!event.find("over")) report_.stragglers.push_back(event);
 }
 
 }  // namespace troupe::apps

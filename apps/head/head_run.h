@@ -107,6 +107,7 @@ class HeadRun {
   void tell_head(const std::string& state, const std::string& why);
   void placed(const actors::Lineup& lineup);
   void learn(const Value& step);
+  void learn_straggler(const Value& event);
   std::shared_ptr<const config::Loaded> now() const;
   actors::RemoteOrder order(const config::Loaded& loaded);
   Result<actors::RunSpecPtr> change(const std::string& setting, std::optional<std::int64_t> from,

@@ -488,10 +488,24 @@ class HeadService::Service {
     for (const auto& [_, run] : runs_) runs.push_back(transport::to_value(run->report()));
     return runs;
   }
+  /// Returns by node what slows a run down there.
+  std::map<std::string, Value::List> stragglers_known() const {
+    std::map<std::string, Value::List> stragglers;
+    for (const auto& run : all_runs())
+      for (auto& straggler : run->report().stragglers)
+        stragglers[text_of(straggler, "node")].push_back(std::move(straggler));
+    return stragglers;
+  }
   Value::List nodes_here() const {
     Value::List nodes;
     const auto now = env_.now();
-    for (const auto& node : gate_->nodes().all()) nodes.push_back(fields_of(node, now));
+    auto stragglers = stragglers_known();
+    for (const auto& node : gate_->nodes().all()) {
+      auto fields = fields_of(node, now);
+      if (const auto slow = stragglers.find(node.name); slow != stragglers.end())
+        fields.set("stragglers", std::move(slow->second));
+      nodes.push_back(std::move(fields));
+    }
     return nodes;
   }
 

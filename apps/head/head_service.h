@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "actors/nodes/mesh.h"
 #include "apps/machine/confinement.h"
@@ -35,8 +36,9 @@ struct RunStanding {
   std::string recovered;  // A description of the last recovery.
   std::string where;      // "stages 0 1 on alpha, 2 3 on beta"
   std::string why;
-  std::string warning;       // A problem at its beginning, such as a damaged checkpoint.
-  bool lacks_nodes = false;  // The run failed with fewer nodes than it requires.
+  std::string warning;            // A problem at its beginning, such as a damaged checkpoint.
+  std::vector<Value> stragglers;  // The latest event of each device and link that slows it down.
+  bool lacks_nodes = false;       // The run failed with fewer nodes than it requires.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("name", &RunStanding::name),
@@ -53,6 +55,7 @@ struct RunStanding {
                       transport::optional("where", &RunStanding::where),
                       transport::optional("why", &RunStanding::why),
                       transport::optional("warning", &RunStanding::warning),
+                      transport::optional("stragglers", &RunStanding::stragglers),
                       transport::optional("lacks_nodes", &RunStanding::lacks_nodes));
   }
   bool has_ended() const { return state == "done" || state == "stopped" || state == "failed"; }

@@ -181,6 +181,21 @@ void add_gpus(Metrics& metrics, const Value::List& nodes) {
   for (const auto& [labels, gpu] : gpus) metrics.add(labels, gpu.fault ? 1 : 0);
 }
 
+/// Adds what each straggler costs. Without one it adds not even the name.
+void add_stragglers(Metrics& metrics, const Value::List& runs) {
+  bool has_begun = false;
+  for (const auto& run : runs)
+    for (const auto& one : list_in(run, "stragglers")) {
+      if (!std::exchange(has_begun, true))
+        metrics.begin("troupe_straggler_share",
+                      "Longer time of a slow device or link as a share of a step's time.");
+      metrics.add(label("run", text_of(run, "name")) + "," + label("node", text_of(one, "node")) +
+                      "," + label("device", text_of(one, "device")) + "," +
+                      label("cause", text_of(one, "cause")),
+                  number_in(one, "share"));
+    }
+}
+
 }  // namespace
 
 std::string page_of(const Value& status) {
@@ -214,6 +229,7 @@ std::string metrics_of(const Value& status) {
   of_runs("loss", "Loss of the last step.");
   of_runs("goodput", "Share of time spent in steps that count.");
   of_runs("recoveries", "Failures that it has recovered from since the head started.");
+  add_stragglers(metrics, runs);
   metrics.begin("troupe_run_state", "1 for the current state of the run.");
   for (const auto& run : runs)
     metrics.add(label("run", text_of(run, "name")) + "," + label("state", text_of(run, "state")),

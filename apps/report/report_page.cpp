@@ -15,6 +15,7 @@ namespace troupe::apps {
 namespace {
 
 constexpr std::size_t most_warnings = 20;
+constexpr std::size_t most_stragglers = 20;
 constexpr std::size_t most_delays = 32;
 constexpr std::size_t recent_steps = 20;
 
@@ -142,6 +143,29 @@ std::string troubles(const RunEvents& run) {
   if (run.warnings.size() > most_warnings)
     text += "<li>and " + std::to_string(run.warnings.size() - most_warnings) + " more</li>\n";
   return text + "</ul>\n";
+}
+
+/// Lists the devices and links that slowed a run down, the newest ones if there are many.
+std::string stragglers(const RunEvents& run) {
+  if (run.stragglers.empty()) return {};
+  const auto skipped = run.stragglers.size() - std::min(run.stragglers.size(), most_stragglers);
+  std::string text =
+      "<div class=wide><table><thead><tr><th>slow node<th>device<th>cause<th>times longer"
+      "<th>more time, of a step<th>from step<th>to step</thead>\n";
+  for (std::size_t i = skipped; i < run.stragglers.size(); ++i) {
+    const auto& told = run.stragglers[i];
+    const auto step = [](std::optional<std::int64_t> number) {
+      return cell(number ? std::to_string(*number) : "");
+    };
+    text += "<tr>" + cell(escaped(told.node, 200)) + cell(std::to_string(told.device)) +
+            cell(escaped(told.cause, 300)) + cell(brief(told.factor, 3)) +
+            cell(told.share ? brief(100 * *told.share, 3) + " %" : "") + step(told.since) +
+            step(told.until) + "</tr>\n";
+  }
+  return text + "</table></div>\n" +
+         (skipped > 0
+              ? "<p class=note>" + std::to_string(skipped) + " earlier ones are left out</p>\n"
+              : "");
 }
 
 // Charts.
@@ -282,8 +306,8 @@ std::string report_page(const std::vector<RunReport>& runs, const std::string& t
       "</h1>\n" + overview(runs) + "<div class=charts>\n" + common_charts(runs) + "</div>\n";
   for (const auto& run : runs)
     text += "<h2>" + escaped(name_of(run)) + ": " + escaped(ending_of(run.events)) + "</h2>\n" +
-            troubles(run.events) + configuration(run.recipe) + timeline_of(run) +
-            "<div class=charts>\n" + lateness(run) + "</div>\n";
+            troubles(run.events) + stragglers(run.events) + configuration(run.recipe) +
+            timeline_of(run) + "<div class=charts>\n" + lateness(run) + "</div>\n";
   return text + "</body></html>\n";
 }
 

@@ -50,6 +50,28 @@ void append(std::vector<Told>& told, Told next) {
   told.push_back(std::move(next));
 }
 
+std::optional<std::int64_t> whole_number_of(const Value& event, std::string_view key) {
+  const Value* value = event.find(key);
+  return value && value->integer() ? std::optional(*value->integer()) : std::nullopt;
+}
+
+/// Adds a straggler, or ends one that was named before.
+void take_straggler(const Value& event, RunEvents& run) {
+  StragglerTold told{.node = text_of(event, "node"),
+                     .device = whole_number_of(event, "device").value_or(0),
+                     .cause = text_of(event, "cause"),
+                     .factor = number_of(event, "factor"),
+                     .share = number_of(event, "share"),
+                     .since = whole_number_of(event, "since"),
+                     .until = {}};
+  if (!event.find("over")) return run.stragglers.push_back(std::move(told));
+  for (auto known = run.stragglers.rbegin(); known != run.stragglers.rend(); ++known)
+    if (known->node == told.node && known->device == told.device && known->cause == told.cause) {
+      if (!known->until) known->until = whole_number_of(event, "step");
+      return;
+    }
+}
+
 Status take(const Value& event, RunEvents& run) {
   const std::string type = text_of(event, "type");
   if (type.empty()) return Error{"it has no type"};
@@ -78,6 +100,8 @@ Status take(const Value& event, RunEvents& run) {
     run.checkpoints.push_back(text_of(event, "directory"));
   } else if (type == "warn") {
     run.warnings.push_back(text_of(event, "text"));
+  } else if (type == "node.straggler") {
+    take_straggler(event, run);
   }
   return Done{};  // Ignores events of other types, which later versions may add.
 }

@@ -33,6 +33,16 @@ struct EvalTold {
   double loss = 0;
 };
 
+/// A device or a link that was slow for a while.
+struct StragglerTold {
+  std::string node;
+  std::int64_t device = 0;
+  std::string cause;
+  // A value is absent if the event did not contain it.
+  std::optional<double> factor, share;
+  std::optional<std::int64_t> since, until;  // Steps; `until` is absent if it was slow to the end.
+};
+
 /// The history of a run, read from its events. A run that was stopped and resumed is one history,
 /// in which repeated steps count once.
 struct RunEvents {
@@ -44,6 +54,7 @@ struct RunEvents {
   std::vector<EvalTold> evals;
   std::vector<std::string> checkpoints;  // The folders of the checkpoints.
   std::vector<std::string> warnings;
+  std::vector<StragglerTold> stragglers;  // In the order in which they were named.
   bool is_torn = false;    // The last line is incomplete: the run was killed while it wrote it.
   int unreadable = 0;      // The number of lines that are no events.
   std::string first_flaw;  // The first unreadable line and its error.

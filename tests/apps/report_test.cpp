@@ -126,3 +126,22 @@ TEST_CASE("steps that a run repeated count once", "[apps]") {
   CHECK(run.first_flaw.starts_with("line 9: "));
   CHECK_FALSE(run.is_torn);
 }
+
+TEST_CASE("a report lists what was slow, from which step to which", "[apps]") {
+  const std::string slow =
+      R"({"type":"node.straggler","run":"a","node":"<n>","device":2,"cause":"computing",)";
+  const auto run = apps::parse_events(
+      events_of("a", slow + R"("step":50,"since":48,"factor":2.5,"share":0.25,"than":"before"})" +
+                         "\n" + slow + R"("step":90,"since":48,"why":"it is fast","over":true})" +
+                         "\n" + slow + R"("step":120,"since":119,"factor":3,"share":0.5})" + "\n"));
+  REQUIRE(run.stragglers.size() == 2);
+  CHECK(run.stragglers[0].node == "<n>");
+  CHECK(run.stragglers[0].device == 2);
+  CHECK(run.stragglers[0].factor == 2.5);
+  CHECK(run.stragglers[0].share == 0.25);
+  CHECK(run.stragglers[0].since == 48);
+  CHECK(run.stragglers[0].until == 90);
+  CHECK(run.stragglers[1].since == 119);
+  CHECK_FALSE(run.stragglers[1].until);
+  CHECK(run.unreadable == 0);
+}
