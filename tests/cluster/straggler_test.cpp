@@ -1,0 +1,74 @@
+// A node that computes slowly is named, and nobody else.
+
+#include <string>
+
+#include "catch.h"
+#include "cluster/cluster.h"
+#include "core/json.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+/// Makes a node compute slower for as long as the test may take. With 1 it is as fast as before.
+void slow_down(const Workplace& here, const std::string& node, const std::string& times) {
+  const Ended done = tests::troupe(
+      here, {"chaos", "slow", node, "--times", times, "--for", "3600s", "--head", head_of(here)});
+  INFO(done.err);
+  REQUIRE(done.code == 0);
+}
+
+std::string told_by(const Workplace& here, const std::string& command) {
+  return tests::troupe(here, {command, "--head", head_of(here)}).out;
+}
+
+}  // namespace
+
+TEST_CASE("a node that becomes slow is named within ten steps, until it is fast", "[cluster]") {
+  const Workplace here;
+  const auto before = leavings(here);
+  here.write("gpt.toml", gpt);
+  {
+    Cluster cluster(here, {"alpha", "beta", "gamma"}, {}, {"--allow-chaos"});
+    Process submit(here,
+                   with({"submit", "gpt.toml", "--wait", "--output", "plain"},
+                        {"name=many", "pipeline.stages=3", "log.every=1", "train.steps=1000000",
+                         "train.eval_every=1000000", "checkpoint.every=1000000 steps"}));
+    // The run must know how fast its devices are.
+    REQUIRE(submit.says("\nstep 80 ", 2 * usual_patience));
+    CHECK(told_by(here, "status").find(" is slow: ") == std::string::npos);
+    slow_down(here, "beta", "8");
+    const bool is_named = submit.says("beta is slow: device ", 2 * usual_patience);
+    INFO(submit.said());
+    REQUIRE(is_named);
+    const auto named = events(here, "many", "node.straggler");
+    REQUIRE(named.size() == 1);
+    INFO(to_json(named[0]));
+    CHECK(text_of(named[0], "node") == "beta");
+    CHECK(text_of(named[0], "cause") == "computing");
+    CHECK(text_of(named[0], "than") == "before");
+    CHECK(number_in(named[0], "factor") > 2);
+    CHECK(number_in(named[0], "share") > 0.05);
+    CHECK(number_in(named[0], "share") <= 1);
+    CHECK(integer_in(named[0], "since") > 80);
+    CHECK(integer_in(named[0], "step") - integer_in(named[0], "since") < 10);
+    for (const std::string command : {"status", "runs", "top"}) {
+      INFO(command);
+      CHECK(told_by(here, command).find("beta is slow: device ") != std::string::npos);
+    }
+    CHECK(told_by(here, "nodes").find("slow in run many: device ") != std::string::npos);
+    slow_down(here, "beta", "1");
+    CHECK(submit.says("is not slow any more: it is as fast as usual again", 2 * usual_patience));
+    CHECK(told_by(here, "status").find(" is slow: ") == std::string::npos);
+    for (const auto& event : events(here, "many", "node.straggler"))
+      CHECK(text_of(event, "node") == "beta");
+    CHECK(tests::troupe(here, {"stop", "many", "--head", head_of(here)}).code == 0);
+    CHECK(submit.wait().has_value());
+    CHECK(tests::troupe(here, {"report", "many", "--out", "page.html"}).code == 0);
+    CHECK(here.read("page.html").find("<th>slow node") != std::string::npos);
+    cluster.end();
+  }
+  CHECK(leavings(here) == before);
+  CHECK(processes_of_program(here) == 0);
+}
