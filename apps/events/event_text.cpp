@@ -20,7 +20,7 @@ std::string brief(double number, int digits = 4) {
 std::string thousands(double number) {
   std::string digits = std::to_string(std::llround(number));
   for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<std::size_t>(at), ",");
+    digits.insert(static_cast<std::size_t>(at), 1, ',');
   return digits;
 }
 
