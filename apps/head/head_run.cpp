@@ -26,7 +26,7 @@ std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
 }
 
 /// Ends a head that cannot lead its runs, so that its next life can resume them.
-[[noreturn]] void end_head(Env& env, const config::RunConfig& config, const std::string& last) {
+void end_head(Env& env, const config::RunConfig& config, const std::string& last) {
   env.crash(
       "run " + config.name + ": no progress for " + duration_text(config.limits.head_patience) +
       " (limits.head_patience); last known activity: " + last +
