@@ -18,7 +18,6 @@
 
 using namespace troupe;
 using namespace troupe::actors;
-using schedules::Kind;
 using Cause = Straggler::Cause;
 using Than = Straggler::Than;
 
@@ -115,7 +114,7 @@ class NoisyPipeline {
       for (std::size_t stage = 0; stage < stages; ++stage)
         for (; at[stage] < lanes[stage].size(); ++at[stage], moves = true) {
           const auto action = lanes[stage][at[stage]];
-          const bool is_backward = action.kind == Kind::backward;
+          const bool is_backward = action.kind == schedules::Kind::backward;
           const int from = static_cast<int>(stage) + (is_backward ? 1 : -1);
           double start = free[stage];
           if (from >= 0 && from < size_.stages) {
