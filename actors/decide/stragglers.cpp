@@ -256,8 +256,9 @@ std::optional<Stragglers::Judgement> Stragglers::judge(const Link& link) const {
   if (!now || !before) return {};
   // A round trip is at least as long as the overhead that counts as no wait at all.
   const double usual = std::max(*before, in_seconds(limits_.idle));
+  const double longer = *now - usual;
   return Judgement{.factor = *now / usual,
-                   .share = share_of(*now - usual),
+                   .share = longer < in_seconds(limits_.least_late) ? 0 : share_of(longer),
                    .than = Straggler::Than::before,
                    .steps = link.both.latest_from(limits_.fast * usual),
                    .spread = link.both.spread()};

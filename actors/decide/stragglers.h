@@ -65,9 +65,11 @@ struct StragglerLimits {
   double slow_link = 2;       // and so is a link,
   double fast = 1.3;          // until it takes less than this many times longer.
   double least_share = 0.05;  // The least share of a step's time that a straggler costs.
-  double spreads = 4.5;       // A growth by fewer times the usual spread is noise.
-  int in_a_row = 3;           // Steps in a row that must agree.
-  int unmeasured = 16;        // Steps without a measurement after which a link is unknown.
+  /// A busy machine delays the thread of a receiver by this much: no reason to name a link.
+  std::chrono::nanoseconds least_late = std::chrono::milliseconds(2);
+  double spreads = 4.5;  // A growth by fewer times the usual spread is noise.
+  int in_a_row = 3;      // Steps in a row that must agree.
+  int unmeasured = 16;   // Steps without a measurement after which a link is unknown.
   /// A device that was idle for longer has waited for its input. A shorter gap is overhead.
   std::chrono::nanoseconds idle = std::chrono::microseconds(100);
 };

@@ -47,6 +47,8 @@ class NoisyPipeline {
   }
 
   void slow_down(std::size_t device, double times) { slower_[device] = times; }
+  /// Makes passes and messages of all devices this many times faster.
+  void speed_up(double times) { speed_ = times; }
   /// Makes tensors from one device to another late by `seconds`.
   void delay(std::size_t from, std::size_t to, double seconds) { delays_[{from, to}] = seconds; }
   /// Makes targets of the last stage late by `seconds`.
@@ -122,14 +124,14 @@ class NoisyPipeline {
             if (sent == ends.end()) break;
             const Ends link{first + static_cast<std::size_t>(from), first + stage};
             const auto late = delays_.find(link);
-            start = std::max(
-                start, sent->second + 0.001 * noise() + (late == delays_.end() ? 0 : late->second));
+            start = std::max(start, sent->second + 0.001 / speed_ * noise() +
+                                        (late == delays_.end() ? 0 : late->second));
           }
           const bool is_held_up =
               targets_late_ > 0 && !is_backward && static_cast<int>(stage) + 1 == size_.stages;
           if (is_held_up) start += targets_late_;
           const auto device = first + stage;
-          const double takes = (is_backward ? 0.02 : 0.01) * noise() * slower_[device];
+          const double takes = (is_backward ? 0.02 : 0.01) / speed_ * noise() * slower_[device];
           free[stage] = start + takes;
           ends[{static_cast<int>(stage), is_backward, action.micro_batch}] = free[stage];
           round.devices[device].push_back(
@@ -151,6 +153,7 @@ class NoisyPipeline {
   std::vector<double> offsets_, drifts_, slower_;
   std::map<Ends, double> delays_;
   double targets_late_ = 0;
+  double speed_ = 1;
   double now_ = 0;
   std::int64_t step_ = 0;
 };
@@ -273,6 +276,21 @@ TEST_CASE("a link that is late both ways is named without a direction", "[actors
   CHECK(named->cause == Cause::link_two_way);
   CHECK(named->peer == 1);
   CHECK(named->device == 2);
+}
+
+TEST_CASE("a link that is late by less than a busy machine delays threads is not named",
+          "[actors][stragglers]") {
+  NoisyPipeline short_delay({3, 1, 4}, 5), long_delay({3, 1, 4}, 5);
+  for (auto* pipeline : {&short_delay, &long_delay}) {
+    pipeline->speed_up(10);
+    pipeline->steps(60);
+  }
+  short_delay.delay(0, 1, 0.0012);
+  long_delay.delay(0, 1, 0.0032);
+  for (auto* pipeline : {&short_delay, &long_delay}) pipeline->steps(200);
+  CHECK(short_delay.said.empty());
+  REQUIRE(long_delay.said.size() == 1);
+  CHECK(long_delay.said[0].cause == Cause::link);
 }
 
 TEST_CASE("late targets are no slow link", "[actors][stragglers]") {
