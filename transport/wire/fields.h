@@ -294,7 +294,7 @@ Result<T> from_value(const Value& value, std::string_view where) {
 /// Returns a message that has only the struct's type and its fields.
 template <HasFields T>
 Message to_message(const T& from) {
-  static_assert(find_message_type(T::type), "add a row to transport/wire/message_types.h");
+  static_assert(has_row(T::type), "add a row to transport/wire/message_types.h");
   Message message;
   message.type = T::type;
   message.body = to_value(from);
@@ -304,7 +304,7 @@ Message to_message(const T& from) {
 /// Reads the body of a message, which must have the struct's type.
 template <HasFields T>
 Result<T> from_message(const Message& message) {
-  static_assert(find_message_type(T::type), "add a row to transport/wire/message_types.h");
+  static_assert(has_row(T::type), "add a row to transport/wire/message_types.h");
   assert(message.type == T::type);
   std::string where(T::type);
   where.append(".body");
