@@ -310,9 +310,13 @@ void Stragglers::settle(Finding& finding, const std::optional<Judgement>& judged
   const bool is_slow =
       judged->factor >= least && judged->share >= limits_.least_share && !is_excused;
   const bool is_fast = judged->factor < limits_.fast;
+  const bool is_plain =
+      is_slow && judged->factor >= limits_.plain && judged->share >= limits_.plain_share;
   finding.slow_steps = is_slow ? finding.slow_steps + 1 : 0;
+  finding.slow_seconds = is_slow ? finding.slow_seconds + step_.median() : 0;
   finding.fast_steps = is_fast ? finding.fast_steps + 1 : 0;
-  if (!finding.named && finding.slow_steps >= limits_.in_a_row) {
+  const bool has_lasted = is_plain || finding.slow_seconds >= in_seconds(limits_.lasted);
+  if (!finding.named && finding.slow_steps >= limits_.in_a_row && has_lasted) {
     finding.named = told;
     finding.named->than = judged->than;
     finding.named->factor = judged->factor;

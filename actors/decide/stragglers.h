@@ -69,7 +69,12 @@ struct StragglerLimits {
   std::chrono::nanoseconds least_late = std::chrono::milliseconds(2);
   double spreads = 4.5;  // A growth by fewer times the usual spread is noise.
   int in_a_row = 3;      // Steps in a row that must agree.
-  int unmeasured = 16;   // Steps without a measurement after which a link is unknown.
+  /// Noise of a busy machine comes in bursts. What takes less than `plain` times longer, or costs
+  /// less than `plain_share` of a step, is named only if it has lasted.
+  double plain = 1.7;
+  double plain_share = 0.15;
+  std::chrono::nanoseconds lasted = std::chrono::seconds(1);
+  int unmeasured = 16;  // Steps without a measurement after which a link is unknown.
   /// A device that was idle for longer has waited for its input. A shorter gap is overhead.
   std::chrono::nanoseconds idle = std::chrono::microseconds(100);
 };
@@ -105,6 +110,7 @@ class Stragglers {
   /// A count of steps in a row that agree, and the straggler that they have shown.
   struct Finding {
     int slow_steps = 0;
+    double slow_seconds = 0;  // The time of these steps.
     int fast_steps = 0;
     std::optional<Straggler> named;
 

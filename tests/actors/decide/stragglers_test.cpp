@@ -235,6 +235,24 @@ TEST_CASE("a late direction of a link is named, whatever the clocks say", "[acto
   }
 }
 
+TEST_CASE("a burst of noise is not named, but the same slowdown is if it lasts",
+          "[actors][stragglers]") {
+  NoisyPipeline burst({3, 1, 4}, 9), lasting({3, 1, 4}, 9);
+  for (auto* pipeline : {&burst, &lasting}) {
+    pipeline->speed_up(10);  // A step takes about 20 ms.
+    pipeline->steps(60);
+    pipeline->slow_down(1, 1.6);
+  }
+  burst.steps(20);
+  burst.slow_down(1, 1);
+  burst.steps(200);
+  CHECK(burst.said.empty());
+  lasting.steps(100);
+  REQUIRE(lasting.said.size() == 1);
+  CHECK(lasting.said[0].device == 1);
+  CHECK(lasting.said[0].cause == Cause::computing);
+}
+
 TEST_CASE("a replica that is slow from the start is named by comparison", "[actors][stragglers]") {
   NoisyPipeline pipeline({2, 3, 4}, 7);
   pipeline.slow_down(3, 2.5);
