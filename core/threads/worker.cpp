@@ -67,15 +67,25 @@ void Worker::take_back(Task then) {
 
 void Worker::stop() {
   assert(thread_.get_id() != std::this_thread::get_id() && "a worker cannot wait for itself");
-  TaskQueue dropped;
+  std::vector<TaskQueue> dropped;  // Declared first, so that destructors run without the lock.
   {
     const std::lock_guard lock(mutex_);
-    is_ending_ = true;
-    std::swap(dropped, waiting_);
+    close(dropped);
+    // Nobody sees the end before, so that no further work begins after it.
+    for (const auto& [name, aside] : asides_) {
+      const std::lock_guard lock_of_aside(aside->mutex_);
+      aside->close(dropped);
+    }
   }
-  changed_.notify_one();
   if (thread_.joinable()) thread_.join();
   for (const auto& [name, aside] : asides_) aside->stop();
+}
+
+/// Begins the end and moves out all that waits. Requires the lock.
+void Worker::close(std::vector<TaskQueue>& dropped) {
+  is_ending_ = true;
+  dropped.push_back(std::exchange(waiting_, {}));
+  changed_.notify_one();
 }
 
 void Worker::run() {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "core/env.h"
 #include "core/threads/task_queue.h"
@@ -34,6 +35,7 @@ class Worker final : public Loop {
 
  private:
   void stop();
+  void close(std::vector<TaskQueue>& dropped);
   void run();
   /// Takes the outcome of work, however many tasks wait.
   void take_back(Task then);
