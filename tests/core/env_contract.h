@@ -267,6 +267,47 @@ inline void check_env_contract(EnvUnderTest& under_test) {
     CHECK(count == 2 * each);
   }
 
+  SECTION("outcomes of work come even if the loop is full") {
+    const auto loop = env.make_loop({.name = "test", .most_waiting = 1});
+    std::vector<Loop::Posted> posted;
+    loop->post([&] {
+      posted.push_back(loop->post(trail.adds('a')));
+      posted.push_back(loop->aside(
+          "one", [] {}, trail.adds('b')));
+      posted.push_back(loop->aside(
+          "other", [] {}, trail.adds('b')));
+    });
+    wait_for(3);
+    CHECK(posted == std::vector(3, Loop::Posted::yes));
+    CHECK(trail.text() == "abb");
+  }
+
+  SECTION("what a work holds is freed before its outcome runs") {
+    const auto loop = env.make_loop({"test"});
+    auto held = std::make_shared<int>();
+    bool is_freed = false;
+    loop->aside(
+        "work", [held] {},
+        [&trail, &is_freed, lives = std::weak_ptr(held)] {
+          is_freed = lives.expired();
+          trail.add('a');
+        });
+    held.reset();
+    wait_for(1);
+    CHECK(is_freed);
+  }
+
+  SECTION("a cancelled timer makes room for another task") {
+    const auto loop = env.make_loop({.name = "test", .most_waiting = 1});
+    const auto timer = loop->after(24h, trail.adds('x'));
+    REQUIRE(timer);
+    CHECK(loop->post(trail.adds('x')) == Loop::Posted::full);
+    loop->cancel(*timer);
+    CHECK(loop->post(trail.adds('a')) == Loop::Posted::yes);
+    wait_for(1);
+    CHECK(trail.text() == "a");
+  }
+
   SECTION("end() drops waiting work and outcomes") {
     const auto loop = env.make_loop({"test"});
     std::atomic<int> begun = 0, finished = 0, taken = 0;
