@@ -46,54 +46,24 @@ strikes = 1000000
 [data]
 train = ")";
 
-/// Seconds since the fault.
-struct Measured {
-  double noticed = 0;  // Until the run notices it.
-  double goes_on = 0;  // Until a step beyond the last one is done.
-  double paused = 0;   // goes_on without the time of the repeated steps and the new one.
-  std::int64_t redone = 0;
-};
-
-/// Follows the run from the fault until it is a step further than before.
-std::optional<Measured> follow(Story& story, double deed, std::int64_t before) {
-  Measured measured;
-  const auto noticed = story.find([](const Value& event) {
-    return is_type(event, "warn") || is_type(event, "run.state") || is_type(event, "plan.changed");
-  });
-  if (!noticed) return {};
-  measured.noticed = number_in(*noticed, "time") - deed;
-  const double usual = story.usual();
-  const auto first = story.find([](const Value& event) { return is_type(event, "step"); });
-  if (!first) return {};
-  const auto after = story.step() - 1;
-  const auto further = story.step() > before
-                           ? first
-                           : story.find([&](const Value&) { return story.step() > before; });
-  if (!further) return {};
-  measured.redone = std::max<std::int64_t>(0, before - after);
-  measured.goes_on = number_in(*further, "time") - deed;
-  measured.paused = measured.goes_on - static_cast<double>(measured.redone + 1) * usual;
-  return measured;
-}
-
 double part_of(std::vector<double> numbers, double part) {
   std::sort(numbers.begin(), numbers.end());
   const auto last = static_cast<double>(numbers.size() - 1);
   return numbers[static_cast<std::size_t>(std::lround(part * last))];
 }
 
-void print(const std::string& what, const std::vector<Measured>& all) {
+void print(const std::string& what, const std::vector<Recovery>& all) {
   if (all.empty()) return;
-  const auto line = [&](const char* name, double Measured::*member) {
+  const auto line = [&](const char* name, double Recovery::*member) {
     std::vector<double> numbers;
     numbers.reserve(all.size());
     for (const auto& one : all) numbers.push_back(one.*member);
     std::printf("%-14s %-28s p50 %7.3f  p99 %7.3f  most %7.3f s\n", what.c_str(), name,
                 part_of(numbers, 0.5), part_of(numbers, 0.99), part_of(numbers, 1));
   };
-  line("noticed", &Measured::noticed);
-  line("goes on, without the redone", &Measured::paused);
-  line("goes on", &Measured::goes_on);
+  line("noticed", &Recovery::noticed);
+  line("goes on, without the redone", &Recovery::paused);
+  line("goes on", &Recovery::goes_on);
   double redone = 0;
   for (const auto& one : all) redone += static_cast<double>(one.redone);
   std::printf("%-14s %-28s mean %6.1f  of %zu times\n", what.c_str(), "steps done again",
@@ -105,7 +75,7 @@ void print(const std::string& what, const std::vector<Measured>& all) {
 bool measure(
     LiveCluster& cluster, const std::string& what, int times, std::mt19937& random,
     const std::function<void()>& deed, const std::function<void()>& afterwards = [] {}) {
-  std::vector<Measured> all;
+  std::vector<Recovery> all;
   for (int i = 0; i < times; ++i) {
     if (!cluster.settle(random)) {
       std::fprintf(stderr, "%s: the run does not go on\n", what.c_str());
@@ -114,7 +84,7 @@ bool measure(
     const auto before = cluster.story().step();
     const double begun = now();
     deed();
-    const auto measured = follow(cluster.story(), begun, before);
+    const auto measured = follow_recovery(cluster.story(), begun, before);
     afterwards();
     if (!measured) {
       std::fprintf(stderr, "%s: the run has not gone on\n", what.c_str());

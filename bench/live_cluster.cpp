@@ -76,7 +76,28 @@ void Story::learn(const Value& event) {
   }
 }
 
-LiveCluster::LiveCluster(int nodes, const std::string& config) {
+std::optional<Recovery> follow_recovery(Story& story, double fault, std::int64_t before) {
+  Recovery recovery;
+  const auto noticed = story.find([](const Value& event) {
+    return is_type(event, "warn") || is_type(event, "run.state") || is_type(event, "plan.changed");
+  });
+  if (!noticed) return {};
+  recovery.noticed = number_in(*noticed, "time") - fault;
+  const double usual = story.usual();
+  const auto first = story.find([](const Value& event) { return is_type(event, "step"); });
+  if (!first) return {};
+  const auto after = story.step() - 1;
+  const auto further = story.step() > before
+                           ? first
+                           : story.find([&](const Value&) { return story.step() > before; });
+  if (!further) return {};
+  recovery.redone = std::max<std::int64_t>(0, before - after);
+  recovery.goes_on = number_in(*further, "time") - fault;
+  recovery.paused = recovery.goes_on - static_cast<double>(recovery.redone + 1) * usual;
+  return recovery;
+}
+
+LiveCluster::LiveCluster(int nodes, const std::string& config, int cores) : cores_(cores) {
   program_ = fs::canonical("/proc/self/exe").parent_path() / "../apps/troupe";
   std::ofstream(folder_ / "run.toml") << config;
   head_ = start({"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0", "--supervised"});
@@ -126,7 +147,8 @@ void LiveCluster::take_away(const std::string& node) {
 
 void LiveCluster::bring_back(const std::string& node) {
   named(node).daemon.reset();
-  named(node).daemon = start({"node", "--name", node, "--cores", "1", "--head", head()});
+  named(node).daemon =
+      start({"node", "--name", node, "--cores", std::to_string(cores_), "--head", head()});
 }
 
 void LiveCluster::start_node() {

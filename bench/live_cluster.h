@@ -56,10 +56,22 @@ class Story {
   std::deque<double> steps_;
 };
 
-/// A head, a daemon with one core for each node, and a run, all in a folder of their own.
+/// Seconds since a fault.
+struct Recovery {
+  double noticed = 0;  // Until the run notices it.
+  double goes_on = 0;  // Until a step beyond the last one is done.
+  double paused = 0;   // goes_on without the time of the repeated steps and the new one.
+  std::int64_t redone = 0;
+};
+
+/// Follows a run from a fault at `fault` (see now()), when it had done `before` steps, until it is
+/// a step further. Returns nothing if it does not go on.
+std::optional<Recovery> follow_recovery(Story& story, double fault, std::int64_t before);
+
+/// A head, a daemon with `cores` cores for each node, and a run, all in a folder of their own.
 class LiveCluster {
  public:
-  LiveCluster(int nodes, const std::string& config);
+  LiveCluster(int nodes, const std::string& config, int cores = 1);
   ~LiveCluster();
   LiveCluster(const LiveCluster&) = delete;
   LiveCluster& operator=(const LiveCluster&) = delete;
@@ -67,6 +79,8 @@ class LiveCluster {
   bool submit() { return ask({"submit", folder_ / "run.toml"}); }
   bool ask(std::vector<std::string> words);
   Story& story() { return *story_; }
+  /// Returns the head's address; empty if it has not started.
+  std::string head() const;
 
   pid_t process_of(const std::string& node) const;
   pid_t process_of_head() const;
@@ -89,12 +103,12 @@ class LiveCluster {
 
   void start_node();
   Node& named(const std::string& node);
-  std::string head() const;
   ChildOrder order(std::vector<std::string> words) const;
   std::unique_ptr<Background> start(std::vector<std::string> words) const;
 
   storage::TemporaryFolder folder_ = *storage::TemporaryFolder::make();
   std::string program_;
+  int cores_;
   std::unique_ptr<Background> head_;
   std::vector<Node> nodes_;
   std::vector<std::unique_ptr<Background>> leaving_;

@@ -46,8 +46,7 @@ class Node::Work {
 
   Status start() {
     options_.dial.seed = conversation()->incarnation();
-    // Retry often: runs wait for their nodes after a restart of the head.
-    options_.dial.backoff.longest = std::chrono::milliseconds(250);
+    options_.dial.backoff = node_backoff;
     if (auto dialed = dial(); !dialed) return dialed;
     loop_->post([this] { go_on(); });
     beat_later();

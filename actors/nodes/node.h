@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,6 +13,9 @@
 #include "transport/control/control_socket.h"
 
 namespace troupe::actors {
+
+/// Nodes dial again often, since runs wait for them after a restart of the head.
+inline constexpr transport::BackoffRules node_backoff{.longest = std::chrono::milliseconds(250)};
 
 struct NodeOptions {
   std::string name;

@@ -106,7 +106,7 @@ constexpr std::size_t most_files = 40;
 /// their versions.
 const std::map<std::string, Folders> library_belongs_to = {
     {"caf/", {"actors", "apps", "bench"}},
-    {"zmq", {"transport", "bench/peers/zmq_peer.cpp"}},
+    {"zmq", {"transport", "bench/crowd.cpp", "bench/peers/zmq_peer.cpp"}},
     {"msgpack", {"transport", "apps/run/version.cpp"}},
     {"nccl", {"transport/links/nccl_"}},
     {"cuda", {"kernels/cuda", "transport/links/nccl_"}},

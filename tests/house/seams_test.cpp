@@ -62,7 +62,7 @@ const std::map<std::string, std::set<std::string>> includers = {
     {"core/threads/real_env.h",
      {"apps/commands/head.cpp", "apps/commands/node.cpp", "apps/commands/play.cpp",
       "apps/commands/train.cpp", "apps/commands/verify.cpp", "apps/node/node_process.cpp",
-      "bench/bench_lineup.cpp", "bench/crowd.h", "core/threads/real_env.cpp"}},
+      "bench/bench_lineup.cpp", "bench/crowd.cpp", "core/threads/real_env.cpp"}},
     // All others take a loop from an environment.
     {"core/threads/worker.h", {"core/threads/real_env.cpp", "core/threads/worker.cpp"}},
 };
