@@ -1,7 +1,6 @@
 #include "actors/nodes/node_pool.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <utility>
 
@@ -11,6 +10,11 @@ namespace {
 
 /// Five times the interval of readings.
 constexpr auto gpu_patience = std::chrono::seconds(10);
+
+/// Returns whether a node may get new work in this precision.
+bool is_usable(const NodeHere& node, kernels::Precision least) {
+  return !node.cordoned && !node.away && has(node.inventory, least);
+}
 
 }  // namespace
 
@@ -47,64 +51,74 @@ std::string who_lacks(kernels::Precision precision, const std::vector<NodeHere>&
 NodeHere NodePool::add(std::uint64_t incarnation, std::string wanted, Inventory inventory,
                        std::string key) {
   const std::lock_guard lock(mutex_);
-  const auto is_taken = [&](const std::string& name) {
-    return std::ranges::find(nodes_, name, &NodeHere::name) != nodes_.end();
-  };
   if (wanted.empty()) wanted = inventory.host;
   std::string name = wanted;
-  for (int number = 2; is_taken(name); ++number) name = wanted + "-" + std::to_string(number);
-  nodes_.push_back({.incarnation = incarnation,
-                    .name = name,
-                    .inventory = std::move(inventory),
-                    .key = std::move(key)});
+  for (int number = 2; by_name_.contains(name); ++number)
+    name = wanted + "-" + std::to_string(number);
+  const auto place = ++joins_;
+  by_incarnation_[incarnation] = by_name_[name] = place;
+  const auto& node = nodes_[place] = {.incarnation = incarnation,
+                                      .name = name,
+                                      .inventory = std::move(inventory),
+                                      .key = std::move(key)};
   changed_.notify_all();
-  return nodes_.back();
+  return node;
 }
 
 std::optional<NodeHere> NodePool::remove(std::uint64_t incarnation) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(nodes_, incarnation, &NodeHere::incarnation);
-  if (found == nodes_.end()) return {};
-  NodeHere gone = std::move(*found);
-  nodes_.erase(found);
+  const auto found = by_incarnation_.find(incarnation);
+  if (found == by_incarnation_.end()) return {};
+  NodeHere gone = std::move(nodes_.extract(found->second).mapped());
+  by_incarnation_.erase(found);
+  by_name_.erase(gone.name);
   changed_.notify_all();
   return gone;
 }
 
+/// Returns null if there is no such node. The caller holds the lock.
+NodeHere* NodePool::find_here(std::uint64_t incarnation) {
+  const auto found = by_incarnation_.find(incarnation);
+  return found == by_incarnation_.end() ? nullptr : &nodes_.at(found->second);
+}
+
 bool NodePool::cordon(const std::string& name, bool cordoned) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(nodes_, name, &NodeHere::name);
-  if (found == nodes_.end()) return false;
-  found->cordoned = cordoned;
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end()) return false;
+  nodes_.at(found->second).cordoned = cordoned;
   changed_.notify_all();
   return true;
 }
 
 void NodePool::set_away(std::uint64_t incarnation, bool away) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(nodes_, incarnation, &NodeHere::incarnation);
-  if (found == nodes_.end() || found->away == away) return;
-  found->away = away;
+  auto* const node = find_here(incarnation);
+  if (!node || node->away == away) return;
+  node->away = away;
   changed_.notify_all();
 }
 
 void NodePool::set_gpus(std::uint64_t incarnation, std::vector<GpuReading> gpus, Time now) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(nodes_, incarnation, &NodeHere::incarnation);
-  if (found == nodes_.end()) return;
-  found->gpus = std::move(gpus);
-  found->gpus_told = now;
+  auto* const node = find_here(incarnation);
+  if (!node) return;
+  node->gpus = std::move(gpus);
+  node->gpus_told = now;
 }
 
 std::optional<NodeHere> NodePool::find(std::uint64_t incarnation) const {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(nodes_, incarnation, &NodeHere::incarnation);
-  return found == nodes_.end() ? std::nullopt : std::optional(*found);
+  const auto found = by_incarnation_.find(incarnation);
+  return found == by_incarnation_.end() ? std::nullopt : std::optional(nodes_.at(found->second));
 }
 
 std::vector<NodeHere> NodePool::all() const {
   const std::lock_guard lock(mutex_);
-  return nodes_;
+  std::vector<NodeHere> all;
+  all.reserve(nodes_.size());
+  for (const auto& [_, node] : nodes_) all.push_back(node);
+  return all;
 }
 
 std::vector<NodeHere> NodePool::usable(kernels::Precision least) const {
@@ -112,12 +126,21 @@ std::vector<NodeHere> NodePool::usable(kernels::Precision least) const {
   return find_usable(least);
 }
 
+int NodePool::count_usable(kernels::Precision least) const {
+  const std::lock_guard lock(mutex_);
+  return find_usable_count(least);
+}
+
 std::vector<NodeHere> NodePool::find_usable(kernels::Precision least) const {
   std::vector<NodeHere> found;
-  std::ranges::copy_if(nodes_, std::back_inserter(found), [&](const NodeHere& node) {
-    return !node.cordoned && !node.away && has(node.inventory, least);
-  });
+  for (const auto& [_, node] : nodes_)
+    if (is_usable(node, least)) found.push_back(node);
   return found;
+}
+
+int NodePool::find_usable_count(kernels::Precision least) const {
+  return static_cast<int>(std::ranges::count_if(
+      nodes_, [&](const auto& entry) { return is_usable(entry.second, least); }));
 }
 
 void NodePool::wake() {
@@ -130,9 +153,8 @@ std::vector<NodeHere> NodePool::wait_for(int fewest, kernels::Precision least,
                                          std::chrono::milliseconds patience,
                                          const std::function<bool()>& cancelled) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, patience, [&] {
-    return cancelled() || static_cast<int>(find_usable(least).size()) >= fewest;
-  });
+  changed_.wait_for(lock, patience,
+                    [&] { return cancelled() || find_usable_count(least) >= fewest; });
   return find_usable(least);
 }
 

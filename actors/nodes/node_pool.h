@@ -4,10 +4,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "actors/decide/detector.h"
@@ -79,6 +81,8 @@ class NodePool {
   std::vector<NodeHere> all() const;
   /// Returns nodes that may get new work and support at least this precision.
   std::vector<NodeHere> usable(kernels::Precision least = kernels::Precision::fp32) const;
+  /// Returns how many nodes usable() would return.
+  int count_usable(kernels::Precision least = kernels::Precision::fp32) const;
   /// Waits until `fewest` nodes are usable or the patience is over, and returns the usable ones.
   std::vector<NodeHere> wait_for(int fewest, kernels::Precision least,
                                  std::chrono::milliseconds patience,
@@ -96,12 +100,17 @@ class NodePool {
  private:
   /// The caller holds the lock.
   std::vector<NodeHere> find_usable(kernels::Precision least) const;
+  int find_usable_count(kernels::Precision least) const;
+  NodeHere* find_here(std::uint64_t incarnation);
 
   Send send_;
   Strike strike_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<NodeHere> nodes_;
+  std::map<std::uint64_t, NodeHere> nodes_;  // Keyed by a number that grows with each join.
+  std::uint64_t joins_ = 0;
+  std::unordered_map<std::uint64_t, std::uint64_t> by_incarnation_;  // The keys in `nodes_`.
+  std::unordered_map<std::string, std::uint64_t> by_name_;
 };
 
 }  // namespace troupe::actors
