@@ -114,10 +114,17 @@ void Head::look() {
   be_found();
   actors::DetectorLimits limits;
   limits.nodes = static_cast<int>(evidence_.size());
-  const auto found =
-      actors::judge_all(evidence_, last_look_, look_every, world_.clock.now(), limits);
+  std::vector<std::string> keys;
+  std::vector<actors::Evidence*> all;
+  for (auto& [key, evidence] : evidence_) {
+    keys.push_back(key);
+    all.push_back(&evidence);
+  }
+  const auto found = actors::judge_all(all, last_look_, look_every, world_.clock.now(), limits);
   last_look_ = world_.clock.now();
-  for (const auto& [key, presence] : found) {
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const auto& key = keys[i];
+    const auto& presence = found[i];
     const Life life = std::stoll(key);
     switch (presence.is) {
       case actors::Presence::Is::alive:

@@ -72,29 +72,28 @@ Presence judge(const Evidence& evidence, Time now, const DetectorLimits& limits)
   if (evidence.closed) return {Is::suspect, doubt, "its connection was closed"};
   const bool is_missed = evidence.witnesses >= witnesses_that_count;
   const double deadly = deadly_phi(limits) / (is_missed ? 2 : 1);
+  if (doubt < deadly && doubt <= limits.suspect) return {Is::alive, doubt, {}};
   const std::string silence = "no heartbeat for " +
                               text_of(in_seconds(now - evidence.pulses.last())) + " s: phi " +
                               text_of(doubt) + ", and " + text_of(deadly) + " is the limit";
-  if (doubt >= deadly) return {Is::dead, doubt, silence};
-  if (doubt > limits.suspect) return {Is::suspect, doubt, silence};
-  return {Is::alive, doubt, {}};
+  return {doubt >= deadly ? Is::dead : Is::suspect, doubt, silence};
 }
 
-std::map<std::string, Presence> judge_all(std::map<std::string, Evidence>& all, Time last_look,
-                                          Duration look_every, Time now,
-                                          const DetectorLimits& limits) {
+std::vector<Presence> judge_all(const std::vector<Evidence*>& all, Time last_look,
+                                Duration look_every, Time now, const DetectorLimits& limits) {
   const auto look = [&] {
-    std::map<std::string, Presence> found;
-    for (const auto& [name, evidence] : all) found.emplace(name, judge(evidence, now, limits));
+    std::vector<Presence> found;
+    found.reserve(all.size());
+    for (const auto* evidence : all) found.push_back(judge(*evidence, now, limits));
     return found;
   };
   auto found = look();
   const Duration paused = now - last_look - look_every;
   if (paused <= limits.silence_floor) return found;
-  const auto is_silent = [&](const auto& one) { return one.second.phi > limits.suspect; };
+  const auto is_silent = [&](const Presence& one) { return one.phi > limits.suspect; };
   const auto silent = std::ranges::count_if(found, is_silent);
   if (3 * silent <= static_cast<std::ptrdiff_t>(found.size())) return found;
-  for (auto& [name, evidence] : all) evidence.pulses.forgive(paused);
+  for (auto* evidence : all) evidence->pulses.forgive(paused);
   return look();
 }
 

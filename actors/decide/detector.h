@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -71,10 +70,10 @@ double deadly_phi(const DetectorLimits& limits);
 
 Presence judge(const Evidence& evidence, Time now, const DetectorLimits& limits);
 
-/// Judges all nodes. If more than a third are silent at once, and the last look is longer ago than
-/// `look_every` explains, then the head was suspended: that time is ignored.
-std::map<std::string, Presence> judge_all(std::map<std::string, Evidence>& all, Time last_look,
-                                          Duration look_every, Time now,
-                                          const DetectorLimits& limits);
+/// Judges all nodes and returns the verdicts in their order. If more than a third are silent at
+/// once, and the last look is longer ago than `look_every` explains, then the head was suspended:
+/// that time is ignored.
+std::vector<Presence> judge_all(const std::vector<Evidence*>& all, Time last_look,
+                                Duration look_every, Time now, const DetectorLimits& limits);
 
 }  // namespace troupe::actors

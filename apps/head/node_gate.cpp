@@ -16,8 +16,6 @@ namespace {
 constexpr auto look_every = std::chrono::milliseconds(50);
 constexpr auto least_deafness = std::chrono::milliseconds(50);
 
-std::string key_of(std::uint64_t node) { return std::to_string(node); }
-
 }  // namespace
 
 NodeGate::NodeGate(Env& env, GateOptions options, GateEvents events)
@@ -65,8 +63,9 @@ class NodeGate::Deafness {
     gate_.deaf_since_.reset();
     const auto time = gate_.env_.now() - since_;
     if (time < least_deafness) return;
-    for (auto& [node, evidence] : gate_.evidence_)
-      if (evidence.pulses.last() <= since_) evidence.pulses.forgive(time);
+    for (auto& [node, line] : gate_.lines_)
+      if (line.evidence && line.evidence->pulses.last() <= since_)
+        line.evidence->pulses.forgive(time);
   }
   Deafness(const Deafness&) = delete;
   Deafness& operator=(const Deafness&) = delete;
@@ -143,9 +142,17 @@ void NodeGate::refuse(const transport::Peer& peer, const std::string& why) {
 
 /// Returns the node of a connection; 0 if it is none. Requires the lock.
 std::uint64_t NodeGate::node_of(transport::PeerId peer) const {
-  const auto line =
-      std::ranges::find(lines_, peer, [](const auto& entry) { return entry.second.peer; });
-  return line == lines_.end() ? 0 : line->first;
+  const auto node = node_at_.find(peer);
+  return node == node_at_.end() ? 0 : node->second;
+}
+
+/// Sets the connection of a node; 0 for none. Requires the lock.
+void NodeGate::set_peer(std::uint64_t node, Line& line, transport::PeerId peer) {
+  // Another node may use that connection by now.
+  if (const auto at = node_at_.find(line.peer); at != node_at_.end() && at->second == node)
+    node_at_.erase(at);
+  line.peer = peer;
+  if (peer != 0) node_at_[peer] = node;
 }
 
 void NodeGate::heard_from_node(std::uint64_t node, transport::Message message) {
@@ -234,30 +241,43 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
     return (void)answer(peer.id,
                         transport::to_message(actors::Retire{
                             "the head restarted or dropped this node, and goes on without it"}));
-  // A node of the same name and host without a connection has died. A process is one node.
   std::vector<std::uint64_t> before;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [other, line] : lines_) {
-      const auto here = nodes_.find(other);
-      const bool was_it = line.peer == 0 && line.wanted == *name && line.key == peer.key && here &&
-                          here->inventory.host == join->inventory.host;
-      if (was_it || line.peer == peer.id) before.push_back(other);
-    }
+    before = find_replaced(*name, peer, join->inventory.host);
   }
   for (const auto other : before) lose(other, {.why = "another process took its place"}, Cut::no);
   {
     // Before adding it to the pool, since waiting runs then send to it at once.
     const std::lock_guard lock(mutex_);
-    lines_[node] = {.conversation = std::make_shared<transport::Conversation>(incarnation_),
-                    .wanted = *name,
-                    .peer = peer.id,
-                    .key = peer.key,
-                    .life = join->life};
+    auto& line =
+        lines_[node] = {.conversation = std::make_shared<transport::Conversation>(incarnation_),
+                        .wanted = *name,
+                        .key = peer.key,
+                        .host = join->inventory.host,
+                        .life = join->life};
+    set_peer(node, line, peer.id);
+    by_wanted_.emplace(*name, node);
+    if (join->life != 0) by_life_.emplace(join->life, node);
   }
   const auto here = nodes_.add(node, *name, std::move(join->inventory), peer.key);
   welcome(here, peer.id, message);
   events_.joined(here);
+}
+
+/// Returns the nodes whose place a new one takes: those that had its connection, and those of its
+/// name, host and key without a connection, which have died. A process is one node. Requires the
+/// lock.
+std::vector<std::uint64_t> NodeGate::find_replaced(const std::string& name,
+                                                   const transport::Peer& peer,
+                                                   const std::string& host) const {
+  std::vector<std::uint64_t> replaced;
+  if (const auto node = node_of(peer.id); node != 0) replaced.push_back(node);
+  for (auto [at, end] = by_wanted_.equal_range(name); at != end; ++at) {
+    const auto& line = lines_.at(at->second);
+    if (line.peer == 0 && line.key == peer.key && line.host == host) replaced.push_back(at->second);
+  }
+  return replaced;
 }
 
 /// Returns the node's name. A key may use the name of its host and names that begin with it;
@@ -290,10 +310,11 @@ void NodeGate::welcome(const actors::NodeHere& node, transport::PeerId peer,
     const std::lock_guard lock(mutex_);
     const auto found = lines_.find(node.incarnation);
     if (found == lines_.end()) return;  // The node was just lost. It will learn that when it dials.
-    before = std::exchange(found->second.peer, peer);
+    before = found->second.peer;
+    set_peer(node.incarnation, found->second, peer);
     conversation = found->second.conversation;
     // The detector judges the node from now on, even if it never sends a heartbeat.
-    auto& evidence = evidence_of(node.incarnation);
+    auto& evidence = evidence_of(found->second);
     evidence.closed.reset();
     evidence.pulses.forgive(env_.now() - evidence.pulses.last());
   }
@@ -320,11 +341,16 @@ void NodeGate::gone(const transport::Peer& peer, transport::Gone how, const std:
     if (how == transport::Gone::struck_off) struck_off = found->first;
     auto& line = found->second;
     line.conversation->pause();
-    line.peer = 0;
-    evidence_of(found->first).closed = env_.now();
+    set_peer(found->first, line, 0);
+    evidence_of(line).closed = env_.now();
     nodes_.set_away(found->first, true);
   }
-  watch_->post([this] { look(); });
+  // Many nodes may go at once.
+  if (!looks_soon_.exchange(true))
+    watch_->post([this] {
+      looks_soon_ = false;
+      look();
+    });
   if (struck_off != 0) lose(struck_off, {.why = why});
 }
 
@@ -349,11 +375,16 @@ void NodeGate::lose(std::uint64_t node, const actors::NodeLoss& loss, Cut cut) {
   transport::PeerId peer = 0;
   {
     const std::lock_guard lock(mutex_);
-    const auto line = lines_.extract(node);
+    auto line = lines_.extract(node);
     if (line.empty()) return;
-    evidence_.erase(key_of(node));
     line.mapped().conversation->pause();
     peer = line.mapped().peer;
+    set_peer(node, line.mapped(), 0);
+    const auto is_it = [node](const auto& entry) { return entry.second == node; };
+    const auto [at, end] = by_wanted_.equal_range(line.mapped().wanted);
+    by_wanted_.erase(std::find_if(at, end, is_it));
+    if (const auto life = by_life_.find(line.mapped().life); life != by_life_.end() && is_it(*life))
+      by_life_.erase(life);
   }
   if (peer != 0 && cut == Cut::yes) (void)server_->cut(peer, loss.why);
   if (const auto here = nodes_.remove(node)) events_.lost(*here, loss);
@@ -379,35 +410,34 @@ void NodeGate::process_ended(const actors::ExitNotice& notice) {
 /// Returns the node with this secret; 0 if there is none.
 std::uint64_t NodeGate::node_with(std::int64_t life) const {
   const std::lock_guard lock(mutex_);
-  const auto line =
-      std::ranges::find(lines_, life, [](const auto& entry) { return entry.second.life; });
-  return line == lines_.end() || life == 0 ? 0 : line->first;
+  const auto node = by_life_.find(life);
+  return node == by_life_.end() ? 0 : node->second;
 }
 
 void NodeGate::beat(std::uint64_t node, const transport::Message&) {
   const std::lock_guard lock(mutex_);
   const auto line = lines_.find(node);
   if (line == lines_.end()) return;
-  evidence_of(node).pulses.heard(env_.now());
+  evidence_of(line->second).pulses.heard(env_.now());
   if (line->second.peer != 0) nodes_.set_away(node, false);
 }
 
 /// Returns the evidence about a node. Requires the lock.
-actors::Evidence& NodeGate::evidence_of(std::uint64_t node) {
-  const auto [found, is_new] =
-      evidence_.try_emplace(key_of(node), actors::Evidence{actors::Pulses(env_.now()), {}, {}, 0});
-  if (is_new && !std::exchange(looks_, true)) {
+actors::Evidence& NodeGate::evidence_of(Line& line) {
+  if (line.evidence) return *line.evidence;
+  line.evidence.emplace(actors::Evidence{actors::Pulses(env_.now()), {}, {}, 0});
+  if (!std::exchange(looks_, true)) {
     last_look_ = env_.now();
     look_later();
   }
-  return found->second;
+  return *line.evidence;
 }
 
 void NodeGate::look_later() {
   watch_->after(look_every, [this] {
     look();
     const std::lock_guard lock(mutex_);
-    looks_ = !evidence_.empty();
+    looks_ = !lines_.empty();
     if (looks_) look_later();
   });
 }
@@ -435,12 +465,18 @@ std::vector<std::pair<std::uint64_t, std::string>> NodeGate::find_dead() {
   }
   limits.silence_floor = patience.silence_floor;
   limits.reconnect_patience = patience.reconnect;
-  limits.nodes = static_cast<int>(evidence_.size());
-  const auto found = actors::judge_all(evidence_, last_look_, look_every, now, limits);
-  for (const auto& [node, line] : lines_)
-    if (const auto known = found.find(key_of(node));
-        known != found.end() && known->second.is == actors::Presence::Is::dead)
-      dead.emplace_back(node, known->second.reason);
+  std::vector<std::uint64_t> nodes;
+  std::vector<actors::Evidence*> all;
+  for (auto& [node, line] : lines_) {
+    if (!line.evidence) continue;
+    nodes.push_back(node);
+    all.push_back(&*line.evidence);
+  }
+  limits.nodes = static_cast<int>(all.size());
+  auto found = actors::judge_all(all, last_look_, look_every, now, limits);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    if (found[i].is == actors::Presence::Is::dead)
+      dead.emplace_back(nodes[i], std::move(found[i].reason));
   return dead;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <latch>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -90,8 +92,10 @@ class NodeGate {
     std::string wanted = {};     // The name that the node asked for.
     transport::PeerId peer = 0;  // 0: it has no connection.
     std::string key = {};        // Empty for a plain connection.
+    std::string host = {};       // As in its inventory.
     std::int64_t life = 0;       // The secret from its Join.
     std::uint64_t refused = 0;   // The number of forbidden messages that it sent.
+    std::optional<actors::Evidence> evidence = {};  // From its welcome on.
   };
 
   /// A guard for the handling of a message. The gate hears no heartbeats meanwhile, which must not
@@ -123,7 +127,10 @@ class NodeGate {
   std::uint64_t node_with(std::int64_t life) const;
   bool is_of(std::uint64_t node, const std::string& key) const;
   static Result<std::string> name_for(const transport::Peer& peer, const actors::Join& join);
-  actors::Evidence& evidence_of(std::uint64_t node);
+  actors::Evidence& evidence_of(Line& line);
+  void set_peer(std::uint64_t node, Line& line, transport::PeerId peer);
+  std::vector<std::uint64_t> find_replaced(const std::string& name, const transport::Peer& peer,
+                                           const std::string& host) const;
   /// Loses the nodes that the detector (detector.h) declares dead.
   void look();
   /// Looks periodically while there is evidence about any node.
@@ -140,12 +147,15 @@ class NodeGate {
   actors::NodePool nodes_;
 
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, Line> lines_;               // Keyed by incarnation.
-  std::set<transport::PeerId> strangers_told_;        // Refused peers that are not nodes.
-  std::map<std::string, actors::Evidence> evidence_;  // Keyed by name, of nodes that were heard.
-  std::map<std::string, NodePatience> patience_;      // Keyed by run.
+  std::map<std::uint64_t, Line> lines_;                           // Keyed by incarnation.
+  std::unordered_map<transport::PeerId, std::uint64_t> node_at_;  // Nodes with a connection.
+  std::multimap<std::string, std::uint64_t> by_wanted_;           // Keyed by wanted name.
+  std::unordered_map<std::int64_t, std::uint64_t> by_life_;       // Keyed by Join::life.
+  std::set<transport::PeerId> strangers_told_;    // Refused peers that are not nodes.
+  std::map<std::string, NodePatience> patience_;  // Keyed by run.
   std::optional<Env::Time> deaf_since_;
   bool looks_ = false;  // Again and again.
+  std::atomic<bool> looks_soon_ = false;
   Env::Time last_look_ = env_.now();
 
   // Before the server, whose thread posts to it until that thread ends.

@@ -1,5 +1,6 @@
 #include "actors/decide/detector.h"
 
+#include <map>
 #include <random>
 
 #include "catch.h"
@@ -114,7 +115,9 @@ TEST_CASE("a pause of the head itself counts against no node", "[actors]") {
   };
   const auto dead_after = [&](auto& all, Time last_look, Time now) {
     int dead = 0;
-    for (const auto& [name, presence] : judge_all(all, last_look, 50ms, now, limits))
+    std::vector<Evidence*> nodes;
+    for (auto& [name, evidence] : all) nodes.push_back(&evidence);
+    for (const auto& presence : judge_all(nodes, last_look, 50ms, now, limits))
       dead += presence.is == Is::dead ? 1 : 0;
     return dead;
   };
