@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 #include <utility>
 
 namespace troupe::actors {
@@ -33,19 +34,29 @@ std::vector<std::size_t> seat(const std::vector<NodeHere>& nodes, const Shares& 
     std::size_t process = 0, node = 0;
   };
   std::vector<Claim> claims;
-  for (std::size_t process = 0; process < shares.cores.size(); ++process)
-    for (std::size_t node = 0; node < nodes.size(); ++node)
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    if (std::ranges::count(before.nodes, nodes[node].incarnation, &NodeHere::incarnation) == 0)
+      continue;
+    for (std::size_t process = 0; process < shares.cores.size(); ++process)
       if (cores_of(nodes[node]) == shares.cores[process])
         claims.push_back({had(before, nodes[node], shares.cuts[process], shares.cuts[process + 1]),
                           process, node});
-  std::ranges::stable_sort(claims, std::greater<>(), &Claim::keeps);
+  }
+  std::ranges::sort(claims, [](const Claim& a, const Claim& b) {
+    return std::tuple(-a.keeps, a.process, a.node) < std::tuple(-b.keeps, b.process, b.node);
+  });
   std::vector<std::size_t> seats(shares.cores.size(), nodes.size());
   std::vector<bool> is_seated(nodes.size());
-  for (const auto& [keeps, process, node] : claims) {
-    if (seats[process] != nodes.size() || is_seated[node]) continue;
+  const auto take_seat = [&](std::size_t process, std::size_t node) {
+    if (seats[process] != nodes.size() || is_seated[node]) return;
     seats[process] = node;
     is_seated[node] = true;
-  }
+  };
+  for (const auto& [keeps, process, node] : claims)
+    if (keeps > 0) take_seat(process, node);
+  for (std::size_t process = 0; process < seats.size(); ++process)
+    for (std::size_t node = 0; node < nodes.size() && seats[process] == nodes.size(); ++node)
+      if (cores_of(nodes[node]) == shares.cores[process]) take_seat(process, node);
   return seats;
 }
 

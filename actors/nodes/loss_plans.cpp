@@ -23,11 +23,19 @@ void add_losses(const Sharing& sharing, std::vector<Sharing>& all) {
 }  // namespace
 
 std::vector<Sharing> neighbours_of(const Sharing& sharing) {
-  std::vector<Sharing> all{sharing};
-  add_losses(sharing, all);
+  // After two losses, at most two of the nodes without work get some.
+  Sharing now = sharing;
+  now.cores.resize(std::min(now.cores.size(), now.seats() + 2));
+  std::vector<Sharing> all{now};
+  add_losses(now, all);
   for (std::size_t one = 1, ones = all.size(); one < ones; ++one)
     add_losses(Sharing(all[one]), all);
-  return all;
+  std::vector<Sharing> parts;
+  for (auto& one : all) {
+    auto part = relevant_part(std::move(one));
+    if (std::ranges::count(parts, part) == 0) parts.push_back(std::move(part));
+  }
+  return parts;
 }
 
 void LossPlans::look_ahead(const Sharing& now) {
@@ -40,11 +48,14 @@ void LossPlans::look_ahead(const Sharing& now) {
 }
 
 Shares LossPlans::shares(const Sharing& wanted) const {
-  if (const auto found = found_.find(wanted); found != found_.end()) return found->second;
+  if (const auto found = found_.find(relevant_part(wanted)); found != found_.end())
+    return found->second;
   return share_out(wanted, Search::prompt);
 }
 
-bool LossPlans::foresaw(const Sharing& wanted) const { return found_.contains(wanted); }
+bool LossPlans::foresaw(const Sharing& wanted) const {
+  return found_.contains(relevant_part(wanted));
+}
 
 /// Returns the next sharing to search for.
 std::optional<Sharing> LossPlans::next() const {

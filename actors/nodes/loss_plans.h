@@ -12,9 +12,9 @@ namespace troupe::actors {
 
 constexpr std::size_t most_foreseen = 128;
 
-/// Returns the sharings that may be needed soon, most likely first: this one, and those after the
-/// loss of one or two nodes. Nodes with equal core counts are interchangeable, so there are few; at
-/// most `most_foreseen` are returned.
+/// Returns the relevant parts of the sharings that may be needed soon, most likely first: of this
+/// one, and of those after the loss of one or two nodes. Nodes with equal core counts are
+/// interchangeable, so there are few; at most `most_foreseen` are returned.
 std::vector<Sharing> neighbours_of(const Sharing& sharing);
 
 /// Computes in advance how a run is shared out after a loss, so that it only needs to be looked up
@@ -37,7 +37,7 @@ class LossPlans {
   Loop& loop_;
   bool is_searching_ = false;
   std::vector<Sharing> wanted_;
-  std::map<Sharing, Shares> found_;
+  std::map<Sharing, Shares> found_;  // Keyed by relevant parts.
 };
 
 }  // namespace troupe::actors

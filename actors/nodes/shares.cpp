@@ -27,14 +27,23 @@ schedules::OrderProblem problem_of(const Sharing& sharing) {
     problem.devices.push_back({.speed = static_cast<double>(sharing.cores[i])});
     order.groups.push_back({static_cast<int>(i)});
   }
-  problem.seats.resize(std::min(
-      {static_cast<std::size_t>(sharing.most), sharing.cores.size(), sharing.work.size()}));
+  problem.seats.resize(sharing.seats());
   return order;
 }
 
 }  // namespace
 
-Shares share_out(const Sharing& sharing, Search search) {
+std::size_t Sharing::seats() const {
+  return std::min({static_cast<std::size_t>(most), cores.size(), work.size()});
+}
+
+Sharing relevant_part(Sharing sharing) {
+  sharing.cores.resize(sharing.seats());
+  return sharing;
+}
+
+Shares share_out(const Sharing& whole, Search search) {
+  const auto sharing = relevant_part(whole);
   auto problem = problem_of(sharing);
   problem.most_orders = orders_to_try(sharing.cores.size(), search);
   const auto found = schedules::partition_any_order(problem);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 namespace troupe::actors {
@@ -11,8 +12,15 @@ struct Sharing {
   std::vector<int> cores;    // Indexed by node, most first.
   int most = 1;              // The most nodes to use.
 
+  /// Returns how many nodes get work.
+  std::size_t seats() const;
+
   friend auto operator<=>(const Sharing&, const Sharing&) = default;
 };
+
+/// Returns the part of a sharing that decides the shares: the fastest nodes, as many as can get
+/// work. A slower node never takes the place of a faster one.
+Sharing relevant_part(Sharing sharing);
 
 /// A solution, by process.
 struct Shares {
@@ -26,8 +34,8 @@ enum class Search {
   thorough,  // Seconds, for a hundred different nodes.
 };
 
-/// Minimizes the most work per core. Equal sharings always give equal shares, for each kind of
-/// search.
+/// Minimizes the most work per core. Sharings with equal relevant parts always give equal shares,
+/// for each kind of search.
 Shares share_out(const Sharing& sharing, Search search);
 
 }  // namespace troupe::actors

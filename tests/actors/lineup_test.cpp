@@ -1,6 +1,7 @@
 #include "actors/nodes/lineup.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -99,6 +100,21 @@ TEST_CASE("a node keeps its device if the shares allow it", "[actors]") {
   const auto then = lineup_of(heavy, unequal);
   CHECK(to_text(then) == "d: device 0; c: device 1; b: device 2; a: device 3");
   CHECK(to_text(lineup_of(heavy, nodes_with({1, 1, 1, 3}), 100, then)) == to_text(then));
+}
+
+TEST_CASE("a run among thousands of nodes keeps its nodes, and replaces a lost one", "[actors]") {
+  const auto spec = spec_of(four_stages, {});
+  auto nodes = nodes_with(std::vector(4096, 1));
+  const auto before = lineup_of(spec, std::vector(nodes.end() - 4, nodes.end()), 4);
+  const auto incarnations = [&] {
+    std::vector<std::uint64_t> all;
+    for (const auto& node : lineup_of(spec, nodes, 4, before).nodes)
+      all.push_back(node.incarnation);
+    return all;
+  };
+  CHECK(incarnations() == std::vector<std::uint64_t>{4093, 4094, 4095, 4096});
+  nodes.erase(nodes.end() - 3);
+  CHECK(incarnations() == std::vector<std::uint64_t>{4093, 1, 4095, 4096});
 }
 
 TEST_CASE("an error names a node that lacks the run's precision, and the best that it has",

@@ -89,10 +89,28 @@ TEST_CASE("loss plans cover the node kinds left after one or two losses", "[acto
 TEST_CASE("100 kinds of nodes get plans for every single loss and some double losses", "[actors]") {
   std::vector<int> cores(100);
   std::iota(cores.begin(), cores.end(), 1);
-  const auto all = neighbours_of(sharing_with(cores));
+  const auto all = neighbours_of(sharing_with(cores, std::vector<double>(100, 1)));
   CHECK(all.size() == most_foreseen);
   CHECK(std::ranges::count(all, 99u, [](const auto& one) { return one.cores.size(); }) == 100);
   CHECK(all.back().cores.size() == 98);
+}
+
+TEST_CASE("nodes that get no work change no plan, unless they replace a lost node", "[actors]") {
+  auto sharing = sharing_with(std::vector<int>(4096, 1));
+  sharing.cores.front() = 4;
+  sharing.most = 3;
+  // Now 4 1 1; after the loss of the node with four cores 1 1 1, however many more are lost.
+  const auto all = neighbours_of(sharing);
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].cores == std::vector{4, 1, 1});
+  CHECK(all[1].cores == std::vector{1, 1, 1});
+  // The last spare node is needed once two are lost.
+  CHECK(neighbours_of(sharing_with({3, 2, 1}, {1, 1})).size() == 1 + 2 + 3);
+  CHECK(same(share_out(sharing, Search::prompt), share_out(all[0], Search::prompt)));
+  LoopOfPlans loss_plans;
+  loss_plans.look_ahead(sharing);
+  CHECK(loss_plans.foresaw(without(sharing, 1)));
+  CHECK(loss_plans.foresaw(without(without(sharing, 1), 4)));
 }
 
 TEST_CASE("a plan made ahead for one or two losses equals the plan made after them", "[actors]") {
