@@ -62,16 +62,17 @@ Status Reconciling::answer(const reconciler::Event& event) {
     if (!decided.records.empty()) written = hooks_.write(decided.records);
   }
   if (written && !decided.records.empty()) env_.point("record_written");
-  accept(written ? decided
+  accept(written ? std::move(decided)
                  : reconciler::react(state_, reconciler::JournalFailed{written.error().text}, now,
                                      limits));
   return written;
 }
 
-void Reconciling::accept(const reconciler::Answer& answer) {
+void Reconciling::accept(reconciler::Answer answer) {
   {
+    // The state of a run among thousands of nodes is large.
     const std::lock_guard lock(mutex_);
-    state_ = answer.state;
+    std::swap(state_, answer.state);
   }
   for (const auto& order : answer.orders)
     if (const auto* set = std::get_if<reconciler::SetTimer>(&order))

@@ -22,7 +22,7 @@ class Reconciling {
     std::function<reconciler::Limits(const State&)> limits;
     /// Returns when all records are on disk; an error means that none is.
     std::function<Status(const std::vector<reconciler::Record>&)> write;
-    /// Carries out all orders except timers. The answer's state is the one afterwards.
+    /// Carries out all orders except timers. The answer's state is the one before.
     std::function<void(const reconciler::Answer&)> carry_out;
   };
 
@@ -46,7 +46,7 @@ class Reconciling {
  private:
   void answer_all();
   Status answer(const reconciler::Event& event);
-  void accept(const reconciler::Answer& answer);
+  void accept(reconciler::Answer answer);
 
   Env& env_;
   // It has no bound: nobody asks for more than one task for each node and timer.

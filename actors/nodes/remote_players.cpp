@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -48,8 +49,7 @@ recon::Limits RemotePlayerHost::limits(const recon::State& state) const {
   recon::Limits limits;
   limits.fewest = order.fewest;
   // All present nodes take part, and no others are waited for.
-  const auto here = static_cast<int>(nodes_.usable(order.least).size());
-  limits.most = std::max(order.fewest, std::min(order.most, here));
+  limits.most = std::max(order.fewest, std::min(order.most, nodes_.count_usable(order.least)));
   // The supervisor knows when the run is done, and saves it.
   limits.steps = std::numeric_limits<std::int64_t>::max();
   limits.start_patience = order.node_patience;
@@ -147,8 +147,9 @@ void RemotePlayerHost::committed(std::int64_t step) { take(recon::StepDecided{ep
 std::vector<NodeHere> RemotePlayerHost::choose(std::vector<NodeHere> nodes) const {
   const auto state = reconciling_.state();
   const auto lives = recon::usable(state, env_.now(), limits(state));
-  std::erase_if(
-      nodes, [&](const NodeHere& node) { return std::ranges::count(lives, life_of(node)) == 0; });
+  std::erase_if(nodes, [&](const NodeHere& node) {
+    return !std::ranges::binary_search(lives, life_of(node));
+  });
   return nodes;
 }
 
@@ -194,9 +195,16 @@ void RemotePlayerHost::heard(std::uint64_t node, transport::Message message) {
 }
 
 void RemotePlayerHost::arrived() {
+  if (looks_soon_.exchange(true)) return;
   reconciling_.post([this] {
-    look_at_nodes(false);
-    foresee();
+    // Many nodes may come at once: the first is looked at now, and the others together.
+    const Duration wait = looked_ + look_every - env_.now();
+    reconciling_.after(std::max(wait, Duration::zero()), [this] {
+      looks_soon_ = false;
+      looked_ = env_.now();
+      look_at_nodes(false);
+      foresee();
+    });
   });
 }
 
@@ -208,7 +216,12 @@ void RemotePlayerHost::lost(const NodeHere& node, const NodeLoss& loss) {
   if (loss.has_ended)
     reconciling_.post([this, text = "on node " + node.name + " " + loss.why] { last_end_ = text; });
   take(recon::Lost{life_of(node), loss.why, !loss.has_ended});
-  reconciling_.post([this] { foresee(); });
+  if (foresees_soon_.exchange(true)) return;
+  // Many nodes may go at once.
+  reconciling_.after(look_every, [this] {
+    foresees_soon_ = false;
+    foresee();
+  });
 }
 
 // The functions below run on the run's loop.
@@ -247,12 +260,14 @@ void RemotePlayerHost::tick(int number) {
 /// their end is reported elsewhere, and a drain waits for a boundary.
 void RemotePlayerHost::look_at_nodes(bool all_have_stopped) {
   const auto state = reconciling_.state();
-  const auto usable = nodes_.usable(order().least);
-  for (const auto& node : usable)
+  std::set<Life> usable;
+  for (const auto& node : nodes_.usable(order().least)) {
+    usable.insert(life_of(node));
     if (!state.nodes.contains(life_of(node))) take(recon::Attached{life_of(node), node.name, 0, 0});
+  }
   for (const auto& [life, known] : state.nodes) {
     const bool has_part = has_a_plan(state) && std::ranges::count(state.plan.members, life) > 0;
-    if ((has_part && !all_have_stopped) || std::ranges::count(usable, life, life_of) > 0) continue;
+    if ((has_part && !all_have_stopped) || usable.contains(life)) continue;
     const bool is_known = nodes_.find(static_cast<std::uint64_t>(life)).has_value();
     take(recon::Lost{life, "it is not to be used now", !is_known});
   }

@@ -141,6 +141,8 @@ class RemotePlayerHost final : public PlayerHost {
   std::atomic<bool> has_played_ = false;
   std::atomic<bool> comes_back_ = false;
   std::atomic<bool> lacked_nodes_ = false;
+  std::atomic<bool> looks_soon_ = false;
+  std::atomic<bool> foresees_soon_ = false;
   std::atomic<std::uint64_t> epoch_ = 0;  // The attempt that plays.
   mutable std::mutex mutex_;
   std::weak_ptr<Attempt> attempt_;  // Its proxies own it.
@@ -148,6 +150,7 @@ class RemotePlayerHost final : public PlayerHost {
   const std::unique_ptr<Loop> loop_;
   // Used by the loop.
   Progress progress_;
+  Env::Time looked_{};                         // When it last looked at nodes that came.
   std::optional<reconciler::MakePlan> asked_;  // Waits until an attempt can use it.
   Lineup lineup_;                              // The latest plan's.
   LossPlans loss_plans_{*loop_};

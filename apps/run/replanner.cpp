@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t most_changes = 1024;
 constexpr std::chrono::milliseconds looks_at_least_every(2000);
+constexpr std::chrono::milliseconds looks_soon(100);
 
 std::vector<std::uint64_t> incarnations(const std::vector<actors::NodeHere>& nodes) {
   std::vector<std::uint64_t> all;
@@ -59,13 +60,14 @@ void Replanner::watch() {
   });
 }
 
-/// Looks soon. However often this is called, one look waits.
+/// Looks soon. However often this is called meanwhile, one look waits: a look among thousands of
+/// nodes takes milliseconds, and many nodes may come at once.
 void Replanner::look() {
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(looks_, true)) return;
   }
-  loop_->post([this] {
+  loop_->after(looks_soon, [this] {
     {
       const std::lock_guard lock(mutex_);
       looks_ = false;
