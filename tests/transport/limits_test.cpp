@@ -1,5 +1,6 @@
 #include "catch.h"
 #include "transport/control/backoff.h"
+#include "transport/control/control_socket.h"
 #include "transport/control/rate_limit.h"
 #include "transport/control/strikes.h"
 
@@ -97,4 +98,19 @@ TEST_CASE("a back-off doubles up to its maximum and is randomized", "[transport]
   backoff.reset();
   CHECK(backoff.next() <= 50ms);
   CHECK(Backoff({}, 1).next() != Backoff({}, 2).next());
+}
+
+TEST_CASE("a head with 20,000 descriptors admits 4,096 nodes that dial at once", "[transport]") {
+  const auto limits = CrowdLimits::of(20'000);
+  constexpr std::size_t nodes = 4096;
+  CHECK(limits.strangers >= nodes);
+  CHECK(limits.connections >= nodes);
+  // One machine cannot take all places.
+  CHECK(limits.of_address <= limits.strangers / 8);
+  const ServerOptions options;
+  RateLimit hellos(options.hellos_of_address, options.hellos);
+  std::size_t admitted = 0;
+  for (std::size_t node = 0; node < nodes; ++node)
+    if (hellos.admit("host-" + std::to_string(node), start)) ++admitted;
+  CHECK(admitted == nodes);
 }

@@ -29,8 +29,9 @@ std::string host_of(const std::string& address) { return address.substr(0, addre
 CrowdLimits CrowdLimits::of(std::size_t descriptors) {
   CrowdLimits limits;
   limits.connections = descriptors / 3;  // A head listens twice: messages, events.
-  limits.strangers = std::clamp<std::size_t>(descriptors / 16, 8, 1024);
-  limits.of_address = limits.strangers / 2;
+  // All nodes of a cluster may dial at once, each from its own address.
+  limits.strangers = std::clamp<std::size_t>(descriptors / 4, 8, 8192);
+  limits.of_address = std::min<std::size_t>(limits.strangers / 2, 512);
   return limits;
 }
 

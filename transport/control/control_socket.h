@@ -104,7 +104,7 @@ struct ServerOptions {
   LinkOptions link;
   StrikeRules strikes;
   Rate hellos_of_address = {.per_second = 10, .at_once = 1024};  // Clusters may share one.
-  Rate hellos = {.per_second = 2000, .at_once = 2000};
+  Rate hellos = {.per_second = 2000, .at_once = 8192};
   int backlog = 4096;  // Connections that wait for accept().
 };
 
