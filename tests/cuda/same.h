@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -41,6 +42,13 @@ inline void append(std::vector<float>& all, Stream& stream, const Tensor& made) 
   all.insert(all.end(), here.numbers<float>().begin(), here.numbers<float>().end());
 }
 
+/// Returns whether two numbers have the same bits. Any NaN equals any other: processors differ in
+/// the sign of a NaN that they make.
+inline bool has_bits_of(float found, float wanted) {
+  return std::memcmp(&found, &wanted, sizeof(float)) == 0 ||
+         (std::isnan(found) && std::isnan(wanted));
+}
+
 /// Returns whether `body`, which returns the results of kernels on a stream, gives the same bits on
 /// the cores and on a device.
 template <class Body>
@@ -62,7 +70,7 @@ bool same_on_device(Body body) {
   const auto found = on(stream);
   REQUIRE(found.size() == wanted.size());
   for (std::size_t i = 0; i < found.size(); ++i)
-    if (std::memcmp(&found[i], &wanted[i], sizeof(float)) != 0) {
+    if (!has_bits_of(found[i], wanted[i])) {
       UNSCOPED_INFO("at " << i << " of " << found.size() << ": " << found[i] << ", wanted "
                           << wanted[i]);
       return false;
