@@ -64,9 +64,13 @@ class Bench {
  private:
   // Numbers. They are random, because a product of equal rows would draw less power and run faster.
 
+  /// The host draws few numbers, because it is slow. The device arranges them in random rows.
   Tensor random(const Shape& shape) {
-    constexpr std::int64_t kinds = 64;
-    const auto columns = shape.last(), rows = shape.count() / columns;
+    constexpr std::int64_t kinds = 64, longest = 4096;
+    const auto count = shape.count();
+    std::int64_t columns = std::min(shape.last(), longest);
+    while (count % columns != 0) --columns;
+    const std::int64_t rows = count / columns;
     const Tensor table = sent({kinds, columns});
     Tensor made = stream_.make(shape);
     kernels::embedding_forward(stream_, table.f32(), tokens(rows, kinds).data<std::int32_t>(),
