@@ -54,7 +54,7 @@ class Bench {
     attention();
     product("out", layers, width, width);
     feed_forward();
-    product("logits", 1, width, vocab);
+    product("logits", 1, width, vocab, Bias::none);
     loss();
     list_ = &figures_.step;
     update();
@@ -194,30 +194,36 @@ class Bench {
     return {.operations = 2 * r * i * o, .bytes = 2 * (r * i + i * o + r * o) + more_bytes};
   }
 
+  enum class Bias : std::uint8_t { none, present };
+
   /// The gradient accumulates in fp32, which is read and written.
   void weight_gradient(const std::string& name, std::int64_t times, const LinearShape& shape,
-                       const Tensor& x, const Tensor& dy) {
+                       const Tensor& x, const Tensor& dy, Bias bias = Bias::present) {
     const double weights = static_cast<double>(shape.inputs * shape.outputs);
     Tensor dw = of_each(0, {shape.inputs, shape.outputs}), db = of_each(0, {shape.outputs});
     add(name + ", weight gradient", times, least_of(shape.inputs, shape.outputs, 6 * weights), [&] {
-      kernels::linear_backward_parameters(stream_, shape, x, {.operand = dy, .for_bias = dy},
-                                          dw.f32(), dw.f32(), db.f32());
+      if (bias == Bias::none)
+        kernels::linear_backward_weight(stream_, shape, x, dy, dw.f32(), size_.rows());
+      else
+        kernels::linear_backward_parameters(stream_, shape, x, {.operand = dy, .for_bias = dy},
+                                            dw.f32(), dw.f32(), db.f32());
     });
   }
 
   void product(const std::string& name, std::int64_t times, std::int64_t inputs,
-               std::int64_t outputs) {
+               std::int64_t outputs, Bias with_bias = Bias::present) {
     const auto rows = size_.rows();
     const LinearShape shape{inputs, outputs, WeightLayout::in_out, precision_};
     const kernels::PackedLinear w(stream_, shape, random({inputs, outputs}).f32());
     const Tensor x = rounded({rows, inputs}), dy = rounded({rows, outputs});
-    const Tensor bias = random({outputs});
+    const Tensor numbers = random({outputs});
+    const float* bias = with_bias == Bias::present ? numbers.f32() : nullptr;
     Tensor y = stream_.make({rows, outputs}, narrow_), dx = stream_.make({rows, inputs}, narrow_);
     add(name, times, least_of(inputs, outputs),
-        [&] { kernels::linear_forward(stream_, w, x, bias.f32(), y); });
+        [&] { kernels::linear_forward(stream_, w, x, bias, y); });
     add(name + ", input gradient", times, least_of(inputs, outputs),
         [&] { kernels::linear_backward_input(stream_, w, dy, dx); });
-    weight_gradient(name, times, shape, x, dy);
+    weight_gradient(name, times, shape, x, dy, with_bias);
   }
 
   void feed_forward() {
