@@ -89,7 +89,7 @@ ExitCode examine_here(const DoctorArguments& arguments, const CommonFlags& flags
   findings.add(judge_open_files(read_open_files()));
   findings.add(judge_locked_memory(read_locked_memory(), gpus));
   findings.add(judge_gpus(gpus, count_gpus()));
-  findings.add(judge_gpu_libraries(gpu_libraries(), gpus));
+  findings.add(judge_gpu_libraries(gpu_libraries(), gpu_compiler(), gpus));
   if (!readings) findings.add(judge_gpu_driver(readings.error(), gpus));
   if (readings)
     for (const auto& gpu : *readings) findings.add(judge_gpu(gpu));

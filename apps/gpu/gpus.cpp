@@ -13,10 +13,12 @@ Result<int> count_gpus() { return kernels::cuda::count_devices(); }
 void prepare_for_gpus() { kernels::cuda::prepare_process(); }
 Status check_gpu_queues(int devices) { return kernels::cuda::check_queues(devices); }
 Result<std::string> gpu_libraries() { return kernels::cuda::tensor_core_libraries(); }
+Status gpu_compiler() { return kernels::cuda::runtime_compiler(); }
 Result<std::unique_ptr<Device>> open_gpu(int number,
                                          std::function<void(const std::string&)> remark) {
   return kernels::cuda::open_device(number, std::move(remark));
 }
+Status open_tensor_cores(Device& gpu) { return kernels::cuda::open_tensor_cores(gpu); }
 void* queue_of_gpu(Device& gpu) { return kernels::cuda::native_queue(gpu); }
 Result<std::unique_ptr<MemorySource>> gpu_memory(int number, std::span<const int> others) {
   return kernels::cuda::device_memory(number, others);

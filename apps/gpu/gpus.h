@@ -19,6 +19,9 @@ Result<int> count_gpus();
 /// Returns the libraries that use tensor cores: "cuBLASLt 13.1.0, cuDNN 9.19.0". The error names
 /// the missing one and what to do. Works without a GPU.
 Result<std::string> gpu_libraries();
+/// Returns an error if the library is missing with which cuDNN compiles attention. Works without a
+/// GPU.
+Status gpu_compiler();
 
 /// Returns the error for a run that needs a GPU and cannot have one.
 inline Error no_gpu(const std::string& why) {
@@ -36,6 +39,8 @@ Status check_gpu_queues(int devices);
 /// slower than expected, and the reason.
 Result<std::unique_ptr<Device>> open_gpu(int number,
                                          std::function<void(const std::string&)> remark);
+/// Loads the libraries for the tensor cores of an opened GPU, before somebody waits for its work.
+Status open_tensor_cores(Device& gpu);
 /// Returns the CUDA stream of an opened GPU.
 void* queue_of_gpu(Device& gpu);
 /// Returns the memory of a GPU. The GPUs `others` of this process can read it too, where the

@@ -15,9 +15,11 @@ Result<int> count_gpus() { return built_without; }
 void prepare_for_gpus() {}
 Status check_gpu_queues(int) { return built_without; }
 Result<std::string> gpu_libraries() { return built_without; }
+Status gpu_compiler() { return built_without; }
 Result<std::unique_ptr<Device>> open_gpu(int, std::function<void(const std::string&)>) {
   return built_without;
 }
+Status open_tensor_cores(Device&) { return built_without; }
 void* queue_of_gpu(Device&) { return nullptr; }
 Result<std::unique_ptr<MemorySource>> gpu_memory(int, std::span<const int>) {
   return built_without;

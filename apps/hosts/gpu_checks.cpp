@@ -102,9 +102,15 @@ Check judge_gpu_driver(const Error& why, int gpus) {
           "nvidia-smi says more; its libraries and the kernel's module must be of one version"};
 }
 
-Check judge_gpu_libraries(const Result<std::string>& libraries, int gpus) {
+Check judge_gpu_libraries(const Result<std::string>& libraries, const Status& compiler, int gpus) {
   const std::string name = "CUDA libraries";
   if (gpus == 0) return {name, Verdict::skip, libraries ? *libraries : libraries.error().text, ""};
+  if (libraries && !compiler)
+    return {name, Verdict::warn,
+            *libraries + ", but " + compiler.error().text +
+                "; a slower kernel in fp32 computes attention",
+            "pip install nvidia-cuda-nvrtc brings it, in a folder below site-packages/nvidia that "
+            "LD_LIBRARY_PATH must name"};
   if (libraries)
     return {name, Verdict::ok, *libraries + "; GPUs compute in bf16, fp16 and tf32", ""};
   return {name, Verdict::warn, libraries.error().text + "; GPUs compute in fp32 alone",

@@ -27,6 +27,6 @@ Check judge_gpu(const actors::GpuReading& gpu);
 /// Judges a driver that cannot be asked. If the system knows no `gpus`, the driver is a leftover.
 Check judge_gpu_driver(const Error& why, int gpus);
 /// Judges the libraries that use tensor cores; an error in `libraries` names the missing one.
-Check judge_gpu_libraries(const Result<std::string>& libraries, int gpus);
+Check judge_gpu_libraries(const Result<std::string>& libraries, const Status& compiler, int gpus);
 
 }  // namespace troupe::apps

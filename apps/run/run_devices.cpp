@@ -61,7 +61,7 @@ Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Pr
           std::max(1, cores / std::max(1, how_many)), here.pace);
       continue;
     }
-    if (auto added = opened.add_gpu(turn, config, here); !added) return added.error();
+    if (auto added = opened.add_gpu(turn, config, precision, here); !added) return added.error();
     ++turn.number;
   }
   const int gpus = std::max(1, static_cast<int>(turn.gpus.size()));
@@ -77,7 +77,7 @@ Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Pr
 
 /// Opens the GPU of the last device in `devices_`.
 Status RunDevices::add_gpu(const Turn& turn, const config::RunConfig& config,
-                           const DevicesHere& here) {
+                           kernels::Precision precision, const DevicesHere& here) {
   const int gpus = static_cast<int>(turn.gpus.size());
   const int number = turn.gpus[static_cast<std::size_t>(turn.number % gpus)];
   auto opened =
@@ -86,6 +86,8 @@ Status RunDevices::add_gpu(const Turn& turn, const config::RunConfig& config,
   auto memory = gpu_memory(number, turn.gpus);
   if (!memory) return within("train.device", memory.error());
   Device& gpu = **opened;
+  if (kernels::is_on_tensor_cores(precision))
+    if (auto ready = open_tensor_cores(gpu); !ready) return within("train.device", ready.error());
   const auto exported = exported_gpu_memory(**memory);
   actors::DeviceLimits limits;
   limits.patience = config.limits.stuck_floor * actors::Allowed().usual;

@@ -57,7 +57,8 @@ class RunDevices {
     int number = 0;
     std::vector<int> gpus;  // The GPUs in use.
   };
-  Status add_gpu(const Turn& turn, const config::RunConfig& config, const DevicesHere& here);
+  Status add_gpu(const Turn& turn, const config::RunConfig& config, kernels::Precision precision,
+                 const DevicesHere& here);
 
   std::shared_ptr<DeviceProgress> gpus_ = std::make_shared<DeviceProgress>();
   std::vector<std::unique_ptr<actors::Executor>> devices_;

@@ -30,6 +30,22 @@ std::string text_of(cudaError_t outcome) {
   return std::string("CUDA: ") + cudaGetErrorString(outcome);
 }
 
+/// The kernels are compiled for this compute capability and later ones.
+constexpr int least_capability = 8;
+
+/// Returns an error if the kernels are not compiled for a GPU.
+Status check_capability(int number) {
+  int major = 0, minor = 0;
+  auto outcome = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, number);
+  if (outcome == cudaSuccess)
+    outcome = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, number);
+  if (outcome != cudaSuccess) return Error{text_of(outcome)};
+  if (major >= least_capability) return Done{};
+  return Error{"found compute capability " + std::to_string(major) + "." + std::to_string(minor) +
+               ", wanted " + std::to_string(least_capability) +
+               ".0 or later (Ampere or newer); set train.device = \"cpu\""};
+}
+
 /// A CUDA device. Its marks are events in the queue, which are reused once they have passed.
 class CudaDevice final : public Device {
  public:
@@ -198,6 +214,8 @@ Result<std::vector<std::string>> gpus_in_reach(int number) {
 Result<std::unique_ptr<Device>> open_device(int number, Remark remark) {
   const auto driver = Driver::find();
   if (!driver) return within("GPU " + std::to_string(number), driver.error());
+  if (auto able = check_capability(number); !able)
+    return within("GPU " + std::to_string(number), able.error());
   cudaStream_t queues[2] = {};
   auto outcome = cudaSetDevice(number);
   for (auto& queue : queues)
@@ -215,6 +233,14 @@ Result<std::unique_ptr<Device>> open_device(int number, Remark remark) {
 
 GraphCounts graph_counts(const Device& gpu) {
   return static_cast<const CudaDevice&>(gpu).launches().counts();
+}
+
+Status open_tensor_cores(Device& gpu) try {
+  gpu.enter();
+  (void)static_cast<CudaDevice&>(gpu).tensor_cores();
+  return Done{};
+} catch (const std::exception& refusal) {
+  return Error{refusal.what()};
 }
 
 void* native_queue(Device& gpu) { return static_cast<CudaDevice&>(gpu).queue(); }

@@ -32,9 +32,14 @@ Result<std::vector<std::string>> gpus_in_reach(int number);
 /// gives the GPU its work.
 using Remark = std::function<void(const std::string&)>;
 
-/// Opens a GPU of this process by its number. All its work goes through one queue.
+/// Opens a GPU of this process by its number. All its work goes through one queue. Returns an error
+/// if the kernels are not compiled for it.
 Result<std::unique_ptr<Device>> open_device(
     int number, Remark remark = [](const std::string&) {});
+
+/// Loads the libraries for a GPU's tensor cores. Otherwise its first product loads them, which can
+/// take seconds.
+Status open_tensor_cores(Device& gpu);
 
 /// How often repeated work was given to a GPU's queue.
 struct GraphCounts {
@@ -52,5 +57,8 @@ void* native_queue(Device& gpu);
 /// Returns names and versions of the libraries that tensor cores need. An error says which one is
 /// missing and what to do. Needs no GPU.
 Result<std::string> tensor_core_libraries();
+/// Returns an error if NVRTC is missing. cuDNN compiles attention with it; without it a slower
+/// kernel in fp32 computes attention. Needs no GPU.
+Status runtime_compiler();
 
 }  // namespace troupe::kernels::cuda

@@ -15,6 +15,8 @@ Result<std::string> tensor_core_libraries() {
       "them and build it again"};
 }
 
+Status runtime_compiler() { return tensor_core_libraries().error(); }
+
 const TensorCoreKernels<float> tf32_kernels = {};
 const TensorCoreKernels<Float16> fp16_kernels = {};
 const TensorCoreKernels<BFloat16> bf16_kernels = {};

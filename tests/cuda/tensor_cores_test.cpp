@@ -18,12 +18,34 @@ std::unique_ptr<TensorCores> open(Remark remark = [](const std::string&) {}) {
   return std::move(*cores);
 }
 
+/// While it lives, the GPU has another major compute capability.
+class Capability {
+ public:
+  explicit Capability(const char* major) { setenv(key, major, 1); }
+  ~Capability() { unsetenv(key); }
+  Capability(const Capability&) = delete;
+  Capability& operator=(const Capability&) = delete;
+
+ private:
+  static constexpr const char* key = "CUDA_ON_CORES_CAPABILITY";
+};
+
 std::unique_ptr<TensorCores> open_on(const char* capability) {
-  constexpr const char* key = "CUDA_ON_CORES_CAPABILITY";
-  setenv(key, capability, 1);
-  auto cores = open();
-  unsetenv(key);
-  return cores;
+  const Capability changed(capability);
+  return open();
+}
+
+TEST_CASE("a GPU that the kernels are not compiled for is refused when it is opened") {
+  {
+    const Capability turing("7");
+    const auto refused = open_device(0);
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().text ==
+          "GPU 0: found compute capability 7.0, wanted 8.0 or later (Ampere or newer); set "
+          "train.device = \"cpu\"");
+  }
+  const Capability ampere("8");
+  CHECK(open_device(0).ok());
 }
 
 TEST_CASE("gelu is computed within products only on GPUs that do it in one kernel") {

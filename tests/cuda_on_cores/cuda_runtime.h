@@ -37,7 +37,10 @@ enum cudaError_t {
   cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorStreamCaptureInvalidated = 901
 };
-enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor = 75 };
+enum cudaDeviceAttr {
+  cudaDevAttrComputeCapabilityMajor = 75,
+  cudaDevAttrComputeCapabilityMinor = 76
+};
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
 enum cudaDriverEntryPointQueryResult {
@@ -100,8 +103,8 @@ inline cudaError_t cudaGetDevice(int* number) {
   *number = cuda_on_cores::current_device();
   return cudaSuccess;
 }
-inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
-  *value = cuda_on_cores::compute_capability();
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
+  *value = what == cudaDevAttrComputeCapabilityMajor ? cuda_on_cores::compute_capability() : 0;
   return cudaSuccess;
 }
 inline cudaError_t cudaDeviceGetPCIBusId(char* bus, int length, int number) {

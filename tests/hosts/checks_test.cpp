@@ -80,10 +80,15 @@ TEST_CASE("limits of open files and locked memory are judged", "[hosts]") {
   expect(judge_gpus(2, 1), Verdict::ok, "1 GPU for train.device = \"cuda\"");
   const Result<std::string> libraries = std::string("cuBLASLt 13.1.0, cuDNN 9.19.0");
   const Result<std::string> none = Error{"libcudnn.so.9: it is not there"};
-  expect(judge_gpu_libraries(libraries, 1), Verdict::ok,
+  const Error no_compiler{"libnvrtc.so.13: it is not there"};
+  expect(judge_gpu_libraries(libraries, Done{}, 1), Verdict::ok,
          "cuDNN 9.19.0; GPUs compute in bf16, fp16 and tf32");
-  expect(judge_gpu_libraries(none, 1), Verdict::warn, "libcudnn.so.9: it is not there; GPUs comp");
-  expect(judge_gpu_libraries(none, 0), Verdict::skip, "libcudnn.so.9: it is not there");
+  expect(judge_gpu_libraries(libraries, no_compiler, 1), Verdict::warn,
+         "cuDNN 9.19.0, but libnvrtc.so.13: it is not there; a slower kernel in fp32");
+  expect(judge_gpu_libraries(none, no_compiler, 1), Verdict::warn,
+         "libcudnn.so.9: it is not there; GPUs comp");
+  expect(judge_gpu_libraries(none, no_compiler, 0), Verdict::skip,
+         "libcudnn.so.9: it is not there");
 }
 
 TEST_CASE("a library of another series, or without a needed feature, is reported", "[hosts]") {
