@@ -42,7 +42,7 @@ compare_schedules() {
     for schedule in $("$here/troupe" schedule --list | awk '$2 == "synchronous" {print $1}'); do
       local keys=("train.device=$device" "precision.compute=$type" pipeline.stages=4 "pipeline.schedule=$schedule")
       case $schedule in interleaved | bfs | hanayo) keys+=(pipeline.chunks=2) ;; esac
-      if timeout 300 "$here/troupe" verify "$here/config/gpt-tiny.toml" --output plain "${keys[@]/#/--set=}" >verified 2>&1; then
+      if limited 300 "$here/troupe" verify "$here/config/gpt-tiny.toml" --output plain "${keys[@]/#/--set=}" >verified 2>&1; then
         by+=("$schedule")
       else
         row "$what" "FAILED" "by $schedule: $(said verified)"
@@ -58,10 +58,11 @@ lose_a_node() {
   left_out "$what" "$no_gpu" && return
   sed -e "s/^set = \[/&\"train.device=$device\", \"precision.compute=fp32\", /" -e "s|\"\.\./|\"$here/config/|" \
     "$here/config/scenarios/loses-a-node.toml" >loses-a-node.toml
-  if timeout 600 "$here/troupe" play loses-a-node.toml >played 2>&1; then
+  if limited 600 "$here/troupe" play loses-a-node.toml >played 2>&1; then
     row "$what" "passed" "$(tail -1 played)"
   else
     row "$what" "FAILED" "$(said played)"
-    cat played >&2
+    cp played "$(log_of "$what")"
+    tail -20 played >&2
   fi
 }

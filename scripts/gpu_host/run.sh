@@ -1,4 +1,4 @@
-# Everything in its order, and the table at the end.
+# Everything in its order, in rows.
 
 source "$here/gpu_host/table.sh"
 source "$here/gpu_host/training.sh"
@@ -6,6 +6,7 @@ source "$here/gpu_host/tests.sh"
 source "$here/gpu_host/parity.sh"
 source "$here/gpu_host/types.sh"
 source "$here/gpu_host/speed.sh"
+source "$here/gpu_host/smoke.sh"
 
 # Folders that may have NVIDIA's libraries, with a colon before each.
 folders_of_libraries() {
@@ -37,33 +38,72 @@ look_around() {
   fi
 }
 
+# Each part, and its finer parts after a colon.
 run_part() {
   case $1 in
+    smoke) smoke ;;
     tests) run_tests ;;
+    tests:programs) run_test_programs ;;
+    tests:memcheck | tests:racecheck) sanitize "${1#*:}" ;;
     parity) compare_with_cores; compare_late_gradients; compare_schedules; lose_a_node ;;
+    parity:models) compare_with_cores ;;
+    parity:late) compare_late_gradients ;;
+    parity:schedules) compare_schedules ;;
+    parity:node) lose_a_node ;;
     types) compare_types ;;
     speed) measure_small_models; measure_gpt2; measure_kernels ;;
-    *) echo "no part is called $1; there are: tests parity types speed" >&2; return 2 ;;
+    speed:small) measure_small_models ;;
+    speed:gpt2) measure_gpt2 ;;
+    speed:kernels) measure_kernels ;;
+    *)
+      echo "no part is called $1; there are: smoke tests parity types speed, and" \
+        "tests:{programs,memcheck,racecheck} parity:{models,late,schedules,node} speed:{small,gpt2,kernels}" >&2
+      return 2
+      ;;
   esac
 }
 
-# as_host COMMAND ...: with the host's own libraries. Those of the pack are older, and are there for its programs alone.
-as_host() { env LD_LIBRARY_PATH="$libraries_of_host" "$@"; }
+# limited SECONDS COMMAND ...: ends the command after that time, or when no time is left for the whole.
+limited() {
+  local seconds=$1 left; shift
+  if [ -n "$deadline" ]; then
+    left=$((deadline - SECONDS))
+    [ "$left" -ge "$seconds" ] || seconds=$left
+    [ "$seconds" -gt 0 ] || return 124
+  fi
+  timeout -k 5 "$seconds" "$@"
+}
 
-# run run|rehearse [PART ...]
+# as_host SECONDS COMMAND ...: with the host's own libraries. Those of the pack are older, and are there for its programs alone.
+as_host() { limited "$1" env LD_LIBRARY_PATH="$libraries_of_host" "${@:2}"; }
+
+# run run|rehearse [--keep FOLDER] [--within SECONDS] [PART ...]
 run() {
   libraries_of_host=${LD_LIBRARY_PATH-}
   export LD_LIBRARY_PATH; LD_LIBRARY_PATH="$here/libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}$(folders_of_libraries)"
   export TROUPE_GOLDEN="$here/golden"
-  local how=$1 part; shift
-  cd "$(mktemp -d)"
+  local how=$1 keep='' part work code=0; shift
+  deadline=''
+  while :; do
+    case ${1:-} in
+      --keep) keep=$(realpath -m "${2:?"wanted a folder after --keep"}") ;;
+      --within) deadline=$((SECONDS + ${2:?"wanted a number of seconds after --within"})) ;;
+      *) break ;;
+    esac
+    shift 2
+  done
+  work=$(mktemp -d)
+  cd "$work"
   look_around "$how"
-  begin_table
+  begin_table "$keep"
   row "host" "" "$(uname -sr), $(nproc) cores, ${gpu:-no GPU}; $(date -u +%F), troupe $(cat "$here/version")"
   [ $# -gt 0 ] || set -- tests parity types speed
   for part; do
     echo "$part" >&2
-    run_part "$part"
+    run_part "$part" || { code=$?; break; }
   done
-  end_table
+  end_table || code=1
+  cd /
+  rm -rf "$work"
+  return "$code"
 }

@@ -30,15 +30,17 @@ utilisation() {
   awk -v rate="$1" 'BEGIN {n = 124.48e6; printf ", %.1f %% of 989.4 TFLOP/s", rate * (6 * n + 6 * 12 * 768 * 1024) / 989.4e10}'
 }
 
-# What GPT-2 124M is trained by, against the peaks of this GPU. Told below the table.
+# What GPT-2 124M is trained by, against the peaks of this GPU.
 measure_kernels() {
   local what="gpt2 124M, bf16, kernel by kernel"
   left_out "$what" "${no_tensor_cores:-$rehearsed}" && return
-  if timeout 300 "$here/troupe" bench gpu >kernels 2>said; then
-    row "$what" "" "$(tail -1 kernels)"
-    below_table kernels
+  local log; log=$(log_of "$what")
+  if limited 300 "$here/troupe" bench gpu >"$log" 2>"$log.said"; then
+    row "$what" "" "$(tail -1 "$log")"
+    below "$log"
+    [ ! -s "$log.said" ] || below "$log.said"
   else
-    row "$what" "FAILED" "$(said said)"
+    row "$what" "FAILED" "$(said "$log.said")"
   fi
 }
 
@@ -63,7 +65,7 @@ measure_gpt2() {
   done
   ratio "four stages to one" "${rates[1]}" "${rates[0]}"
 
-  if ! as_host python3 -c 'import torch' 2>/dev/null; then
+  if ! as_host 60 python3 -c 'import torch' 2>/dev/null; then
     row "$what, PyTorch" "skipped" "PyTorch was not found"
   elif peer_torch "${shape[@]}"; then
     compare_with_peer "$what" "${rates[0]}"
@@ -74,7 +76,7 @@ measure_gpt2() {
   fi
 }
 
-peer_torch() { as_host timeout 600 python3 "$here/peer_torch_gpu.py" "$@" >peer 2>peer-said; }
+peer_torch() { as_host 600 python3 "$here/peer_torch_gpu.py" "$@" >peer 2>peer-said; }
 why_not_compiled() { grep -m 1 -E 'Python\.h|C compiler|CalledProcessError|RuntimeError' peer-said || tail -1 peer-said; }
 
 # compare_with_peer WHAT RATE

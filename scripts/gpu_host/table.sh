@@ -1,35 +1,43 @@
-# The table, and what becomes of its lines.
+# The table, a row at a time, and the logs behind it.
 
+# begin_table [FOLDER FOR LOGS]: without a folder the logs are kept only if something fails.
 begin_table() {
-  table=$PWD/table
+  kept=$1
+  logs=${kept:-$(mktemp -d)}
+  mkdir -p "$logs"
+  logs=$(realpath "$logs")
   failed=0
-  : >"$table"
-  : >"$table-below"
+  : >"$logs/table"
 }
 
-# row WHAT VERDICT FIGURE
+# row WHAT VERDICT FIGURE: prints it at once, because the host may be gone at any time.
 row() {
-  printf '| %-44s | %-7s | %s |\n' "$1" "$2" "$3" >>"$table"
+  printf '| %-44s | %-7s | %s |\n' "$1" "$2" "$3" | tee -a "$logs/table"
   [ "$2" != FAILED ] || failed=1
 }
 
-# below_table FILE
-below_table() {
-  echo
-  cat "$1"
-} >>"$table-below"
+# below FILE: prints it below the row that it belongs to.
+below() { sed 's/^/    /' "$1" | tee -a "$logs/table"; }
 
-# Prints it; how that ends is how all went.
+# log_of WHAT: the file for what was printed while WHAT was tried.
+log_of() { echo "$logs/$(tr -cs 'a-zA-Z0-9\n' - <<<"$1" | sed 's/-$//').log"; }
+
+# Returns whether all went well.
 end_table() {
-  cat "$table" "$table-below"
-  rm -rf "$PWD"
+  if [ -n "$kept" ] || [ "$failed" = 1 ]; then
+    echo "logs: $logs" >&2
+  else
+    rm -rf "$logs"
+  fi
   return "$failed"
 }
 
-# left_out WHAT REASON: where there is a reason.
+# left_out WHAT REASON: adds a row and succeeds if there is a reason, or no time is left.
 left_out() {
-  [ -n "$2" ] || return 1
-  row "$1" "skipped" "$2"
+  local reason=$2
+  if [ -z "$reason" ] && [ -n "$deadline" ] && [ "$SECONDS" -ge "$deadline" ]; then reason="no time was left"; fi
+  [ -n "$reason" ] || return 1
+  row "$1" "skipped" "$reason"
 }
 
 # What a program said of its failure.

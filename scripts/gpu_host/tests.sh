@@ -1,32 +1,44 @@
-# The programs of the tests, and the kernels once more under the eyes of compute-sanitizer.
+# The programs of the tests, and the kernels once more under compute-sanitizer.
 
-# try WHAT SECONDS COMMAND ...: how it ends, and the last that it says.
+# try WHAT SECONDS COMMAND ...: adds a row with the last that the command says.
 try() {
-  local what=$1 seconds=$2 code=0 verdict=passed more; shift 2
-  timeout "$seconds" "$@" >tried 2>&1 || code=$?
+  local what=$1 seconds=$2 code=0 verdict=passed more log begun=$SECONDS; shift 2
+  log=$(log_of "$what")
+  limited "$seconds" "$@" >"$log" 2>&1 || code=$?
   # Tests that have nothing to test say so, and pass.
-  more=$(grep -o 'skipped: .*' tried | sort | uniq -c | sed 's/^ *\([0-9]*\) skipped: /; \1 left out: /' | tr -d '\n') || true
+  more=$(grep -o 'skipped: .*' "$log" | sort | uniq -c | sed 's/^ *\([0-9]*\) skipped: /; \1 left out: /' | tr -d '\n') || true
   [ -z "$more" ] || verdict=partly
-  [ $code != 124 ] || more="; not done after $seconds s"
-  if [ $code != 0 ]; then
-    verdict=FAILED
-    cat tried >&2
-  fi
-  row "$what" $verdict "$(grep . tried | tail -2 | tr -d '\n')$more"
+  case $code in
+    0) ;;
+    124 | 137) verdict=FAILED more="$more; not done after $seconds s" ;;
+    *) verdict=FAILED more="$more; exit $code" ;;
+  esac
+  row "$what" $verdict "$(grep . "$log" | tail -2 | tr -d '\n' | cut -c1-300)$more; $((SECONDS - begun)) s"
+  [ $verdict != FAILED ] || failures_in "$log" >&2
 }
 
-# try_tests PROGRAM WHAT SECONDS
-try_tests() {
-  if left_out "$2" "${no_gpu:-$rehearsed}"; then
-    :
-  elif [ ! -x "$here/$1" ]; then
-    row "$2" "skipped" "it was not built"
+# What failed, in a few lines: the names of failed tests, and the places.
+failures_in() {
+  if grep -q 'FAILED' "$1"; then
+    grep -B 14 -A 6 'FAILED' "$1" | head -80
   else
-    try "$2" "$3" "$here/$1"
+    tail -20 "$1"
   fi
 }
 
-# Of a toolkit, where there is one.
+# try_tests PROGRAM WHAT SECONDS [WORD ...]
+try_tests() {
+  local program=$1 what=$2 seconds=$3; shift 3
+  if left_out "$what" "${no_gpu:-$rehearsed}"; then
+    :
+  elif [ ! -x "$here/$program" ]; then
+    row "$what" "skipped" "it was not built"
+  else
+    try "$what" "$seconds" "$here/$program" "$@"
+  fi
+}
+
+# Prints where compute-sanitizer of a toolkit lies, if it is there.
 compute_sanitizer() {
   local program
   for program in compute-sanitizer /usr/local/cuda/bin/compute-sanitizer; do
@@ -42,14 +54,18 @@ sanitize() {
   if [ -z "$program" ]; then
     row "$what" "skipped" "compute-sanitizer was not found"
   else
-    try "$what" 900 "$program" --tool "$1" --error-exitcode 99 "$here/test_cuda" -# '[#kernels_test],[#tensor_core_kernels_test]'
+    try "$what" 900 env TROUPE_TEST_BLOCKS=separate "$program" --tool "$1" --error-exitcode 99 "$here/test_cuda" -# '[#kernels_test],[#tensor_core_kernels_test]'
   fi
 }
 
-run_tests() {
+run_test_programs() {
   try_tests test_cuda "tests of kernels and training" 600
   try_tests test_ipc_cuda "tests of memory shared by two processes" 300
   try_tests test_nccl_cuda "tests of two processes with NCCL" 900
+}
+
+run_tests() {
+  run_test_programs
   local tool
   for tool in memcheck racecheck; do sanitize "$tool"; done
 }

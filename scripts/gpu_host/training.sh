@@ -4,12 +4,18 @@
 models=(mlp quickstart llama-tiny vit-tiny resnet-tiny)
 
 # train DEVICE CONFIG FOLDER [KEY=VALUE ...]: what it prints, and its weights, go into the folder.
-train() {
-  local on=$1 config=$2 into=$3 key words=(); shift 3
+train() { train_within 300 "$@"; }
+
+# train_within SECONDS DEVICE CONFIG FOLDER [KEY=VALUE ...]
+train_within() {
+  local seconds=$1 on=$2 config=$3 into=$4 code=0 key words=(); shift 4
   mkdir -p "$into"
   for key in "$@"; do words+=(--set "$key"); done
-  (cd "$into" && timeout 300 "$here/troupe" train "$here/config/$config.toml" --output json --set "train.device=$on" \
-    --set train.export=weights.safetensors "${words[@]}" >told.jsonl 2>said)
+  (cd "$into" && limited "$seconds" "$here/troupe" train "$here/config/$config.toml" --output json --set "train.device=$on" \
+    --set train.export=weights.safetensors "${words[@]}" >told.jsonl 2>said) || code=$?
+  cp "$into/told.jsonl" "$(log_of "train $into").jsonl"
+  cp "$into/said" "$(log_of "train $into")"
+  return $code
 }
 
 same_weights() { cmp -s "$1/weights.safetensors" "$2/weights.safetensors"; }
