@@ -5,6 +5,7 @@
 #include <cmath>
 #include <exception>
 #include <functional>
+#include <initializer_list>
 #include <utility>
 
 #include "bench/figures.h"
@@ -18,6 +19,8 @@
 #include "kernels/linear_gelu.h"
 #include "kernels/rounding.h"
 #include "kernels/steps.h"
+#include "models/arithmetic.h"
+#include "models/train/repeatedly.h"
 
 namespace troupe::bench {
 namespace {
@@ -279,13 +282,54 @@ class Bench {
     });
   }
 
-  /// Updates all parameters as one tensor.
+  /// A trained tensor with the moments of AdamW.
+  struct Trained {
+    Tensor w, gradient, m, v, next;
+    bool is_matrix;  // Products read it rounded.
+  };
+  Trained trained(const Shape& shape, bool is_matrix) {
+    return {random(shape),     random(shape),       of_each(0, shape),
+            of_each(1, shape), stream_.make(shape), is_matrix};
+  }
+  /// Returns all parameters, in the order of the model.
+  std::vector<Trained> parameters() {
+    const auto width = size_.width;
+    std::vector<Trained> all;
+    const auto add_vectors = [&](std::initializer_list<std::int64_t> sizes) {
+      for (const auto size : sizes) all.push_back(trained({size}, false));
+    };
+    const auto add_linear = [&](std::int64_t inputs, std::int64_t outputs) {
+      all.push_back(trained({inputs, outputs}, true));
+      add_vectors({outputs});
+    };
+    all.push_back(trained({size_.vocab, width}, true));
+    all.push_back(trained({size_.context, width}, false));
+    for (std::int64_t layer = 0; layer < size_.layers; ++layer) {
+      add_vectors({width, width});
+      add_linear(width, 3 * width);
+      add_linear(width, width);
+      add_vectors({width, width});
+      add_linear(width, 4 * width);
+      add_linear(4 * width, width);
+    }
+    add_vectors({width, width});
+    return all;
+  }
+
+  /// Updates all parameters as a step does: with one launch for the squares, and with one for each
+  /// tensor in AdamW and in the rounding.
   void update() {
-    const auto count = size_.parameters();
-    const double all = static_cast<double>(count);
-    const Tensor w = random({count}), gradient = random({count});
-    Tensor m = of_each(0, {count}), v = of_each(1, {count}), next = stream_.make({count});
-    Tensor sums = stream_.make({kernels::blocks_of_sums(count)}, DType::f64);
+    auto all = parameters();
+    std::vector<Tensor> gradients;
+    std::int64_t blocks = 0;
+    double numbers = 0, in_matrices = 0;
+    for (const auto& one : all) {
+      gradients.push_back(one.gradient);
+      blocks += kernels::blocks_of_sums(one.w.count());
+      numbers += static_cast<double>(one.w.count());
+      if (one.is_matrix) in_matrices += static_cast<double>(one.w.count());
+    }
+    Tensor sums = stream_.make({blocks}, DType::f64);
     const kernels::AdamStep step{.lr = 1e-4,
                                  .beta1 = 0.9,
                                  .beta2 = 0.95,
@@ -296,14 +340,30 @@ class Bench {
                                  .g_scale = 0,
                                  .v_scale = 1,
                                  .decay = kernels::WeightDecay::decoupled};
-    add("squares of gradients", 1, {.bytes = 4 * all},
-        [&] { kernels::squares_of_blocks(stream_, gradient.f32(), count, sums.data<double>()); });
-    add("adamw", 1, {.bytes = 28 * all}, [&] {
-      kernels::adam_step(stream_, step, w.f32(), gradient.f32(), m.f32(), v.f32(), next.f32(),
-                         count);
+    add("squares of gradients", 1, {.bytes = 4 * numbers}, [&] {
+      models::repeatedly(
+          stream_, [&] { models::squares_of_blocks(stream_, gradients, sums.data<double>()); });
     });
-    add("weights rounded", 1, {.bytes = 6 * all},
-        [&] { (void)kernels::as_type(stream_, next, narrow_); });
+    add("adamw", 1, {.bytes = 28 * numbers}, [&] {
+      models::repeatedly(stream_, [&] {
+        for (auto& one : all)
+          kernels::adam_step(stream_, step, one.w.f32(), one.gradient.f32(), one.m.f32(),
+                             one.v.f32(), one.next.f32(), one.w.count());
+      });
+    });
+    add("weights rounded", 1, {.bytes = 6 * in_matrices}, [&] {
+      models::repeatedly(stream_, [&] {
+        std::vector<kernels::PackedLinear> packed;
+        for (const auto& one : all) {
+          if (!one.is_matrix) continue;
+          const auto& shape = one.next.shape();
+          packed.emplace_back(stream_,
+                              LinearShape{shape.count() / shape.last(), shape.last(),
+                                          WeightLayout::in_out, precision_},
+                              one.next.f32());
+        }
+      });
+    });
   }
 
   Stream& stream_;
@@ -331,10 +391,6 @@ void print_part(std::string& table, const char* what, const std::vector<GpuKerne
 }
 
 }  // namespace
-
-std::int64_t GptSize::parameters() const {
-  return (vocab + context) * width + layers * (12 * width * width + 13 * width) + 2 * width;
-}
 
 Result<GpuFigures> measure_gpu_kernels(Stream& stream, const GptSize& size,
                                        kernels::Precision precision, const GpuEffort& effort) {

@@ -20,7 +20,6 @@ struct GptSize {
   std::int64_t vocab = 50'304;
 
   std::int64_t rows() const { return micro * context; }
-  std::int64_t parameters() const;
 };
 
 /// A GPU's measured peaks per second: of a large product, and of a large copy.

@@ -149,7 +149,7 @@ struct DeviceKernels {
                    float* next, std::int64_t count, const float* decay_share);
   void (*adam_step)(Stream&, const AdamStep&, const float* w, const float* gradient, float* m,
                     float* v, float* next, std::int64_t count, const float* decay_share);
-  void (*squares_of_blocks)(Stream&, const float* x, std::int64_t count, double* sums);
+  void (*squares_of_blocks)(Stream&, std::span<const std::span<const float>> tensors, double* sums);
   void (*accumulate)(Stream&, float* a, const float* b, std::int64_t count);
   decltype(kernels::all_finite)* all_finite;
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "core/memory/stream.h"
 
@@ -52,10 +53,13 @@ constexpr std::int64_t block_of_sums = 65'536;
 constexpr std::int64_t blocks_of_sums(std::int64_t count) {
   return (count + block_of_sums - 1) / block_of_sums;
 }
-/// Computes the sum of squares of each block in double, in 16 lanes: element i goes to lane i % 16.
-/// `sums` must lie where the stream's kernels compute.
-void squares_of_blocks(Stream& stream, const float* x, std::int64_t count, double* sums);
-void squares_of_blocks(Stream& stream, const double* x, std::int64_t count, double* sums);
+/// Computes the sum of squares of each block in double, in 16 lanes: element i of a block goes to
+/// lane i % 16. Writes the sums of all tensors in order to `sums`, which must lie where the
+/// stream's kernels compute. A device sums many tensors with one launch.
+void squares_of_blocks(Stream& stream, std::span<const std::span<const float>> tensors,
+                       double* sums);
+void squares_of_blocks(Stream& stream, std::span<const std::span<const double>> tensors,
+                       double* sums);
 /// Adds up the sums by a tree whose shape depends on their number alone. Overwrites `sums`.
 double sum_of_blocks(double* sums, std::int64_t blocks);
 /// Runs both functions and returns the sum of squares of all elements.

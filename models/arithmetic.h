@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cassert>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -77,10 +80,22 @@ inline void add(Stream& stream, Tensor& a, Tensor b) {
     accumulate(stream, a, b);
 }
 
-inline void squares_of_blocks(Stream& stream, const Tensor& x, double* sums) {
-  with_number(x.dtype(), [&]<class T>(T) {
-    kernels::squares_of_blocks(stream, x.data<T>(), x.count(), sums);
-  });
+/// Sums the squares of all blocks of all tensors, in order.
+inline void squares_of_blocks(Stream& stream, std::span<const Tensor> tensors, double* sums) {
+  while (!tensors.empty()) {
+    const DType type = tensors.front().dtype();
+    const auto other =
+        std::ranges::find_if(tensors, [&](const Tensor& tensor) { return tensor.dtype() != type; });
+    const auto alike = static_cast<std::size_t>(other - tensors.begin());
+    with_number(type, [&]<class T>(T) {
+      std::vector<std::span<const T>> all;
+      for (const auto& tensor : tensors.first(alike))
+        all.emplace_back(tensor.data<T>(), static_cast<std::size_t>(tensor.count()));
+      kernels::squares_of_blocks(stream, all, sums);
+    });
+    for (const auto& tensor : tensors.first(alike)) sums += kernels::blocks_of_sums(tensor.count());
+    tensors = tensors.subspan(alike);
+  }
 }
 
 inline double sum_of_squares(Stream& stream, const Tensor& x) {

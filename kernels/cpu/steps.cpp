@@ -192,18 +192,23 @@ template <class T>
 double sum_of_squares_of_all(Stream& stream, const T* x, std::int64_t count) {
   const std::int64_t blocks = blocks_of_sums(count);
   Tensor sums = stream.make({blocks}, DType::f64);
-  squares_of_blocks(stream, x, count, sums.data<double>());
+  const std::span all(x, static_cast<std::size_t>(count));
+  squares_of_blocks(stream, {&all, 1}, sums.data<double>());
   Tensor here = stream.to_host(std::move(sums));
   stream.wait();
   return sum_of_blocks(here.data<double>(), blocks);
 }
 
 template <class Piece, class T>
-void squares_of_blocks_by(Piece piece, Stream& stream, const T* x, std::int64_t count,
+void squares_of_blocks_by(Piece piece, Stream& stream, std::span<const std::span<const T>> tensors,
                           double* sums) {
-  for_pieces(stream, count, block_of_sums, [=](std::int64_t first, std::int64_t size) {
-    sums[first / block_of_sums] = piece(x + first, size);
-  });
+  for (const auto& tensor : tensors) {
+    const auto count = static_cast<std::int64_t>(tensor.size());
+    for_pieces(stream, count, block_of_sums, [&](std::int64_t first, std::int64_t size) {
+      sums[first / block_of_sums] = piece(tensor.data() + first, size);
+    });
+    sums += blocks_of_sums(count);
+  }
 }
 
 template <class Piece, class T>
@@ -240,13 +245,15 @@ void adam_step(Stream& stream, const AdamStep& step, const double* w, const doub
           decay_share);
 }
 
-void squares_of_blocks(Stream& stream, const float* x, std::int64_t count, double* sums) {
+void squares_of_blocks(Stream& stream, std::span<const std::span<const float>> tensors,
+                       double* sums) {
   if (const auto* there = kernels_of(stream))
-    return there->squares_of_blocks(stream, x, count, sums);
-  squares_of_blocks_by(HWY_DYNAMIC_DISPATCH(sum_of_squares_f32), stream, x, count, sums);
+    return there->squares_of_blocks(stream, tensors, sums);
+  squares_of_blocks_by(HWY_DYNAMIC_DISPATCH(sum_of_squares_f32), stream, tensors, sums);
 }
-void squares_of_blocks(Stream& stream, const double* x, std::int64_t count, double* sums) {
-  squares_of_blocks_by(HWY_DYNAMIC_DISPATCH(sum_of_squares_f64), stream, x, count, sums);
+void squares_of_blocks(Stream& stream, std::span<const std::span<const double>> tensors,
+                       double* sums) {
+  squares_of_blocks_by(HWY_DYNAMIC_DISPATCH(sum_of_squares_f64), stream, tensors, sums);
 }
 
 double sum_of_blocks(double* sums, std::int64_t blocks) {

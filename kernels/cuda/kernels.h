@@ -75,7 +75,8 @@ void sgd_step(Stream& stream, const SgdStep& step, const float* w, const float* 
 void adam_step(Stream& stream, const AdamStep& step, const float* w, const float* gradient,
                float* m, float* v, float* next, std::int64_t count, const float* decay_share);
 void accumulate(Stream& stream, float* a, const float* b, std::int64_t count);
-void squares_of_blocks(Stream& stream, const float* x, std::int64_t count, double* sums);
+void squares_of_blocks(Stream& stream, std::span<const std::span<const float>> tensors,
+                       double* sums);
 decltype(kernels::all_finite) all_finite;
 
 }  // namespace troupe::kernels::cuda

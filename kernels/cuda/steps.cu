@@ -1,3 +1,4 @@
+#include "kernels/cuda/block_sums.cuh"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/tile.cuh"
 #include "kernels/steps.h"
@@ -77,21 +78,14 @@ struct Accumulate {
 };
 
 struct Squares {
-  const float* x;
-  double* sums;
-  std::int64_t count;
+  using Result = double;
+  double sum = 0;
 
-  __device__ void operator()(std::int64_t block, bool is_block, unsigned lane) const {
-    const std::int64_t first = block * block_of_sums;
-    const std::int64_t end = std::min(first + block_of_sums, count);
-    double sum = 0;
-    for (std::int64_t i = first + lane; i < end; i += lanes) {
-      const double number = x[i];
-      sum = fma(number, number, sum);
-    }
-    sum = sum_of_lanes(sum);
-    if (is_block && lane == 0) sums[block] = sum;
+  __device__ void operator()(float x) {
+    const double number = x;
+    sum = fma(number, number, sum);
   }
+  __device__ double of_lanes() const { return sum_of_lanes(sum); }
 };
 
 struct FindInfinite {
@@ -144,8 +138,9 @@ void accumulate(Stream& stream, float* a, const float* b, std::int64_t count) {
   for_elements(stream, count, Accumulate{a, b});
 }
 
-void squares_of_blocks(Stream& stream, const float* x, std::int64_t count, double* sums) {
-  for_rows(stream, blocks_of_sums(count), Squares{x, sums, count});
+void squares_of_blocks(Stream& stream, std::span<const std::span<const float>> tensors,
+                       double* sums) {
+  sum_all_blocks<Squares>(stream, tensors, sums);
 }
 
 bool all_finite(Stream& stream, const float* x, std::int64_t count) {

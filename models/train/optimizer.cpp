@@ -322,13 +322,14 @@ std::vector<SquaredNorm> Optimizer::squares_of(Stream& stream, StageGradients& g
   Tensor sums;
   repeat(stream, work, [&] {
     sums = stream.make({all_blocks}, DType::f64);
-    auto* at = sums.data<double>();
+    std::vector<Tensor> own;
+    own.reserve(trained_.size());
     for (const auto& trained : trained_) {
       add_own_uses(stream, gradients, trained.slots, set);
       const auto slot = static_cast<std::size_t>(set) * parameters_.size() + trained.slots[0];
-      squares_of_blocks(stream, gradients.slots[slot], at);
-      at += blocks_of(trained);
+      own.push_back(gradients.slots[slot]);
     }
+    squares_of_blocks(stream, own, sums.data<double>());
   });
   sums = stream.to_host(std::move(sums));
   stream.wait();  // One wait for all parameters.

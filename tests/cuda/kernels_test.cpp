@@ -395,6 +395,40 @@ TEST_CASE("remedies for late gradients have the bits of the cores") {
   }));
 }
 
+TEST_CASE("squares of many tensors have the bits of the cores") {
+  // Sizes around one number per lane, the loads of a lane at once, and a block. Tensors do not
+  // begin at multiples of 16 bytes.
+  std::vector<std::int64_t> sizes = {0,   1,   15, 16,     17,     511,    512,    513,
+                                     527, 528, 0,  65'535, 65'536, 65'537, 140'001};
+  const std::size_t many = GENERATE(15, 128, 129, 300);
+  while (sizes.size() < many) sizes.push_back(static_cast<std::int64_t>(sizes.size() * 7 % 1000));
+  std::int64_t count = 0, blocks = 0;
+  for (const auto size : sizes) {
+    count += size;
+    blocks += blocks_of_sums(size);
+  }
+  const auto on = [&](Stream& stream) {
+    const Tensor all = wild(stream, count);
+    std::vector<std::span<const float>> tensors;
+    const float* at = all.f32();
+    for (const auto size : sizes) {
+      tensors.emplace_back(at, static_cast<std::size_t>(size));
+      at += size;
+    }
+    Tensor sums = stream.make({blocks}, DType::f64);
+    squares_of_blocks(stream, tensors, sums.data<double>());
+    const Tensor here = stream.to_host(std::move(sums));
+    stream.wait();
+    const auto found = here.numbers<double>();
+    return std::vector<double>(found.begin(), found.end());
+  };
+  const auto device = open_device();
+  if (!device) return;
+  MemoryPool host, memory(device_memory());
+  Stream cores(host), stream(memory, *device);
+  CHECK(on(stream) == on(cores));
+}
+
 TEST_CASE("reductions over many numbers have the bits of the cores") {
   const std::int64_t count = GENERATE(1, 65'536, 140'001);
   const auto device = open_device();

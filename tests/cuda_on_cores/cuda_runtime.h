@@ -241,6 +241,7 @@ struct cudaLaunchConfig_t {
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments... arguments) {
+  cuda_on_cores::count_kernel();
   return outcome_of(
       config->stream->put([grid = config->gridDim, block = config->blockDim, kernel, arguments...] {
         const cuda_on_cores::ShutHostMemory shut;

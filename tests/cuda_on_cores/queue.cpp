@@ -19,7 +19,7 @@ std::condition_variable changed;
 Temper next_temper;
 bool all_failed = false;      // A kernel's error affects all queues of its process.
 bool somebody_waits = false;  // Queues that the waiting thread depends on are worked off too.
-std::uint64_t made = 0, waits = 0;
+std::uint64_t made = 0, waits = 0, kernels = 0;
 std::int64_t queues = 0, events = 0;
 // The poll interval for waits that nobody can wake.
 constexpr std::chrono::milliseconds a_while{1};
@@ -73,6 +73,16 @@ std::int64_t events_left() {
 std::uint64_t waits_put() {
   const std::lock_guard lock(mutex);
   return waits;
+}
+
+std::uint64_t kernels_put() {
+  const std::lock_guard lock(mutex);
+  return kernels;
+}
+
+void count_kernel() {
+  const std::lock_guard lock(mutex);
+  ++kernels;
 }
 
 PlayableRecording::PlayableRecording(const Recording& recording) { state_->recording = recording; }

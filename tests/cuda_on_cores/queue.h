@@ -54,6 +54,9 @@ std::uint64_t events_made();
 std::int64_t events_left();
 /// Returns how often a queue was told to wait for an event.
 std::uint64_t waits_put();
+/// Returns how often a kernel was put into a queue.
+std::uint64_t kernels_put();
+void count_kernel();
 
 /// The work that was put into a recording queue, with its arguments. None of it was done.
 struct Recording {

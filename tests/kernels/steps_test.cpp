@@ -159,6 +159,20 @@ TEST_CASE("sum_of_squares adds its blocks by a tree in double", "[kernels]") {
   CHECK(sum_of_squares(stream, large.data(), 10) == Approx(1e61));
 }
 
+TEST_CASE("squares_of_blocks writes the sums of all tensors in order", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  const std::vector<double> small{3, 4}, none, one{-2};
+  std::vector<double> large(65'536 + 2, 0);
+  large[0] = 5;
+  large[65'536] = 6;
+  large[65'537] = 1;
+  const std::vector<std::span<const double>> tensors{small, none, large, one};
+  std::vector<double> sums(5, -1);
+  squares_of_blocks(stream, tensors, sums.data());
+  CHECK(sums == std::vector<double>{25, 25, 37, 4, -1});
+}
+
 TEST_CASE("accumulate adds one tensor to another", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
