@@ -137,7 +137,7 @@ struct DeviceKernels {
                     float* gradient, std::int64_t count);
   void (*compensate_delay)(Stream&, double strength, const float* now, const float* then, float* g,
                            std::int64_t count);
-  Inverses (*inverses)(Stream&, const float* x, std::int64_t count);
+  void (*inverses_of_blocks)(Stream&, const float* x, std::int64_t count, Inverses* blocks);
 
   /// Multiplies unpacked matrices for the functions of linear.h. Fuses each term into the running
   /// sum in the order of depth, so that the bits are those of the CPU's product in fp32.

@@ -73,11 +73,13 @@ void compensate_delay(Stream& stream, double strength, const float* now, const f
 void compensate_delay(Stream& stream, double strength, const double* now, const double* then,
                       double* g, std::int64_t count);
 
-/// The sum and the maximum of 1 / x. Each block of `block_of_sums` elements is summed by itself.
+/// The sum and the maximum of 1 / x.
 struct Inverses {
   double sum = 0, most = 0;
 };
-Inverses inverses(Stream& stream, const float* x, std::int64_t count);
-Inverses inverses(Stream& stream, const double* x, std::int64_t count);
+/// Computes the inverses of each block of `block_of_sums` elements in double, in 16 lanes: element
+/// i of a block goes to lane i % 16. `blocks` must lie where the stream's kernels compute.
+void inverses_of_blocks(Stream& stream, const float* x, std::int64_t count, Inverses* blocks);
+void inverses_of_blocks(Stream& stream, const double* x, std::int64_t count, Inverses* blocks);
 
 }  // namespace troupe::kernels

@@ -75,10 +75,6 @@ void batch_norm_backward_weight(Stream& stream, const ImageShape& shape, const f
                                 const float*, const float*, float*, float*) {
   take_for_channels(stream, shape, 2, 2);
 }
-Inverses inverses(Stream& stream, const float*, std::int64_t count) {
-  take_and_give(stream, {2 * blocks_of_sums(count)}, DType::f64);
-  return {};
-}
 bool all_finite(Stream& stream, const float*, std::int64_t) {
   take_and_give(stream, {1}, DType::i32);
   return true;
@@ -256,7 +252,7 @@ constexpr DeviceKernels all_kernels = {
     .usual_step = left_out,
     .gap_share = left_out,
     .compensate_delay = left_out,
-    .inverses = inverses,
+    .inverses_of_blocks = left_out,
     .multiply = left_out,
     .bias_backward = bias_backward,
     .sgd_step = left_out,

@@ -98,10 +98,30 @@ inline void squares_of_blocks(Stream& stream, std::span<const Tensor> tensors, d
   }
 }
 
-inline double sum_of_squares(Stream& stream, const Tensor& x) {
-  return with_number(x.dtype(), [&]<class T>(T) {
-    return kernels::sum_of_squares(stream, x.data<T>(), x.count());
-  });
+/// Returns the sum of squares of each tensor make(k), which has counts[k] elements. Frees each
+/// tensor before it makes the next, and waits for the stream once.
+template <class Make>
+std::vector<double> sums_of_squares(Stream& stream, std::span<const std::int64_t> counts,
+                                    Make make) {
+  std::int64_t blocks = 0;
+  for (const auto count : counts) blocks += kernels::blocks_of_sums(count);
+  Tensor sums = stream.make({blocks}, DType::f64);
+  double* at = sums.data<double>();
+  for (std::size_t k = 0; k < counts.size(); ++k) {
+    const Tensor made = make(k);
+    assert(made.count() == counts[k]);
+    squares_of_blocks(stream, {&made, 1}, at);
+    at += kernels::blocks_of_sums(counts[k]);
+  }
+  Tensor here = stream.to_host(std::move(sums));
+  stream.wait();
+  at = here.data<double>();
+  std::vector<double> found;
+  for (const auto count : counts) {
+    found.push_back(kernels::sum_of_blocks(at, kernels::blocks_of_sums(count)));
+    at += kernels::blocks_of_sums(count);
+  }
+  return found;
 }
 
 }  // namespace troupe::models

@@ -1,8 +1,8 @@
 #include "kernels/late.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <vector>
 
 #include "kernels/cpu/parts/pieces.h"
 #include "kernels/device_kernels.h"
@@ -107,20 +107,28 @@ void compensate(Stream& stream, double strength, const T* now, const T* then, T*
 }
 
 template <class T>
-Inverses inverses_of(Stream& stream, const T* x, std::int64_t count) {
-  constexpr std::int64_t block = 65'536;
-  std::vector<Inverses> blocks(static_cast<std::size_t>((count + block - 1) / block));
-  cpu::for_pieces(stream, count, block, [=, &blocks](std::int64_t first, std::int64_t size) {
-    auto& of = blocks[static_cast<std::size_t>(first / block)];
-    for (auto i = first; i < first + size; ++i) {
-      const double inverse = 1 / static_cast<double>(x[i]);
-      of.sum += inverse;
-      of.most = std::max(of.most, inverse);
+Inverses inverses_of_block(const T* x, std::int64_t count) {
+  constexpr std::int64_t lanes = 16;
+  std::array<Inverses, lanes> all;
+  for (std::int64_t i = 0; i < count; ++i) {
+    auto& lane = all[static_cast<std::size_t>(i % lanes)];
+    const double inverse = 1 / static_cast<double>(x[i]);
+    lane.sum += inverse;
+    lane.most = std::max(lane.most, inverse);
+  }
+  for (std::size_t half = lanes / 2; half > 0; half /= 2)
+    for (std::size_t lane = 0; lane < half; ++lane) {
+      all[lane].sum += all[lane + half].sum;
+      all[lane].most = std::max(all[lane].most, all[lane + half].most);
     }
+  return all[0];
+}
+
+template <class T>
+void invert_blocks(Stream& stream, const T* x, std::int64_t count, Inverses* blocks) {
+  cpu::for_pieces(stream, count, block_of_sums, [=](std::int64_t first, std::int64_t size) {
+    blocks[first / block_of_sums] = inverses_of_block(x + first, size);
   });
-  Inverses all;
-  for (const auto& of : blocks) all = {all.sum + of.sum, std::max(all.most, of.most)};
-  return all;
 }
 
 }  // namespace
@@ -190,12 +198,13 @@ void compensate_delay(Stream& stream, double strength, const double* now, const 
   compensate(stream, strength, now, then, g, count);
 }
 
-Inverses inverses(Stream& stream, const float* x, std::int64_t count) {
-  if (const auto* there = kernels_of(stream)) return there->inverses(stream, x, count);
-  return inverses_of(stream, x, count);
+void inverses_of_blocks(Stream& stream, const float* x, std::int64_t count, Inverses* blocks) {
+  if (const auto* there = kernels_of(stream))
+    return there->inverses_of_blocks(stream, x, count, blocks);
+  invert_blocks(stream, x, count, blocks);
 }
-Inverses inverses(Stream& stream, const double* x, std::int64_t count) {
-  return inverses_of(stream, x, count);
+void inverses_of_blocks(Stream& stream, const double* x, std::int64_t count, Inverses* blocks) {
+  invert_blocks(stream, x, count, blocks);
 }
 
 }  // namespace troupe::kernels

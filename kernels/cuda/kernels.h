@@ -62,7 +62,7 @@ void gap_share(Stream& stream, const UsualStep& rule, const GapBetween<float>& g
                float* gradient, std::int64_t count);
 void compensate_delay(Stream& stream, double strength, const float* now, const float* then,
                       float* g, std::int64_t count);
-Inverses inverses(Stream& stream, const float* x, std::int64_t count);
+void inverses_of_blocks(Stream& stream, const float* x, std::int64_t count, Inverses* blocks);
 
 // product.cu
 void multiply(Stream& stream, const DeviceProduct<float>& product);

@@ -1,7 +1,8 @@
+#include <span>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
+#include "kernels/cuda/block_sums.cuh"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/tile.cuh"
 #include "kernels/late.h"
@@ -117,21 +118,20 @@ struct Compensate {
   }
 };
 
+struct Most {
+  __device__ double operator()(double a, double b) const { return a < b ? b : a; }
+};
+
 struct Invert {
-  const float* x;
-  Inverses* blocks;
-  std::int64_t count;
-  __device__ void operator()(std::int64_t block) const {
-    double sum = 0, most = 0;
-    const std::int64_t first = block * block_of_sums;
-    for (auto i = first; i < std::min(first + block_of_sums, count); ++i) {
-      const double inverse = 1 / static_cast<double>(x[i]);
-      sum += inverse;
-      most = most < inverse ? inverse : most;
-    }
-    blocks[block].sum = sum;
-    blocks[block].most = most;
+  using Result = Inverses;
+  double sum = 0, most = 0;
+
+  __device__ void operator()(float x) {
+    const double inverse = 1 / static_cast<double>(x);
+    sum += inverse;
+    most = Most()(most, inverse);
   }
+  __device__ Inverses of_lanes() const { return {sum_of_lanes(sum), fold(most, Most())}; }
 };
 
 }  // namespace
@@ -200,15 +200,9 @@ void compensate_delay(Stream& stream, double strength, const float* now, const f
   for_elements(stream, count, Compensate{static_cast<float>(strength), now, then, g});
 }
 
-Inverses inverses(Stream& stream, const float* x, std::int64_t count) {
-  const std::int64_t blocks = blocks_of_sums(count);
-  Tensor there = stream.make({2 * blocks}, DType::f64);
-  for_elements(stream, blocks, Invert{x, static_cast<Inverses*>(there.raw()), count});
-  std::vector<Inverses> parts(static_cast<std::size_t>(blocks));
-  read_back(stream, there, parts.data());
-  Inverses all;
-  for (const auto& part : parts) all = {all.sum + part.sum, std::max(all.most, part.most)};
-  return all;
+void inverses_of_blocks(Stream& stream, const float* x, std::int64_t count, Inverses* blocks) {
+  const std::span all(x, static_cast<std::size_t>(count));
+  sum_all_blocks<Invert>(stream, {&all, 1}, blocks);
 }
 
 }  // namespace troupe::kernels::cuda

@@ -100,19 +100,30 @@ void Gap::by_element(Stream& stream, std::size_t i, Tensor* share, Tensor* gradi
   });
 }
 
-double Gap::length(Stream& stream, std::size_t i) const {
-  return sum_of_squares(stream, combined(stream, 1, now(i), -1, then(stream, i)));
+std::vector<Gap::Squares> Gap::squares(Stream& stream) const {
+  if (!is_known()) return {};
+  std::vector<std::int64_t> counts;
+  for (std::size_t i = 0; i < rules_.owned.size(); ++i)
+    counts.insert(counts.end(), 2, now(i).count());
+  const auto found = sums_of_squares(stream, counts, [&](std::size_t k) {
+    const std::size_t i = k / 2;
+    if (k % 2 == 1) return usual(stream, i);
+    return combined(stream, 1, now(i), -1, then(stream, i));
+  });
+  std::vector<Squares> squares;
+  for (std::size_t k = 0; k < found.size(); k += 2)
+    squares.push_back({.gap = found[k], .usual = found[k + 1]});
+  return squares;
 }
 
-Tensor Gap::share(Stream& stream, std::size_t i) const {
+Tensor Gap::share(Stream& stream, std::size_t i, std::span<const Squares> squares) const {
   const auto penalty = rules_.lateness.staleness.gap_penalty;
   if (!is_known() || penalty == S::GapPenalty::none) return {};
   Tensor share = stream.make(spread(i).shape(), spread(i).dtype());
   if (penalty == S::GapPenalty::elementwise)
     by_element(stream, i, &share, nullptr);
   else
-    fill(stream, 1 / (1 + std::sqrt(length(stream, i) / sum_of_squares(stream, usual(stream, i)))),
-         share);
+    fill(stream, 1 / (1 + std::sqrt(squares[i].gap / squares[i].usual)), share);
   return share;
 }
 
@@ -123,11 +134,10 @@ bool Gap::penalises_at_once(Stream& stream, std::size_t i, Tensor& gradient) con
 }
 
 double Gap::factor(Stream& stream) const {
-  if (!is_known()) return 1;
   double gap = 0, step = 0;
-  for (std::size_t i = 0; i < rules_.owned.size(); ++i) {
-    gap += length(stream, i);
-    step += sum_of_squares(stream, usual(stream, i));
+  for (const auto& squares : this->squares(stream)) {
+    gap += squares.gap;
+    step += squares.usual;
   }
   return step > 0 ? 1 + std::sqrt(gap / step) : 1;
 }
@@ -137,15 +147,40 @@ LateGradients::LateGradients(const GapRules& rules, Of of)
       of_(std::move(of)),
       sets_(GradientSets::of(rules.config, rules.lateness.staleness)) {}
 
+/// Computes the penalties of a parameter for the statistics. If `share` is empty, all are 1.
 void LateGradients::note(Stream& stream, const Tensor& share, std::int64_t count) {
-  kernels::Inverses penalties{.sum = static_cast<double>(count), .most = 1};
-  if (!share.empty())
-    penalties = with_number(share.dtype(), [&]<class T>(T) {
-      return kernels::inverses(stream, share.data<T>(), count);
-    });
   elements_ += static_cast<double>(count);
-  penalty_sum_ += penalties.sum;
-  penalty_most_ = std::max(penalty_most_, penalties.most);
+  if (share.empty()) {
+    penalty_sum_ += static_cast<double>(count);
+    return;
+  }
+  static_assert(sizeof(kernels::Inverses) == 2 * sizeof(double));
+  if (noted_.empty()) noted_ = stream.make({blocks_of_all(), 2}, DType::f64);
+  auto* blocks = static_cast<kernels::Inverses*>(noted_.raw()) + noted_blocks_;
+  with_number(share.dtype(), [&]<class T>(T) {
+    kernels::inverses_of_blocks(stream, share.data<T>(), count, blocks);
+  });
+  noted_blocks_ += kernels::blocks_of_sums(count);
+}
+
+std::int64_t LateGradients::blocks_of_all() const {
+  std::int64_t blocks = 0;
+  for (const auto& slots : rules_.owned)
+    blocks += kernels::blocks_of_sums(rules_.parameters[slots[0]].shape.count());
+  return blocks;
+}
+
+/// Adds the penalties of all parameters to the statistics, with one wait.
+void LateGradients::add_noted(Stream& stream) {
+  if (noted_blocks_ == 0) return;
+  const Tensor here = stream.to_host(std::exchange(noted_, {}));
+  stream.wait();
+  const auto numbers =
+      here.numbers<double>().first(static_cast<std::size_t>(2 * std::exchange(noted_blocks_, 0)));
+  for (std::size_t at = 0; at < numbers.size(); at += 2) {
+    penalty_sum_ += numbers[at];
+    penalty_most_ = std::max(penalty_most_, numbers[at + 1]);
+  }
 }
 
 Tensor& LateGradients::in_set(std::span<Tensor> tensors, int set, std::size_t slot) const {
@@ -176,7 +211,7 @@ void LateGradients::penalise(Stream& stream, std::size_t i, std::span<Tensor> te
   if (!is_share_wanted(i) &&
       (!of_.gap || of_.gap->penalises_at_once(stream, i, tensors[rules_.owned[i][0]])))
     return;
-  const Tensor share = of_.gap ? of_.gap->share(stream, i) : Tensor();
+  const Tensor share = of_.gap ? of_.gap->share(stream, i, squares_) : Tensor();
   if (is_measured_) note(stream, share, tensors[rules_.owned[i][0]].count());
   for (const auto slot : rules_.owned[i]) {
     if (!share.empty()) multiply(stream, share, tensors[slot]);
@@ -196,8 +231,11 @@ void LateGradients::penalise(Stream& stream, std::size_t i, std::span<Tensor> te
 void LateGradients::mend(Stream& stream, std::span<Tensor> tensors) {
   const auto& staleness = rules_.lateness.staleness;
   if (sets_.raw > 0) keep_raw(stream, tensors);
+  if (of_.gap && staleness.gap_penalty == S::GapPenalty::tensor_norm)
+    squares_ = of_.gap->squares(stream);
   if (staleness.gap_penalty != S::GapPenalty::none)
     for (std::size_t i = 0; i < rules_.owned.size(); ++i) penalise(stream, i, tensors);
+  add_noted(stream);
   if (of_.factor != 1)
     for (Tensor& gradient : tensors.first(rules_.parameters.size()))
       combine(stream, 1 / of_.factor, gradient, 0, gradient, gradient);

@@ -43,8 +43,14 @@ class Gap {
 
   const Tensor& now(std::size_t i) const;
   Tensor then(Stream& stream, std::size_t i) const;
-  /// Returns 1 / P for each element; empty if all are 1.
-  Tensor share(Stream& stream, std::size_t i) const;
+  /// The squared norms of a parameter's gap and of its usual step.
+  struct Squares {
+    double gap = 0, usual = 0;
+  };
+  /// Returns the squares of all parameters; empty if gaps have no scale. Waits once.
+  std::vector<Squares> squares(Stream& stream) const;
+  /// Returns 1 / P for each element; empty if all are 1. A penalty by norms reads `squares`.
+  Tensor share(Stream& stream, std::size_t i, std::span<const Squares> squares) const;
   /// Divides the gradient by P without a tensor of P. Returns false if it cannot.
   bool penalises_at_once(Stream& stream, std::size_t i, Tensor& gradient) const;
   /// Returns the P of the whole stage: 1 + |gap| / |usual step|.
@@ -59,7 +65,6 @@ class Gap {
   /// Returns the usual size of a step, element by element.
   Tensor usual(Stream& stream, std::size_t i) const;
   void by_element(Stream& stream, std::size_t i, Tensor* share, Tensor* gradient) const;
-  double length(Stream& stream, std::size_t i) const;
 
   const GapRules& rules_;
   const Version& now_;
@@ -98,11 +103,16 @@ class LateGradients final : public GradientMend {
   void penalise(Stream& stream, std::size_t i, std::span<Tensor> tensors);
   void compensate(Stream& stream, std::size_t i, std::span<Tensor> tensors);
   void note(Stream& stream, const Tensor& share, std::int64_t count);
+  std::int64_t blocks_of_all() const;
+  void add_noted(Stream& stream);
 
   const GapRules& rules_;
   Of of_;
   GradientSets sets_;
+  std::vector<Gap::Squares> squares_;  // For penalties by norms.
   bool is_measured_ = false;
+  Tensor noted_;  // kernels::Inverses of the blocks of all shares.
+  std::int64_t noted_blocks_ = 0;
   double penalty_sum_ = 0, penalty_most_ = 1, elements_ = 0;
 };
 

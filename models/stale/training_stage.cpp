@@ -359,15 +359,22 @@ void TrainingStage::measure_gap(Stream& stream, const InFlight& flight) {
   ++delays[static_cast<std::size_t>(delay)];
   ++measured_.passes;
   if (delay == 0 || !flight.forward || !flight.origin) return;
+  const auto value = [&](const WeightsPtr& weights, std::size_t i) -> const Tensor& {
+    return weights->slots[owned_[i][0]].value;
+  };
+  const auto& now = points_.newest().weights;
+  std::vector<std::int64_t> counts;
+  for (std::size_t i = 0; i < owned_.size(); ++i)
+    counts.insert(counts.end(), 2, value(now, i).count());
+  const auto squares = sums_of_squares(stream, counts, [&](std::size_t k) {
+    const std::size_t i = k / 2;
+    return combined(stream, 1, value(now, i), -1,
+                    value(k % 2 == 0 ? flight.forward : flight.origin, i));
+  });
   double gap = 0, way = 0;
-  for (const auto& slots : owned_) {
-    const Tensor& now = points_.newest().weights->slots[slots[0]].value;
-    const auto distance = [&](const WeightsPtr& from) {
-      return std::sqrt(
-          sum_of_squares(stream, combined(stream, 1, now, -1, from->slots[slots[0]].value)));
-    };
-    gap += distance(flight.forward);
-    way += distance(flight.origin);
+  for (std::size_t k = 0; k < squares.size(); k += 2) {
+    gap += std::sqrt(squares[k]);
+    way += std::sqrt(squares[k + 1]);
   }
   ++measured_.late;
   measured_.sums.gap += gap;

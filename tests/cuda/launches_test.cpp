@@ -1,9 +1,12 @@
-// How many kernels operations on many tensors launch. The simulated device counts them.
+// How many launches and waits operations on many tensors need. The simulated device counts them.
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/steps.h"
+#include "models/arithmetic.h"
+#include "models/stale/gap.h"
 #include "same.h"
 #include "tests/cuda_on_cores/queue.h"
 
@@ -32,3 +35,48 @@ TEST_CASE("the squares of a few tensors take one launch, and of many a few") {
 
 }  // namespace
 }  // namespace troupe::kernels
+
+namespace troupe::models {
+namespace {
+
+/// Returns how often the host waits while the gradients of a late micro-batch are penalised and
+/// measured.
+std::uint64_t waits_of_mend(std::size_t count) {
+  const auto device = kernels::open_device();
+  MemoryPool memory(kernels::device_memory());
+  Stream stream(memory, *device);
+  const auto config = OptimizerConfig::of(OptimizerConfig::Kind::sgd);
+  Lateness lateness{.staleness = {}, .delay = 1, .borrowed = {}};
+  lateness.staleness.gap_penalty = StalenessOptions::GapPenalty::tensor_norm;
+  std::vector<Parameter> parameters(count);
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < count; ++i) {
+    parameters[i].name = "w" + std::to_string(i);
+    parameters[i].shape = {100};
+    tensors.push_back(filled(stream, {100}, DType::f32, 0.5));
+  }
+  Optimizer optimizer(config, parameters, {}, kernels::Precision::fp32, lateness);
+  const auto first = optimizer.initial(stream, 1);
+  StageGradients gradients;
+  gradients.slots = tensors;
+  const auto next = optimizer.step(stream, first, std::move(gradients), 1);
+  const Version now{next, optimizer.moments()};
+  const auto owned = owned_slots(parameters, {});
+  const GapRules rules{config, lateness, parameters, owned};
+  const Gap gap(rules, now, first.get());
+  LateGradients late(rules, {.gap = &gap});
+  late.measure();
+  tensors.resize(count * static_cast<std::size_t>(late.sets()));
+  stream.wait();
+  const auto before = cuda_on_cores::host_waits();
+  late.mend(stream, tensors);
+  CHECK(late.penalty_mean() > 1);
+  return cuda_on_cores::host_waits() - before;
+}
+
+TEST_CASE("the host waits for late gradients as often with many parameters as with one") {
+  CHECK(waits_of_mend(9) == waits_of_mend(1));
+}
+
+}  // namespace
+}  // namespace troupe::models

@@ -129,6 +129,7 @@ inline cudaError_t cudaStreamDestroy(cudaStream_t queue) {
   return cudaSuccess;
 }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t queue) {
+  cuda_on_cores::count_host_wait();
   return outcome_of(queue->work_off());
 }
 

@@ -19,7 +19,7 @@ std::condition_variable changed;
 Temper next_temper;
 bool all_failed = false;      // A kernel's error affects all queues of its process.
 bool somebody_waits = false;  // Queues that the waiting thread depends on are worked off too.
-std::uint64_t made = 0, waits = 0, kernels = 0;
+std::uint64_t made = 0, waits = 0, kernels = 0, by_host = 0;
 std::int64_t queues = 0, events = 0;
 // The poll interval for waits that nobody can wake.
 constexpr std::chrono::milliseconds a_while{1};
@@ -78,6 +78,16 @@ std::uint64_t waits_put() {
 std::uint64_t kernels_put() {
   const std::lock_guard lock(mutex);
   return kernels;
+}
+
+std::uint64_t host_waits() {
+  const std::lock_guard lock(mutex);
+  return by_host;
+}
+
+void count_host_wait() {
+  const std::lock_guard lock(mutex);
+  ++by_host;
 }
 
 void count_kernel() {

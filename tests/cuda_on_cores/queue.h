@@ -57,6 +57,9 @@ std::uint64_t waits_put();
 /// Returns how often a kernel was put into a queue.
 std::uint64_t kernels_put();
 void count_kernel();
+/// Returns how often the host waited for a queue to become empty.
+std::uint64_t host_waits();
+void count_host_wait();
 
 /// The work that was put into a recording queue, with its arguments. None of it was done.
 struct Recording {
