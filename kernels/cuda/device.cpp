@@ -146,7 +146,7 @@ class CudaDevice final : public Device {
   Driver driver_;
   cudaStream_t queue_, recorder_;
   Remark remark_;
-  MemoryPool host_memory_{pinned_memory()};
+  MemoryPool host_memory_{pinned_memory(number_)};
   std::optional<LaunchQueue> launches_;
   std::unique_ptr<TensorCores> tensor_cores_;  // Null until the first request.
 

@@ -113,6 +113,7 @@ inline cudaError_t cudaDeviceGetPCIBusId(char* bus, int length, int number) {
   return cudaSuccess;
 }
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* queue, unsigned) {
+  cuda_on_cores::use_current_device();
   *queue = new CUstream_st;
   return cudaSuccess;
 }
@@ -159,6 +160,7 @@ inline cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t queue) {
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 
 inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  cuda_on_cores::use_current_device();
   *event = new CUevent_st;
   return cudaSuccess;
 }
@@ -190,21 +192,25 @@ inline cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   return cudaSuccess;
 }
 inline cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  cuda_on_cores::use_current_device();
   if (cuda_on_cores::spoils_recording()) return cudaErrorStreamCaptureUnsupported;
   *memory = cuda_on_cores::take_host_memory(bytes);
   return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 inline cudaError_t cudaFreeHost(void* memory) {
+  cuda_on_cores::use_current_device();
   cuda_on_cores::release_host_memory(memory);
   return cudaSuccess;
 }
 /// Memory for libraries only.
 inline cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  cuda_on_cores::use_current_device();
   if (cuda_on_cores::spoils_recording()) return cudaErrorStreamCaptureUnsupported;
   *memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
   return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 inline cudaError_t cudaFree(void* memory) {
+  cuda_on_cores::use_current_device();
   if (cuda_on_cores::spoils_recording()) return cudaErrorStreamCaptureUnsupported;
   std::free(memory);
   return cudaSuccess;

@@ -154,11 +154,14 @@ std::set<int> gpus_in_use() {
   return all.used;
 }
 
-void set_current_device(int number) {
-  current = number;
+void use_current_device() {
   auto& all = memory();
   const std::lock_guard lock(all.mutex);
-  all.used.insert(number);
+  all.used.insert(current);
+}
+void set_current_device(int number) {
+  current = number;
+  use_current_device();
 }
 void leave_current_device() {
   auto& all = memory();

@@ -28,6 +28,8 @@ std::uint64_t staged_copies();
 void count_staged_copy();
 /// Returns the GPUs on which this process has a context.
 std::set<int> gpus_in_use();
+/// Makes a context on the current GPU, as most of CUDA's functions do.
+void use_current_device();
 void leave_current_device();
 
 /// Returns the major compute capability: CUDA_ON_CORES_CAPABILITY, or 9.

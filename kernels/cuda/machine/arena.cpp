@@ -167,13 +167,24 @@ class Arena final : public MemorySource, public ExportedMemory {
   std::map<std::size_t, Piece> pieces_;  // Keyed by offset from the base.
 };
 
+/// Selects its GPU before each call: on a thread without a GPU, CUDA would make a context of some
+/// hundred MiB on the first one.
 class PinnedMemory final : public MemorySource {
  public:
+  explicit PinnedMemory(int number) : number_(number) {}
+
   void* allocate(std::size_t bytes) override {
     void* memory = nullptr;
+    if (cudaSetDevice(number_) != cudaSuccess) return nullptr;
     return cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) == cudaSuccess ? memory : nullptr;
   }
-  void release(void* memory, std::size_t) override { (void)cudaFreeHost(memory); }
+  void release(void* memory, std::size_t) override {
+    (void)cudaSetDevice(number_);
+    (void)cudaFreeHost(memory);
+  }
+
+ private:
+  int number_;
 };
 
 }  // namespace
@@ -212,6 +223,8 @@ Result<Room> room_beforehand(int number) {
   return room;
 }
 
-std::unique_ptr<MemorySource> pinned_memory() { return std::make_unique<PinnedMemory>(); }
+std::unique_ptr<MemorySource> pinned_memory(int number) {
+  return std::make_unique<PinnedMemory>(number);
+}
 
 }  // namespace troupe::kernels::cuda

@@ -29,7 +29,8 @@ Result<Room> room_of(int number);
 /// GPU. No other thread may begin to use the GPU meanwhile.
 Result<Room> room_beforehand(int number);
 
-/// Returns a source of pinned host memory, which GPUs copy from and to while the host continues.
-std::unique_ptr<MemorySource> pinned_memory();
+/// Returns a source of pinned host memory, which all GPUs copy from and to while the host
+/// continues. Any thread may use it. GPU `number` becomes the thread's current GPU.
+std::unique_ptr<MemorySource> pinned_memory(int number);
 
 }  // namespace troupe::kernels::cuda
