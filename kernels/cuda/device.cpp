@@ -78,7 +78,8 @@ class CudaDevice final : public Device {
   MemoryPool& host_memory() override { return host_memory_; }
   void copy(const void* from, MemoryPlace from_place, void* to, std::size_t bytes) override {
     const auto queue = launches_->native();
-    if (from_place.is_host() || from_place == place() || driver_.is_mapped_for(number_, from))
+    if (from_place.is_host() || from_place == place() ||
+        driver_.is_mapped_for(number_, from, bytes))
       check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue));
     else
       check(cudaMemcpyPeerAsync(to, number_, from, from_place.gpu, bytes, queue));

@@ -225,7 +225,7 @@ inline cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** fun
 /// Fails for memory that is mapped only for another device.
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                                    cudaStream_t queue) {
-  if (!cuda_on_cores::may_read(queue->device, from)) return cudaErrorLaunchFailure;
+  if (!cuda_on_cores::may_read(queue->device, from, bytes)) return cudaErrorLaunchFailure;
   const bool all_reachable = cuda_on_cores::is_reachable(from) && cuda_on_cores::is_reachable(to);
   if (!all_reachable && cuda_on_cores::spoils_recording()) return cudaErrorStreamCaptureUnsupported;
   return outcome_of(queue->put([=] { std::memcpy(to, from, bytes); }));

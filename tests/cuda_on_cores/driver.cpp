@@ -31,6 +31,7 @@ constexpr std::size_t granule = std::size_t{64} << 10;
 constexpr int nothing = 0xff;
 
 std::atomic<std::uint64_t> staged = 0;
+std::atomic<bool> peers_refused = false;
 
 /// The memory of all devices. Each piece is an anonymous file that is mapped at the piece's
 /// address.
@@ -141,11 +142,16 @@ void count_staged_copy() { ++staged; }
 
 bool gpus_reach_each_other() { return std::getenv("CUDA_ON_CORES_PEERS") != nullptr; }
 
-bool may_read(int device, const void* address) {
+void refuse_peers(bool refuse) { peers_refused = refuse; }
+
+bool may_read(int device, const void* address, std::size_t bytes) {
+  const auto first = std::bit_cast<CUdeviceptr>(address);
   auto& all = memory();
   const std::lock_guard lock(all.mutex);
-  const auto* piece = all.piece_at(std::bit_cast<CUdeviceptr>(address));
-  return !piece || piece->readers.contains(device);
+  for (const auto& [begin, piece] : all.mapped)
+    if (begin < first + bytes && first < begin + piece.bytes && !piece.readers.contains(device))
+      return false;
+  return true;
 }
 
 std::set<int> gpus_in_use() {
@@ -320,6 +326,7 @@ CUresult cuMemSetAccess(CUdeviceptr at, std::size_t bytes, const CUmemAccessDesc
   const std::lock_guard lock(all.mutex);
   const auto found = all.mapped.find(at);
   if (found == all.mapped.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (peers_refused && count > 1) return CUDA_ERROR_INVALID_VALUE;
   for (std::size_t i = 0; i < count; ++i) found->second.readers.insert(access[i].location.id);
   if (all.open > 0) Memory::set(at, bytes, PROT_READ | PROT_WRITE);
   return CUDA_SUCCESS;

@@ -21,8 +21,10 @@ int number_on_machine(int device);
 int gpus_of_process();
 /// Returns whether GPUs reach each other's memory: CUDA_ON_CORES_PEERS.
 bool gpus_reach_each_other();
-/// Returns whether the device may read this memory. Memory of no device is always readable.
-bool may_read(int device, const void* memory);
+/// While true, memory that is not mapped yet can be mapped for its own GPU only.
+void refuse_peers(bool refuse);
+/// Returns whether the device may read all of this memory. Memory of no device is always readable.
+bool may_read(int device, const void* memory, std::size_t bytes);
 /// Returns how often a device got a copy of memory that it cannot read.
 std::uint64_t staged_copies();
 void count_staged_copy();

@@ -1,5 +1,6 @@
 #include "kernels/cuda/machine/driver.h"
 
+#include <algorithm>
 #include <bit>
 #include <string>
 #include <type_traits>
@@ -76,13 +77,20 @@ bool Driver::map_for(std::span<const int> numbers, CUdeviceptr at, std::size_t b
   return false;
 }
 
-bool Driver::is_mapped_for(int number, const void* at) const {
+bool Driver::is_mapped_for(int number, const void* at, std::size_t bytes) const {
   CUmemLocation location = {};
   location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   location.id = number;
-  unsigned long long flags = 0;
-  return get_access(&flags, &location, std::bit_cast<CUdeviceptr>(at)) == CUDA_SUCCESS &&
-         flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  const auto first = std::bit_cast<CUdeviceptr>(at);
+  // A block may reach from a piece that is mapped for the GPU into one that is not. Later pieces
+  // are mapped for no more GPUs than earlier ones, so both ends tell all.
+  for (const auto byte : {first, first + std::max<std::size_t>(bytes, 1) - 1}) {
+    unsigned long long flags = 0;
+    if (get_access(&flags, &location, byte) != CUDA_SUCCESS ||
+        flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+      return false;
+  }
+  return true;
 }
 
 Error driver_error(const std::string& what, CUresult said) {

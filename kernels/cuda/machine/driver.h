@@ -39,8 +39,8 @@ struct Driver {
   /// Returns false, with nothing mapped, if that fails.
   bool map_for(std::span<const int> numbers, CUdeviceptr at, std::size_t bytes,
                CUmemGenericAllocationHandle piece) const;
-  /// Returns whether a GPU can read and write the memory at an address.
-  bool is_mapped_for(int number, const void* at) const;
+  /// Returns whether a GPU can read and write `bytes` of a block at an address.
+  bool is_mapped_for(int number, const void* at, std::size_t bytes) const;
 };
 
 /// Returns an error with the driver's code.
