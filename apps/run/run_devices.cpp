@@ -22,12 +22,13 @@ Status check_libraries(kernels::Precision precision) {
   return Done{};
 }
 
-/// Returns the number of GPUs. Fails if there are none, or too few for `devices`.
-Result<int> find_gpus(int devices) {
+/// Returns the number of GPUs. Fails if there are none, or too few for `devices`, each of which
+/// opens its GPU `times`.
+Result<int> find_gpus(int devices, int times) {
   auto gpus = count_gpus();
   if (!gpus || *gpus == 0) return no_gpu(gpus ? "there is none" : gpus.error().text);
   // Devices take GPUs in turn, so the first GPU has the most devices.
-  if (auto good = check_gpu_queues((devices + *gpus - 1) / *gpus); !good)
+  if (auto good = check_gpu_queues((devices + *gpus - 1) / *gpus * times); !good)
     return within("train.device", good.error());
   return gpus;
 }
@@ -46,7 +47,7 @@ Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Pr
   const bool on_gpus = is_on_gpus(config);
   Turn turn;
   if (on_gpus && how_many > 0) {
-    auto found = find_gpus(how_many);
+    auto found = find_gpus(how_many, here.want_links ? 2 : 1);
     if (!found) return found.error();
     for (int i = 0; i < std::min(how_many, *found); ++i)
       turn.gpus.push_back((here.first_gpu + i) % *found);

@@ -25,6 +25,7 @@ namespace {
 
 constexpr const char* connections_key = "CUDA_DEVICE_MAX_CONNECTIONS";
 constexpr int usual_connections = 8;  // CUDA's documented default.
+constexpr int queues_of_device = 2;   // For work, and for the recording of graphs.
 
 std::string text_of(cudaError_t outcome) {
   return std::string("CUDA: ") + cudaGetErrorString(outcome);
@@ -44,6 +45,11 @@ Status check_capability(int number) {
   return Error{"found compute capability " + std::to_string(major) + "." + std::to_string(minor) +
                ", wanted " + std::to_string(least_capability) +
                ".0 or later (Ampere or newer); set train.device = \"cpu\""};
+}
+
+int connections_of_gpu() {
+  const char* set = std::getenv(connections_key);
+  return set ? std::atoi(set) : usual_connections;
 }
 
 /// A CUDA device. Its marks are events in the queue, which are reused once they have passed.
@@ -164,14 +170,15 @@ void prepare_process() {
   (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 }
 
-Status check_queues(int queues) {
-  const char* set = std::getenv(connections_key);
-  const int connections = set ? std::atoi(set) : usual_connections;
+Status check_queues(int times_opened) {
+  const int queues = times_opened * queues_of_device, connections = connections_of_gpu();
   if (queues <= connections) return Done{};
   return Error{"found " + std::to_string(queues) + " queues for each GPU, wanted at most " +
                std::to_string(connections) + " (" + connections_key +
                "); use more GPUs or fewer devices"};
 }
+
+int free_queues(int times_opened) { return connections_of_gpu() - times_opened * queues_of_device; }
 
 Result<int> count_devices() {
   int count = 0;
@@ -217,7 +224,7 @@ Result<std::unique_ptr<Device>> open_device(int number, Remark remark) {
   if (!driver) return within("GPU " + std::to_string(number), driver.error());
   if (auto able = check_capability(number); !able)
     return within("GPU " + std::to_string(number), able.error());
-  cudaStream_t queues[2] = {};
+  cudaStream_t queues[queues_of_device] = {};
   auto outcome = cudaSetDevice(number);
   for (auto& queue : queues)
     if (outcome == cudaSuccess) outcome = cudaStreamCreateWithFlags(&queue, cudaStreamNonBlocking);

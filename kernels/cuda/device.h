@@ -16,9 +16,11 @@ namespace troupe::kernels::cuda {
 /// variables that the user has set. The process must call it before any other function here.
 void prepare_process();
 
-/// Returns an error if a GPU gets more queues than connections. Two queues that share a connection
-/// may wait for each other, perhaps for ever.
-Status check_queues(int queues);
+/// Returns an error if a GPU that is opened so many times gets more queues than connections. Two
+/// queues that share a connection may wait for each other, perhaps for ever.
+Status check_queues(int times_opened);
+/// Returns how many more queues such a GPU can have.
+int free_queues(int times_opened);
 
 /// Returns the number of GPUs of this process. An error says why there are none.
 Result<int> count_devices();
@@ -32,8 +34,8 @@ Result<std::vector<std::string>> gpus_in_reach(int number);
 /// gives the GPU its work.
 using Remark = std::function<void(const std::string&)>;
 
-/// Opens a GPU of this process by its number. All its work goes through one queue. Returns an error
-/// if the kernels are not compiled for it.
+/// Opens a GPU of this process by its number. All its work goes through one queue. A second queue
+/// records graphs. Returns an error if the kernels are not compiled for the GPU.
 Result<std::unique_ptr<Device>> open_device(
     int number, Remark remark = [](const std::string&) {});
 
