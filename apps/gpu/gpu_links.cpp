@@ -54,7 +54,7 @@ GpuLinks link_gpu(const GpuToLink& order) {
   };
   // The faster carrier comes first.
   note("shared memory of GPUs", add_ipc_links(order, *linked));
-  if (order.turn == OnGpu::first) note("NCCL", add_nccl_links(order.number, order.gpu, *linked));
+  if (order.turn == OnGpu::first) note("NCCL", add_nccl_links(order, *linked));
   if (linked->links.empty()) linked.reset();
   return {std::move(linked), std::move(missing)};
 }

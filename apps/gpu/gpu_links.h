@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,8 @@ struct GpuToLink {
   MemoryPool& memory;  // The device's own pool. It and the device outlive the links.
   // The same memory, exported to other processes; outlives the links too.
   Result<ExportedMemory*> exported;
+  int free_queues = 0;  // The queues that links by NCCL can have without waiting for each other.
+  std::function<void(const std::string&)> remark;  // Told if they have more.
 };
 
 struct GpuLinks {

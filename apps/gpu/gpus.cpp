@@ -12,6 +12,7 @@ namespace troupe::apps {
 Result<int> count_gpus() { return kernels::cuda::count_devices(); }
 void prepare_for_gpus() { kernels::cuda::prepare_process(); }
 Status check_gpu_queues(int times_opened) { return kernels::cuda::check_queues(times_opened); }
+int free_gpu_queues(int times_opened) { return kernels::cuda::free_queues(times_opened); }
 Result<std::string> gpu_libraries() { return kernels::cuda::tensor_core_libraries(); }
 Status gpu_compiler() { return kernels::cuda::runtime_compiler(); }
 Result<std::unique_ptr<Device>> open_gpu(int number,

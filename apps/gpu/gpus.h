@@ -32,9 +32,11 @@ void prepare_for_gpus();
 
 // Functions for a run that uses GPUs.
 
-/// Fails if users of one GPU would block one another, because CUDA has too few hardware queues. Each
-/// device on the GPU opens it once, and once more for links to other processes.
+/// Fails if users of one GPU would block one another, because CUDA has too few hardware queues.
+/// Each device on the GPU opens it once, and once more for links to other processes.
 Status check_gpu_queues(int times_opened);
+/// Returns how many more queues such a GPU can have.
+int free_gpu_queues(int times_opened);
 
 /// Opens a GPU. `remark` is called on the thread that enqueues work, with each computation that is
 /// slower than expected, and the reason.

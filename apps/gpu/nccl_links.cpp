@@ -20,17 +20,20 @@ void link_by_interface(const std::string& address) {
       (void)setenv("NCCL_SOCKET_IFNAME", ("=" + interface.name).c_str(), 0);
 }
 
-Status add_nccl_links(int number, Device& gpu, actors::LinkedDevice& linked) {
+Status add_nccl_links(const GpuToLink& order, actors::LinkedDevice& linked) {
   const auto kind = transport::kind_of_nccl();
   if (!kind) return kind.error();
-  const auto bus = transport::bus_of_gpu(number);
+  const auto bus = transport::bus_of_gpu(order.number);
   if (!bus) return bus.error();
-  auto fabric = transport::open_nccl_fabric(
-      {.device = number, .queue = static_cast<CUstream_st*>(queue_of_gpu(gpu))});
+  auto fabric =
+      transport::open_nccl_fabric({.device = order.number,
+                                   .queue = static_cast<CUstream_st*>(queue_of_gpu(order.gpu)),
+                                   .free_queues = order.free_queues,
+                                   .remark = order.remark});
   if (!fabric) return fabric.error();
   linked.links.push_back(std::make_unique<actors::DeviceLinks>(
       *kind, actors::this_machine_id() + "/" + *bus, std::vector<std::string>{}, std::move(*fabric),
-      [&gpu] { gpu.enter(); }));
+      [&gpu = order.gpu] { gpu.enter(); }));
   return Done{};
 }
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "actors/play/linked_device.h"
-#include "core/memory/device.h"
+#include "apps/gpu/gpu_links.h"
 #include "core/result.h"
 
 namespace troupe::apps {
@@ -13,8 +13,8 @@ namespace troupe::apps {
 /// NCCL_SOCKET_IFNAME and NCCL_DEBUG_FILE take precedence if the user has set them.
 void link_by_interface(const std::string& address);
 
-/// Adds NCCL links for GPU `number`, which has none yet. The GPU outlives them. The error says why
-/// there are none.
-Status add_nccl_links(int number, Device& gpu, actors::LinkedDevice& linked);
+/// Adds NCCL links for a GPU that has none yet. The GPU outlives them. The error says why there are
+/// none.
+Status add_nccl_links(const GpuToLink& order, actors::LinkedDevice& linked);
 
 }  // namespace troupe::apps

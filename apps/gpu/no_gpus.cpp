@@ -14,6 +14,7 @@ const Error built_without{
 Result<int> count_gpus() { return built_without; }
 void prepare_for_gpus() {}
 Status check_gpu_queues(int) { return built_without; }
+int free_gpu_queues(int) { return 0; }
 Result<std::string> gpu_libraries() { return built_without; }
 Status gpu_compiler() { return built_without; }
 Result<std::unique_ptr<Device>> open_gpu(int, std::function<void(const std::string&)>) {

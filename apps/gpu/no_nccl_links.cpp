@@ -6,7 +6,7 @@ namespace troupe::apps {
 
 void link_by_interface(const std::string&) {}
 
-Status add_nccl_links(int, Device&, actors::LinkedDevice&) {
+Status add_nccl_links(const GpuToLink&, actors::LinkedDevice&) {
   return Error{"this program was built without NCCL"};
 }
 

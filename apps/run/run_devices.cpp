@@ -22,13 +22,17 @@ Status check_libraries(kernels::Precision precision) {
   return Done{};
 }
 
-/// Returns the number of GPUs. Fails if there are none, or too few for `devices`, each of which
-/// opens its GPU `times`.
-Result<int> find_gpus(int devices, int times) {
+/// Returns how often the first GPU is opened. Devices take GPUs in turn, so it has the most
+/// devices.
+int times_opened(int devices, int gpus, const DevicesHere& here) {
+  return (devices + gpus - 1) / gpus * (here.want_links ? 2 : 1);
+}
+
+/// Returns the number of GPUs. Fails if there are none, or too few for `devices`.
+Result<int> find_gpus(int devices, const DevicesHere& here) {
   auto gpus = count_gpus();
   if (!gpus || *gpus == 0) return no_gpu(gpus ? "there is none" : gpus.error().text);
-  // Devices take GPUs in turn, so the first GPU has the most devices.
-  if (auto good = check_gpu_queues((devices + *gpus - 1) / *gpus * times); !good)
+  if (auto good = check_gpu_queues(times_opened(devices, *gpus, here)); !good)
     return within("train.device", good.error());
   return gpus;
 }
@@ -46,8 +50,9 @@ Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Pr
   const int cores = here.cores.value_or(config.train.threads.value_or(machine));
   const bool on_gpus = is_on_gpus(config);
   Turn turn;
+  turn.devices = how_many;
   if (on_gpus && how_many > 0) {
-    auto found = find_gpus(how_many, here.want_links ? 2 : 1);
+    auto found = find_gpus(how_many, here);
     if (!found) return found.error();
     for (int i = 0; i < std::min(how_many, *found); ++i)
       turn.gpus.push_back((here.first_gpu + i) % *found);
@@ -81,8 +86,8 @@ Status RunDevices::add_gpu(const Turn& turn, const config::RunConfig& config,
                            kernels::Precision precision, const DevicesHere& here) {
   const int gpus = static_cast<int>(turn.gpus.size());
   const int number = turn.gpus[static_cast<std::size_t>(turn.number % gpus)];
-  auto opened =
-      open_gpu(number, [all = device_notes_](const std::string& remark) { all->add(remark); });
+  const auto note = [all = device_notes_](const std::string& remark) { all->add(remark); };
+  auto opened = open_gpu(number, note);
   if (!opened) return within("train.device", opened.error());
   auto memory = gpu_memory(number, turn.gpus);
   if (!memory) return within("train.device", memory.error());
@@ -99,7 +104,9 @@ Status RunDevices::add_gpu(const Turn& turn, const config::RunConfig& config,
                          .turn = turn.number < gpus ? OnGpu::first : OnGpu::with_others,
                          .gpu = gpu,
                          .memory = devices_.back()->memory(),
-                         .exported = exported});
+                         .exported = exported,
+                         .free_queues = free_gpu_queues(times_opened(turn.devices, gpus, here)),
+                         .remark = note});
   linked_.back() = std::move(links.device);
   if (!links.missing.empty()) why_not_linked_ = std::move(links.missing);
   return Done{};

@@ -56,6 +56,7 @@ class RunDevices {
   struct Turn {
     int number = 0;
     std::vector<int> gpus;  // The GPUs in use.
+    int devices = 0;        // The devices here.
   };
   Status add_gpu(const Turn& turn, const config::RunConfig& config, kernels::Precision precision,
                  const DevicesHere& here);

@@ -130,6 +130,7 @@ TEST_CASE("a GPU has at most as many queues as connections, with those that reco
   CHECK_FALSE(kernels::cuda::check_queues(5));
   kernels::cuda::prepare_process();
   CHECK(kernels::cuda::check_queues(16));
+  CHECK(kernels::cuda::free_queues(3) == 26);
   const auto refused = kernels::cuda::check_queues(17);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().text ==

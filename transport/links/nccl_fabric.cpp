@@ -18,6 +18,8 @@ namespace {
 
 using NcclLinks = std::vector<std::unique_ptr<NcclLink>>;
 
+constexpr int queues_of_link = 3;  // Our own, and two that NCCL makes for each communicator.
+
 /// Aborts all communicators in one group, so that none waits for a device that the others occupy.
 /// An abort makes its group blocking, even for non-blocking communicators: the group ends when all
 /// are freed, or never, if another process never lets go.
@@ -73,6 +75,7 @@ class NcclFabric final : public Fabric {
     if (ender_.joinable()) ender_.join();
     NcclLinks own;
     for (auto& link : links) own.emplace_back(static_cast<NcclLink*>(link.release()));
+    links_ -= static_cast<int>(own.size());
     *ended_ = own.empty();
     if (own.empty()) return;
     ender_ = std::thread(
@@ -88,13 +91,24 @@ class NcclFabric final : public Fabric {
   Result<std::unique_ptr<Link>> begin(const LinkId& id, LinkMember member, NcclWay way) {
     auto link = std::make_unique<NcclLink>(nccl_, order_, member, way);
     if (auto begun = link->begin(id); !begun) return begun.error();
+    count_link();
     return std::unique_ptr<Link>(std::move(link));
+  }
+  void count_link() {
+    const int queues = ++links_ * queues_of_link, before = queues - queues_of_link;
+    if (queues <= order_.free_queues || before > order_.free_queues) return;
+    order_.remark("GPU " + std::to_string(order_.device) + " has " + std::to_string(links_) +
+                  " or more links by NCCL with " + std::to_string(queues_of_link) +
+                  " queues each, but CUDA has connections for " +
+                  std::to_string(order_.free_queues) +
+                  " of these queues; transfers may wait for each other");
   }
 
   const NcclLibrary& nccl_;
   const NcclOrder order_;
   std::uint64_t* word_;
   Poison poison_;
+  int links_ = 0;
   std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(true);
   std::thread ender_;
 };

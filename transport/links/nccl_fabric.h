@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,10 @@ struct NcclOrder {
   int most_blocks = 2;
   // The same for a sum: a device has few summing links, each as large as a stage's gradients.
   int most_adding_blocks = 8;
+  // CUDA's connections that no other queue of the device uses.
+  int free_queues = 32;
+  // Called if links need more queues than that. Runs on the thread that forms links.
+  std::function<void(const std::string&)> remark = [](const std::string&) {};
 };
 
 /// Opens links of a GPU by NCCL. Each link is a communicator with its own stream and two ranks, or
