@@ -33,6 +33,26 @@ TEST_CASE("the squares of a few tensors take one launch, and of many a few") {
   CHECK(launches(300) == 3);
 }
 
+TEST_CASE("sums over lists of tensors run as a graph when they come again") {
+  const auto device = open_device();
+  MemoryPool memory(device_memory());
+  Stream stream(memory, *device);
+  const Tensor x = tensor(stream, numbers(1000, 1), {1000});
+  const std::vector<std::span<const float>> all = {{x.f32(), 1000}, {x.f32(), 17}};
+  constexpr int launches = 8, turns = 4;
+  Tensor sums = stream.make({2 * launches}, DType::f64);
+  for (int turn = 0; turn < turns; ++turn) {
+    device->begin_repeated();
+    for (int i = 0; i < launches; ++i) squares_of_blocks(stream, all, sums.data<double>() + 2 * i);
+    device->end_repeated();
+  }
+  stream.wait();
+  const auto counts = cuda::graph_counts(*device);
+  CHECK(counts.recorded == 1);
+  CHECK(counts.played + counts.plain == turns);
+  CHECK(counts.played >= 2);
+}
+
 }  // namespace
 }  // namespace troupe::kernels
 
