@@ -316,8 +316,8 @@ class Bench {
     return all;
   }
 
-  /// Updates all parameters as a step does: with one launch for the squares, and with one for each
-  /// tensor in AdamW and in the rounding.
+  /// Updates all parameters as a step does: the squares by a list of tensors, AdamW and the rounding
+  /// with a launch for each tensor.
   void update() {
     auto all = parameters();
     std::vector<Tensor> gradients;
