@@ -113,7 +113,15 @@ TEST_CASE("copies, sums, patches and dropout have the bits of the cores") {
 }
 
 TEST_CASE("norms have the bits of the cores") {
-  const std::int64_t rows = GENERATE(1, 37, 300), columns = GENERATE(1, 16, 131);
+  struct Size {
+    std::int64_t rows, columns;
+  };
+  // The widths take all kernels: rows in registers, with and without checks, and wider rows.
+  const auto size = GENERATE(Size{1, 1}, Size{1, 16}, Size{37, 1}, Size{37, 16}, Size{300, 131},
+                             Size{5, 129}, Size{7, 384}, Size{9, 768}, Size{2, 769}, Size{3, 1024},
+                             Size{3, 1280}, Size{5, 1600}, Size{5, 1599}, Size{3, 1601},
+                             Size{2, 2048}, Size{6, 2049}, Size{17, 2500});
+  const auto rows = size.rows, columns = size.columns;
   CHECK(same_on_device([&](Stream& stream) {
     const Tensor x = made(stream, {rows, columns}, 1, 3), dy = made(stream, {rows, columns}, 2);
     const Tensor weight = made(stream, {columns}, 3), bias = made(stream, {columns}, 4);

@@ -270,6 +270,12 @@ T __shfl_sync(unsigned, T value, int from, int width) {
   return cuda_on_cores::exchange(value, lane - lane % width + from);
 }
 
+/// Reads memory that no thread of the kernel writes.
+template <class T>
+T __ldg(const T* x) {
+  return *x;
+}
+
 inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
 inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
 inline long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }
