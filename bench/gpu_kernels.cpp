@@ -172,8 +172,10 @@ class Bench {
     Tensor dx = stream_.make({rows, width}), dweight = of_each(0, {width}), dbias = dweight;
     add("norm", times, {.bytes = 6 * all},
         [&] { kernels::layer_norm(stream_, x, weight, weight, norm_epsilon, y, moments); });
-    add("norm, input gradient", times, {.bytes = 10 * all},
-        [&] { kernels::layer_norm_back(stream_, x, weight, moments, dy, dx); });
+    add("norm, input gradient", 1, {.bytes = 10 * all},
+        [&] { kernels::layer_norm_back(stream_, x, weight, moments, dy, {}, dx); });
+    add("norm, input gradient and sum", times - 1, {.bytes = 14 * all},
+        [&] { kernels::layer_norm_back(stream_, x, weight, moments, dy, x, dx); });
     add("norm, weight gradient", times, {.bytes = 6 * all},
         [&] { kernels::layer_norm_back_to_weight(stream_, x, moments, dy, dweight, dbias); });
   }
@@ -185,8 +187,6 @@ class Bench {
     Tensor sum = stream_.make({rows, width});
     add("residual", times, {.bytes = 10 * all},
         [&] { kernels::sum_of(stream_, branch, stream, sum); });
-    add("residual, gradient", times, {.bytes = 12 * all},
-        [&] { kernels::sum_of(stream_, stream, sum, sum); });
     add("residual, gradient rounded", times, {.bytes = 6 * all},
         [&] { (void)kernels::as_type(stream_, stream, narrow_); });
   }

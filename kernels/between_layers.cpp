@@ -52,11 +52,11 @@ void layer_norm(Stream& stream, const Tensor& x, const Tensor& weight, const Ten
 }
 
 void layer_norm_back(Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& moments,
-                     const Tensor& dy, Tensor& dx) {
+                     const Tensor& dy, const Tensor& more, Tensor& dx) {
   const auto rows = x.shape().rows(), columns = x.shape().last();
   in_its_type(stream, dy.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
     they.layer_norm_backward_input(stream, x.f32(), weight.f32(), moments.f32(), rstd_of(moments),
-                                   dy.data<Number>(), dx.f32(), rows, columns);
+                                   dy.data<Number>(), more.f32(), dx.f32(), rows, columns);
   });
 }
 
@@ -79,11 +79,11 @@ void rms_norm(Stream& stream, const Tensor& x, const Tensor& weight, float eps, 
 }
 
 void rms_norm_back(Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& rstd,
-                   const Tensor& dy, Tensor& dx) {
+                   const Tensor& dy, const Tensor& more, Tensor& dx) {
   const auto rows = x.shape().rows(), columns = x.shape().last();
   in_its_type(stream, dy.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
     they.rms_norm_backward_input(stream, x.f32(), weight.f32(), rstd.f32(), dy.data<Number>(),
-                                 dx.f32(), rows, columns);
+                                 more.f32(), dx.f32(), rows, columns);
   });
 }
 

@@ -14,9 +14,9 @@ namespace troupe::kernels {
 /// y may have either type. `moments` is [2, rows]: means, then inverse roots of variances.
 void layer_norm(Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
                 float eps, Tensor& y, Tensor& moments);
-/// dy may have either type.
+/// dx = the gradient of x, plus `more` unless that is empty. dy may have either type.
 void layer_norm_back(Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& moments,
-                     const Tensor& dy, Tensor& dx);
+                     const Tensor& dy, const Tensor& more, Tensor& dx);
 void layer_norm_back_to_weight(Stream& stream, const Tensor& x, const Tensor& moments,
                                const Tensor& dy, Tensor& dweight, Tensor& dbias);
 
@@ -24,7 +24,7 @@ void layer_norm_back_to_weight(Stream& stream, const Tensor& x, const Tensor& mo
 void rms_norm(Stream& stream, const Tensor& x, const Tensor& weight, float eps, Tensor& y,
               Tensor& rstd);
 void rms_norm_back(Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& rstd,
-                   const Tensor& dy, Tensor& dx);
+                   const Tensor& dy, const Tensor& more, Tensor& dx);
 void rms_norm_back_to_weight(Stream& stream, const Tensor& x, const Tensor& rstd, const Tensor& dy,
                              Tensor& dweight);
 

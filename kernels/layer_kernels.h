@@ -18,15 +18,15 @@ struct LayerKernels {
                              Number* y, float* mean, float* rstd, std::int64_t rows,
                              std::int64_t columns, float eps);
   void (*layer_norm_backward_input)(Stream&, const float* x, const float* weight, const float* mean,
-                                    const float* rstd, const Number* dy, float* dx,
-                                    std::int64_t rows, std::int64_t columns);
+                                    const float* rstd, const Number* dy, const float* more,
+                                    float* dx, std::int64_t rows, std::int64_t columns);
   void (*layer_norm_backward_weight)(Stream&, const float* x, const float* mean, const float* rstd,
                                      const Number* dy, float* dweight, float* dbias,
                                      std::int64_t rows, std::int64_t columns);
   void (*rms_norm_forward)(Stream&, const float* x, const float* weight, Number* y, float* rstd,
                            std::int64_t rows, std::int64_t columns, float eps);
   void (*rms_norm_backward_input)(Stream&, const float* x, const float* weight, const float* rstd,
-                                  const Number* dy, float* dx, std::int64_t rows,
+                                  const Number* dy, const float* more, float* dx, std::int64_t rows,
                                   std::int64_t columns);
   void (*rms_norm_backward_weight)(Stream&, const float* x, const float* rstd, const Number* dy,
                                    float* dweight, std::int64_t rows, std::int64_t columns);

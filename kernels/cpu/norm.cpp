@@ -45,9 +45,9 @@ void layer_norm_forward_row(const float* x, const float* weight, const float* bi
   });
 }
 
-// dx = rstd (g - mean(g) - n mean(g n)), with g = dy weight and n the normalized input.
+// dx = rstd (g - mean(g) - n mean(g n)) + more, with g = dy weight and n the normalized input.
 void layer_norm_backward_row(const float* x, const float* weight, float mean, float rstd,
-                             const float* dy, float* dx, std::int64_t columns) {
+                             const float* dy, const float* more, float* dx, std::int64_t columns) {
   const V center = constant(mean), scale = constant(rstd);
   Lanes<Floats, 2> totals(0);
   totals.walk(columns, [=](auto at, std::int64_t c, V(&sum)[2]) HWY_ATTR {
@@ -61,7 +61,9 @@ void layer_norm_backward_row(const float* x, const float* weight, float mean, fl
   each_vector(columns, [=](auto at, std::int64_t c) HWY_ATTR {
     const V normal = hn::Mul(hn::Sub(at.load(x + c), center), scale);
     const V g = hn::Mul(at.load(dy + c), at.load(weight + c));
-    at.store(hn::Mul(scale, fused(normal, minus_mean_gn, hn::Sub(g, mean_g))), dx + c);
+    V gradient = hn::Mul(scale, fused(normal, minus_mean_gn, hn::Sub(g, mean_g)));
+    if (more) gradient = hn::Add(gradient, at.load(more + c));
+    at.store(gradient, dx + c);
   });
 }
 
@@ -79,9 +81,9 @@ void rms_norm_forward_row(const float* x, const float* weight, float* y, float* 
   });
 }
 
-// dx = rstd (g - n mean(g n)), with g and n as in layer norm.
+// dx = rstd (g - n mean(g n)) + more, with g and n as in layer norm.
 void rms_norm_backward_row(const float* x, const float* weight, float rstd, const float* dy,
-                           float* dx, std::int64_t columns) {
+                           const float* more, float* dx, std::int64_t columns) {
   const V scale = constant(rstd);
   Lanes<Floats, 1> total(0);
   total.walk(columns, [=](auto at, std::int64_t c, V(&sum)[1]) HWY_ATTR {
@@ -92,7 +94,9 @@ void rms_norm_backward_row(const float* x, const float* weight, float rstd, cons
   each_vector(columns, [=](auto at, std::int64_t c) HWY_ATTR {
     const V normal = hn::Mul(at.load(x + c), scale);
     const V g = hn::Mul(at.load(dy + c), at.load(weight + c));
-    at.store(hn::Mul(scale, fused(normal, minus_mean_gn, g)), dx + c);
+    V gradient = hn::Mul(scale, fused(normal, minus_mean_gn, g));
+    if (more) gradient = hn::Add(gradient, at.load(more + c));
+    at.store(gradient, dx + c);
   });
 }
 
@@ -188,14 +192,16 @@ void layer_norm_forward(Stream& stream, const float* x, const float* weight, con
 }
 
 void layer_norm_backward_input(Stream& stream, const float* x, const float* weight,
-                               const float* mean, const float* rstd, const float* dy, float* dx,
-                               std::int64_t rows, std::int64_t columns) {
+                               const float* mean, const float* rstd, const float* dy,
+                               const float* more, float* dx, std::int64_t rows,
+                               std::int64_t columns) {
   if (const auto* there = kernels_of(stream))
-    return there->layers.layer_norm_backward_input(stream, x, weight, mean, rstd, dy, dx, rows,
-                                                   columns);
+    return there->layers.layer_norm_backward_input(stream, x, weight, mean, rstd, dy, more, dx,
+                                                   rows, columns);
   for_rows(stream, rows, columns, [=](std::int64_t r) {
     HWY_DYNAMIC_DISPATCH(layer_norm_backward_row)
-    (x + r * columns, weight, mean[r], rstd[r], dy + r * columns, dx + r * columns, columns);
+    (x + r * columns, weight, mean[r], rstd[r], dy + r * columns,
+     more ? more + r * columns : nullptr, dx + r * columns, columns);
   });
 }
 
@@ -222,12 +228,15 @@ void rms_norm_forward(Stream& stream, const float* x, const float* weight, float
 }
 
 void rms_norm_backward_input(Stream& stream, const float* x, const float* weight, const float* rstd,
-                             const float* dy, float* dx, std::int64_t rows, std::int64_t columns) {
+                             const float* dy, const float* more, float* dx, std::int64_t rows,
+                             std::int64_t columns) {
   if (const auto* there = kernels_of(stream))
-    return there->layers.rms_norm_backward_input(stream, x, weight, rstd, dy, dx, rows, columns);
+    return there->layers.rms_norm_backward_input(stream, x, weight, rstd, dy, more, dx, rows,
+                                                 columns);
   for_rows(stream, rows, columns, [=](std::int64_t r) {
     HWY_DYNAMIC_DISPATCH(rms_norm_backward_row)
-    (x + r * columns, weight, rstd[r], dy + r * columns, dx + r * columns, columns);
+    (x + r * columns, weight, rstd[r], dy + r * columns, more ? more + r * columns : nullptr,
+     dx + r * columns, columns);
   });
 }
 

@@ -17,15 +17,16 @@ struct Norms {
                                  std::int64_t rows, std::int64_t columns, float eps);
   static void layer_norm_backward_input(Stream& stream, const float* x, const float* weight,
                                         const float* mean, const float* rstd, const Number* dy,
-                                        float* dx, std::int64_t rows, std::int64_t columns);
+                                        const float* more, float* dx, std::int64_t rows,
+                                        std::int64_t columns);
   static void layer_norm_backward_weight(Stream& stream, const float* x, const float* mean,
                                          const float* rstd, const Number* dy, float* dweight,
                                          float* dbias, std::int64_t rows, std::int64_t columns);
   static void rms_norm_forward(Stream& stream, const float* x, const float* weight, Number* y,
                                float* rstd, std::int64_t rows, std::int64_t columns, float eps);
   static void rms_norm_backward_input(Stream& stream, const float* x, const float* weight,
-                                      const float* rstd, const Number* dy, float* dx,
-                                      std::int64_t rows, std::int64_t columns);
+                                      const float* rstd, const Number* dy, const float* more,
+                                      float* dx, std::int64_t rows, std::int64_t columns);
   static void rms_norm_backward_weight(Stream& stream, const float* x, const float* rstd,
                                        const Number* dy, float* dweight, std::int64_t rows,
                                        std::int64_t columns);

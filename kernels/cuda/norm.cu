@@ -105,6 +105,19 @@ class NumbersOfRow<NoneKept, Number> {
   const Number* row_;
 };
 
+/// Writes dx = gradient(k, c) for each column, plus `more` unless that is null.
+template <class Keep, class Gradient>
+__device__ void write_gradient(const PartOfRow<Keep>& part, const float* more, float* dx,
+                               Gradient gradient) {
+  float* out = part.of_row(dx);
+  if (more) {
+    const NumbersOfRow<Keep, float> added(part, more);
+    part.each([&](int k, std::int64_t c) { out[c] = gradient(k, c) + added(k, c); });
+  } else {
+    part.each([&](int k, std::int64_t c) { out[c] = gradient(k, c); });
+  }
+}
+
 /// Threads in a block. Small blocks fill a GPU evenly although each thread has many registers.
 constexpr unsigned threads_in_norm = 128;
 
@@ -178,11 +191,12 @@ struct LayerNormForward {
   }
 };
 
-// dx = rstd (g - mean(g) - n mean(g n)), with g = dy weight and n the normalized input.
+// dx = rstd (g - mean(g) - n mean(g n)) + more, with g = dy weight and n the normalized input.
 template <class Number>
 struct LayerNormBackwardInput {
   const float *x, *weight, *mean, *rstd;
   const Number* dy;
+  const float* more;
   float* dx;
 
   template <class Keep>
@@ -202,9 +216,8 @@ struct LayerNormBackwardInput {
     const float mean_g = totals[0] / columns;
     const float minus_mean_gn = -totals[1] / columns;
     if (!part.is_row) return;
-    float* out = part.of_row(dx);
-    part.each([&](int k, std::int64_t c) {
-      out[c] = scale * fmaf(normal(k, c), minus_mean_gn, g(k, c) - mean_g);
+    write_gradient(part, more, dx, [&](int k, std::int64_t c) {
+      return scale * fmaf(normal(k, c), minus_mean_gn, g(k, c) - mean_g);
     });
   }
 };
@@ -234,11 +247,12 @@ struct RmsNormForward {
   }
 };
 
-// dx = rstd (g - n mean(g n)), with g and n as in layer norm.
+// dx = rstd (g - n mean(g n)) + more, with g and n as in layer norm.
 template <class Number>
 struct RmsNormBackwardInput {
   const float *x, *weight, *rstd;
   const Number* dy;
+  const float* more;
   float* dx;
 
   template <class Keep>
@@ -256,9 +270,8 @@ struct RmsNormBackwardInput {
     });
     const float minus_mean_gn = -total[0] / columns;
     if (!part.is_row) return;
-    float* out = part.of_row(dx);
-    part.each([&](int k, std::int64_t c) {
-      out[c] = scale * fmaf(normal(k, c), minus_mean_gn, g(k, c));
+    write_gradient(part, more, dx, [&](int k, std::int64_t c) {
+      return scale * fmaf(normal(k, c), minus_mean_gn, g(k, c));
     });
   }
 };
@@ -302,10 +315,10 @@ void Norms<Number>::layer_norm_forward(Stream& stream, const float* x, const flo
 template <class Number>
 void Norms<Number>::layer_norm_backward_input(Stream& stream, const float* x, const float* weight,
                                               const float* mean, const float* rstd,
-                                              const Number* dy, float* dx, std::int64_t rows,
-                                              std::int64_t columns) {
+                                              const Number* dy, const float* more, float* dx,
+                                              std::int64_t rows, std::int64_t columns) {
   for_norm_rows(stream, rows, columns,
-                LayerNormBackwardInput<Number>{x, weight, mean, rstd, dy, dx});
+                LayerNormBackwardInput<Number>{x, weight, mean, rstd, dy, more, dx});
 }
 template <class Number>
 void Norms<Number>::layer_norm_backward_weight(Stream& stream, const float* x, const float* mean,
@@ -323,9 +336,9 @@ void Norms<Number>::rms_norm_forward(Stream& stream, const float* x, const float
 }
 template <class Number>
 void Norms<Number>::rms_norm_backward_input(Stream& stream, const float* x, const float* weight,
-                                            const float* rstd, const Number* dy, float* dx,
-                                            std::int64_t rows, std::int64_t columns) {
-  for_norm_rows(stream, rows, columns, RmsNormBackwardInput<Number>{x, weight, rstd, dy, dx});
+                                            const float* rstd, const Number* dy, const float* more,
+                                            float* dx, std::int64_t rows, std::int64_t columns) {
+  for_norm_rows(stream, rows, columns, RmsNormBackwardInput<Number>{x, weight, rstd, dy, more, dx});
 }
 template <class Number>
 void Norms<Number>::rms_norm_backward_weight(Stream& stream, const float* x, const float* rstd,

@@ -10,7 +10,7 @@
 #include "models/layers/layer_norm.h"
 #include "models/layers/linear.h"
 #include "models/layers/position_embedding.h"
-#include "models/layers/residual.h"
+#include "models/layers/residual_stream.h"
 #include "models/layers/self_attention.h"
 #include "models/layers/sequence.h"
 #include "models/layers/token_embedding.h"
@@ -41,7 +41,7 @@ struct Gpt2 {
     auto [matrix, bias] = part(name, inputs, outputs, init);
     return std::make_unique<const Linear>(std::move(matrix), std::move(bias));
   }
-  LayerPtr norm(const std::string& name) const {
+  NormPtr norm(const std::string& name) const {
     return std::make_unique<const LayerNorm>(name, width, eps);
   }
   LayerPtr drop(std::int64_t operation) const {
@@ -65,17 +65,16 @@ struct Gpt2 {
     const auto name = "h." + std::to_string(index);
     // Scale down what 2 * layers sublayers add to the residual stream, so that it does not grow.
     const double added = deviation / std::sqrt(2.0 * static_cast<double>(layers));
-    return in_sequence(
-        std::make_unique<const Residual>(in_sequence(
-            norm(name + ".ln_1"), linear(name + ".attn.c_attn", width, 3 * width, deviation),
-            std::make_unique<const SelfAttention>(heads, kernels::Mask::causal),
-            linear(name + ".attn.c_proj", width, width, added), drop(1 + 2 * index))),
-        std::make_unique<const Residual>(in_sequence(
-            norm(name + ".ln_2"),
-            std::make_unique<const FeedForward>(
-                part(name + ".mlp.c_fc", width, 4 * width, deviation),
-                part(name + ".mlp.c_proj", 4 * width, width, added), kernels::Gelu::tanh),
-            drop(2 + 2 * index))));
+    return residual_stream(
+        {norm(name + ".ln_1"),
+         in_sequence(linear(name + ".attn.c_attn", width, 3 * width, deviation),
+                     std::make_unique<const SelfAttention>(heads, kernels::Mask::causal),
+                     linear(name + ".attn.c_proj", width, width, added), drop(1 + 2 * index))},
+        {norm(name + ".ln_2"),
+         in_sequence(std::make_unique<const FeedForward>(
+                         part(name + ".mlp.c_fc", width, 4 * width, deviation),
+                         part(name + ".mlp.c_proj", 4 * width, width, added), kernels::Gelu::tanh),
+                     drop(2 + 2 * index))});
   }
 
   LayerPtr ending() const {

@@ -6,7 +6,7 @@
 #include "models/layers/cross_entropy.h"
 #include "models/layers/dropout.h"
 #include "models/layers/linear.h"
-#include "models/layers/residual.h"
+#include "models/layers/residual_stream.h"
 #include "models/layers/rms_norm.h"
 #include "models/layers/rotary_attention.h"
 #include "models/layers/sequence.h"
@@ -30,7 +30,7 @@ struct Llama {
   LayerPtr linear(const std::string& name, std::int64_t inputs, std::int64_t outputs) const {
     return std::make_unique<const Linear>(matrix(name, inputs, outputs));
   }
-  LayerPtr norm(const std::string& name) const {
+  NormPtr norm(const std::string& name) const {
     return std::make_unique<const RmsNorm>(name, width, static_cast<float>(eps));
   }
   LayerPtr drop(std::int64_t operation) const {
@@ -57,15 +57,14 @@ struct Llama {
 
   LayerPtr block(std::int64_t index) const {
     const auto name = "model.layers." + std::to_string(index);
-    return in_sequence(
-        std::make_unique<const Residual>(
-            in_sequence(norm(name + ".input_layernorm"), attention(name + ".self_attn"),
-                        linear(name + ".self_attn.o_proj", width, width), drop(2 * index))),
-        std::make_unique<const Residual>(
-            in_sequence(norm(name + ".post_attention_layernorm"),
-                        std::make_unique<const SwiGlu>(matrix(name + ".mlp.gate_proj", width, ffn),
-                                                       matrix(name + ".mlp.up_proj", width, ffn)),
-                        linear(name + ".mlp.down_proj", ffn, width), drop(2 * index + 1))));
+    return residual_stream(
+        {norm(name + ".input_layernorm"),
+         in_sequence(attention(name + ".self_attn"),
+                     linear(name + ".self_attn.o_proj", width, width), drop(2 * index))},
+        {norm(name + ".post_attention_layernorm"),
+         in_sequence(std::make_unique<const SwiGlu>(matrix(name + ".mlp.gate_proj", width, ffn),
+                                                    matrix(name + ".mlp.up_proj", width, ffn)),
+                     linear(name + ".mlp.down_proj", ffn, width), drop(2 * index + 1))});
   }
 
   LayerPtr ending() const {

@@ -11,7 +11,7 @@
 #include "models/layers/layer_norm.h"
 #include "models/layers/linear.h"
 #include "models/layers/position_embedding.h"
-#include "models/layers/residual.h"
+#include "models/layers/residual_stream.h"
 #include "models/layers/self_attention.h"
 #include "models/layers/sequence.h"
 
@@ -39,7 +39,7 @@ struct Vit {
     auto [matrix, bias] = part(name, inputs, outputs, place);
     return std::make_unique<const Linear>(std::move(matrix), std::move(bias));
   }
-  LayerPtr norm(const std::string& name) const {
+  NormPtr norm(const std::string& name) const {
     return std::make_unique<const LayerNorm>(name, width, eps);
   }
   LayerPtr drop(std::int64_t operation) const {
@@ -70,16 +70,16 @@ struct Vit {
 
   LayerPtr block(std::int64_t index) const {
     const auto name = "blocks." + std::to_string(index);
-    return in_sequence(std::make_unique<const Residual>(in_sequence(
-                           norm(name + ".norm1"), linear(name + ".attn.qkv", width, 3 * width),
-                           std::make_unique<const SelfAttention>(heads, kernels::Mask::full),
-                           linear(name + ".attn.proj", width, width), drop(1 + 2 * index))),
-                       std::make_unique<const Residual>(in_sequence(
-                           norm(name + ".norm2"),
-                           std::make_unique<const FeedForward>(
-                               part(name + ".mlp.fc1", width, 4 * width),
-                               part(name + ".mlp.fc2", 4 * width, width), kernels::Gelu::erf),
-                           drop(2 + 2 * index))));
+    return residual_stream(
+        {norm(name + ".norm1"),
+         in_sequence(linear(name + ".attn.qkv", width, 3 * width),
+                     std::make_unique<const SelfAttention>(heads, kernels::Mask::full),
+                     linear(name + ".attn.proj", width, width), drop(1 + 2 * index))},
+        {norm(name + ".norm2"),
+         in_sequence(std::make_unique<const FeedForward>(part(name + ".mlp.fc1", width, 4 * width),
+                                                         part(name + ".mlp.fc2", 4 * width, width),
+                                                         kernels::Gelu::erf),
+                     drop(2 + 2 * index))});
   }
 
   // Normalizes only the row that the head reads: the norm treats each row by itself.

@@ -24,12 +24,13 @@ Tensor LayerNorm::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) co
   return y;
 }
 
-Tensor LayerNorm::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
+Tensor LayerNorm::backward_input_plus(const In& in, Tensor dy, const Tensor& more,
+                                      SavedSpan saved) const {
   Tensor dx;
   if (in.input_gradient == InputGradient::wanted) {
     dx = in.pass.stream.make(dy.shape());
     kernels::layer_norm_back(in.pass.stream, saved[input], in.weights[0].value, saved[moments], dy,
-                             dx);
+                             more, dx);
   }
   saved[gradient] = std::move(dy);
   return dx;

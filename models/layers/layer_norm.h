@@ -2,12 +2,12 @@
 
 #include <string>
 
-#include "models/layer.h"
+#include "models/layers/norm.h"
 
 namespace troupe::models {
 
 /// Layer normalization: brings each row to mean 0 and variance 1, then scales and shifts it.
-class LayerNorm final : public Layer {
+class LayerNorm final : public Norm {
  public:
   /// The parameters are `name`.weight and `name`.bias.
   LayerNorm(std::string name, std::int64_t width, float eps);
@@ -15,7 +15,8 @@ class LayerNorm final : public Layer {
   std::vector<Parameter> parameters() const override;
   int saved() const override { return 3; }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
-  Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
+  Tensor backward_input_plus(const In& in, Tensor dy, const Tensor& more,
+                             SavedSpan saved) const override;
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
 
  private:

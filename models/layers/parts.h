@@ -29,6 +29,8 @@ class Parts {
   void backward_weight(int part, const Layer::In& whole, Layer::SavedSpan saved,
                        Layer::SavedSpan gradients) const;
 
+  /// Returns the part's own weights and buffers of the whole's.
+  Layer::In of_part(int part, const Layer::In& whole) const { return own(piece(part), whole); }
   /// Returns the part's slice of the saved tensors.
   Layer::SavedSpan saved_by(int part, Layer::SavedSpan saved) const;
 

@@ -23,11 +23,13 @@ Tensor RmsNorm::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) cons
   return y;
 }
 
-Tensor RmsNorm::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
+Tensor RmsNorm::backward_input_plus(const In& in, Tensor dy, const Tensor& more,
+                                    SavedSpan saved) const {
   Tensor dx;
   if (in.input_gradient == InputGradient::wanted) {
     dx = in.pass.stream.make(dy.shape());
-    kernels::rms_norm_back(in.pass.stream, saved[input], in.weights[0].value, saved[rstd], dy, dx);
+    kernels::rms_norm_back(in.pass.stream, saved[input], in.weights[0].value, saved[rstd], dy, more,
+                           dx);
   }
   saved[gradient] = std::move(dy);
   return dx;

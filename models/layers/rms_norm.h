@@ -2,12 +2,12 @@
 
 #include <string>
 
-#include "models/layer.h"
+#include "models/layers/norm.h"
 
 namespace troupe::models {
 
 /// RMS normalization: divides each row by the root of its mean square, then scales it.
-class RmsNorm final : public Layer {
+class RmsNorm final : public Norm {
  public:
   /// The parameter is `name`.weight.
   RmsNorm(std::string name, std::int64_t width, float eps);
@@ -15,7 +15,8 @@ class RmsNorm final : public Layer {
   std::vector<Parameter> parameters() const override;
   int saved() const override { return 3; }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
-  Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
+  Tensor backward_input_plus(const In& in, Tensor dy, const Tensor& more,
+                             SavedSpan saved) const override;
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
 
  private:

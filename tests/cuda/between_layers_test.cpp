@@ -68,7 +68,7 @@ TEST_CASE("norms output 16 bits and accept gradients of 16 bits") {
   if (!there.device) return;
   Stream& stream = there.stream();
   const Tensor x = there.wide({rows, columns}, 1), weight = there.wide({columns}, 2);
-  const Tensor bias = there.wide({columns}, 3);
+  const Tensor bias = there.wide({columns}, 3), more = there.wide({rows, columns}, 7);
   auto y = there.room({rows, columns}), moments = there.room({2, rows}), rstd = there.room({rows});
   Tensor other_moments = stream.make({2, rows}), other_rstd = stream.make({rows});
   const auto dy = there.both({rows, columns}, 4);
@@ -81,8 +81,11 @@ TEST_CASE("norms output 16 bits and accept gradients of 16 bits") {
   layer_norm(stream, x, weight, bias, 1e-5f, y.wide, other_moments);
   CHECK(there.same(y.narrow, y.wide));
   CHECK(there.same(moments.wide, other_moments));
-  layer_norm_back(stream, x, weight, moments.wide, dy.narrow, dx.wide);
-  layer_norm_back(stream, x, weight, moments.wide, dy.wide, other_dx);
+  layer_norm_back(stream, x, weight, moments.wide, dy.narrow, {}, dx.wide);
+  layer_norm_back(stream, x, weight, moments.wide, dy.wide, {}, other_dx);
+  CHECK(there.same(dx.wide, other_dx));
+  layer_norm_back(stream, x, weight, moments.wide, dy.narrow, more, dx.wide);
+  sum_of(stream, other_dx, more, other_dx);
   CHECK(there.same(dx.wide, other_dx));
   layer_norm_back_to_weight(stream, x, moments.wide, dy.narrow, dweight, dbias);
   layer_norm_back_to_weight(stream, x, moments.wide, dy.wide, other_dweight, other_dbias);
@@ -93,8 +96,11 @@ TEST_CASE("norms output 16 bits and accept gradients of 16 bits") {
   rms_norm(stream, x, weight, 1e-5f, y.wide, other_rstd);
   CHECK(there.same(y.narrow, y.wide));
   CHECK(there.same(rstd.wide, other_rstd));
-  rms_norm_back(stream, x, weight, rstd.wide, dy.narrow, dx.wide);
-  rms_norm_back(stream, x, weight, rstd.wide, dy.wide, other_dx);
+  rms_norm_back(stream, x, weight, rstd.wide, dy.narrow, {}, dx.wide);
+  rms_norm_back(stream, x, weight, rstd.wide, dy.wide, {}, other_dx);
+  CHECK(there.same(dx.wide, other_dx));
+  rms_norm_back(stream, x, weight, rstd.wide, dy.narrow, more, dx.wide);
+  sum_of(stream, other_dx, more, other_dx);
   CHECK(there.same(dx.wide, other_dx));
   rms_norm_back_to_weight(stream, x, rstd.wide, dy.narrow, dweight);
   rms_norm_back_to_weight(stream, x, rstd.wide, dy.wide, other_dweight);

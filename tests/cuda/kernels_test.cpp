@@ -129,18 +129,24 @@ TEST_CASE("norms have the bits of the cores") {
     Tensor dx = made(stream, x.shape(), 2), dz = stream.make(x.shape());
     Tensor mean = stream.make({rows}), rstd = stream.make({rows}), root = stream.make({rows});
     Tensor dw = made(stream, {columns}, 5), db = made(stream, {columns}, 6);
-    Tensor dr = made(stream, {columns}, 7);
+    Tensor dg = made(stream, {columns}, 7);
+    const Tensor more = made(stream, x.shape(), 8);
+    Tensor ds = stream.make(x.shape()), dr = stream.make(x.shape());
     layer_norm_forward(stream, x.f32(), weight.f32(), bias.f32(), y.f32(), mean.f32(), rstd.f32(),
                        rows, columns, 1e-5f);
     layer_norm_backward_input(stream, x.f32(), weight.f32(), mean.f32(), rstd.f32(), dx.f32(),
-                              dx.f32(), rows, columns);
+                              nullptr, dx.f32(), rows, columns);
+    layer_norm_backward_input(stream, x.f32(), weight.f32(), mean.f32(), rstd.f32(), dy.f32(),
+                              more.f32(), ds.f32(), rows, columns);
     layer_norm_backward_weight(stream, x.f32(), mean.f32(), rstd.f32(), dy.f32(), dw.f32(),
                                db.f32(), rows, columns);
     rms_norm_forward(stream, x.f32(), weight.f32(), z.f32(), root.f32(), rows, columns, 1e-6f);
-    rms_norm_backward_input(stream, x.f32(), weight.f32(), root.f32(), dy.f32(), dz.f32(), rows,
-                            columns);
-    rms_norm_backward_weight(stream, x.f32(), root.f32(), dy.f32(), dr.f32(), rows, columns);
-    return Made{y, mean, rstd, dx, dw, db, z, root, dz, dr};
+    rms_norm_backward_input(stream, x.f32(), weight.f32(), root.f32(), dy.f32(), nullptr, dz.f32(),
+                            rows, columns);
+    rms_norm_backward_input(stream, x.f32(), weight.f32(), root.f32(), dy.f32(), more.f32(),
+                            dr.f32(), rows, columns);
+    rms_norm_backward_weight(stream, x.f32(), root.f32(), dy.f32(), dg.f32(), rows, columns);
+    return Made{y, mean, rstd, dx, ds, dw, db, z, root, dz, dr, dg};
   }));
 }
 

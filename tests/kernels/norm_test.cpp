@@ -36,15 +36,15 @@ struct Norm {
         layer_norm_forward(stream, x.data(), weight.data(), bias.data(), y.data(), mean.data(),
                            rstd.data(), rows, columns, eps);
         layer_norm_backward_input(stream, x.data(), weight.data(), mean.data(), rstd.data(),
-                                  dx.data(), dx.data(), rows, columns);
+                                  dx.data(), nullptr, dx.data(), rows, columns);
         layer_norm_backward_weight(stream, x.data(), mean.data(), rstd.data(), dy.data(),
                                    dweight.data(), dbias.data(), rows, columns);
         break;
       case Kind::rms:
         rms_norm_forward(stream, x.data(), weight.data(), y.data(), rstd.data(), rows, columns,
                          eps);
-        rms_norm_backward_input(stream, x.data(), weight.data(), rstd.data(), dx.data(), dx.data(),
-                                rows, columns);
+        rms_norm_backward_input(stream, x.data(), weight.data(), rstd.data(), dx.data(), nullptr,
+                                dx.data(), rows, columns);
         rms_norm_backward_weight(stream, x.data(), rstd.data(), dy.data(), dweight.data(), rows,
                                  columns);
         break;

@@ -18,6 +18,7 @@
 #include "models/layers/position_embedding.h"
 #include "models/layers/relu.h"
 #include "models/layers/residual.h"
+#include "models/layers/residual_stream.h"
 #include "models/layers/rms_norm.h"
 #include "models/layers/rotary_attention.h"
 #include "models/layers/self_attention.h"
@@ -50,6 +51,8 @@ Parameter matrix(const std::string& name, std::int64_t inputs, std::int64_t outp
           .use = Parameter::Use::matrix,
           .layout = layout};
 }
+
+LayerPtr linear(const Parameter& matrix) { return std::make_unique<const Linear>(matrix); }
 
 /// A layer with its own weights, and its results for one input.
 class Trial {
@@ -237,9 +240,15 @@ TEST_CASE("gradients of layers agree with finite differences", "[models]") {
   }
   SECTION("first row") { check(FirstRow(), stream, {3, 2, 4}); }
   SECTION("residual") {
-    check(Residual(in_sequence(std::make_unique<const LayerNorm>("n", 6, 1e-5f),
-                               std::make_unique<const Linear>(matrix("w", 6, 6)))),
+    check(Residual(in_sequence(std::make_unique<const Linear>(matrix("v", 6, 7)),
+                               std::make_unique<const Linear>(matrix("w", 7, 6)))),
           stream, {4, 6});
+  }
+  SECTION("residual stream") {
+    const auto layer = residual_stream(
+        {std::make_unique<const LayerNorm>("m", 6, 1e-5f), linear(matrix("v", 6, 6))},
+        {std::make_unique<const RmsNorm>("n", 6, 1e-5f), linear(matrix("w", 6, 6))});
+    check(*layer, stream, {4, 6});
   }
   SECTION("residual with a shortcut") {
     check(Residual(std::make_unique<const Linear>(matrix("w", 6, 5)),

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "models/layer.h"
+
+namespace troupe::models {
+
+/// A layer that normalizes rows. Its kernels can include the sums of a residual stream
+/// (residual_stream.h).
+class Norm : public Layer {
+ public:
+  Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const final {
+    return backward_input_plus(in, std::move(dy), {}, saved);
+  }
+
+  /// Returns backward_input() + more. `more` is in fp32, or empty for nothing.
+  virtual Tensor backward_input_plus(const In& in, Tensor dy, const Tensor& more,
+                                     SavedSpan saved) const = 0;
+};
+
+using NormPtr = std::unique_ptr<const Norm>;
+
+}  // namespace troupe::models

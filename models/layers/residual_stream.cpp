@@ -1,0 +1,70 @@
+#include "models/layers/residual_stream.h"
+
+#include <utility>
+
+#include "kernels/between_layers.h"
+#include "models/layers/wide.h"
+
+namespace troupe::models {
+namespace {
+
+int norm_of(int branch) { return 2 * branch; }
+int inner_of(int branch) { return 2 * branch + 1; }
+
+}  // namespace
+
+ResidualStream::ResidualStream(std::vector<Branch> branches) : branches_(std::move(branches)) {
+  for (const auto& branch : branches_) {
+    parts_.add(*branch.norm);
+    parts_.add(*branch.inner);
+  }
+}
+
+Work ResidualStream::work(const Shape& input) const {
+  Work work;
+  for (const auto& branch : branches_) {
+    work.add(branch.norm->work(input));
+    work.add(branch.inner->work(input));
+    work.add(elementwise_work(input, input, Trained::no));
+  }
+  return work;
+}
+
+Tensor ResidualStream::forward(const In& in, Tensor x, SavedSpan saved,
+                               SavedSpan statistics) const {
+  Stream& stream = in.pass.stream;
+  x = wide(in, x);
+  for (int b = 0; b < branch_count(); ++b) {
+    const Tensor y = parts_.forward(
+        inner_of(b), in, parts_.forward(norm_of(b), in, x, saved, statistics), saved, statistics);
+    Tensor sum = stream.make(x.shape());
+    kernels::sum_of(stream, y, x, sum);
+    x = std::move(sum);
+  }
+  return x;
+}
+
+Tensor ResidualStream::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
+  In wanted = in;
+  wanted.input_gradient = InputGradient::wanted;
+  dy = wide(in, dy);
+  for (int b = branch_count() - 1; b >= 0; --b) {
+    const Tensor dnormal = parts_.backward_input(inner_of(b), wanted, dy, saved);
+    dy = norm(b).backward_input_plus(parts_.of_part(norm_of(b), b > 0 ? wanted : in), dnormal, dy,
+                                     parts_.saved_by(norm_of(b), saved));
+  }
+  return dy;
+}
+
+void ResidualStream::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {
+  for (int i = parts_.count() - 1; i >= 0; --i) parts_.backward_weight(i, in, saved, gradients);
+}
+
+LayerPtr residual_stream(ResidualStream::Branch first, ResidualStream::Branch second) {
+  std::vector<ResidualStream::Branch> branches;
+  branches.push_back(std::move(first));
+  branches.push_back(std::move(second));
+  return std::make_unique<const ResidualStream>(std::move(branches));
+}
+
+}  // namespace troupe::models
