@@ -12,9 +12,11 @@ namespace {
 
 constexpr LayerKernels<float> in_fp32 = {
     .layer_norm_forward = layer_norm_forward,
+    .layer_norm_forward_of_sum = layer_norm_forward_of_sum,
     .layer_norm_backward_input = layer_norm_backward_input,
     .layer_norm_backward_weight = layer_norm_backward_weight,
     .rms_norm_forward = rms_norm_forward,
+    .rms_norm_forward_of_sum = rms_norm_forward_of_sum,
     .rms_norm_backward_input = rms_norm_backward_input,
     .rms_norm_backward_weight = rms_norm_backward_weight,
     .add = add,
@@ -51,6 +53,20 @@ void layer_norm(Stream& stream, const Tensor& x, const Tensor& weight, const Ten
   });
 }
 
+void layer_norm_of_sum(Stream& stream, const Tensor& a, const Tensor& b, const Tensor& weight,
+                       const Tensor& bias, float eps, Tensor& sum, Tensor& y, Tensor& moments) {
+  if (a.dtype() != y.dtype()) {
+    sum_of(stream, a, b, sum);
+    return layer_norm(stream, sum, weight, bias, eps, y, moments);
+  }
+  const auto rows = sum.shape().rows(), columns = sum.shape().last();
+  in_its_type(stream, y.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
+    they.layer_norm_forward_of_sum(stream, a.data<Number>(), b.f32(), sum.f32(), weight.f32(),
+                                   bias.f32(), y.data<Number>(), moments.f32(), rstd_of(moments),
+                                   rows, columns, eps);
+  });
+}
+
 void layer_norm_back(Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& moments,
                      const Tensor& dy, const Tensor& more, Tensor& dx) {
   const auto rows = x.shape().rows(), columns = x.shape().last();
@@ -75,6 +91,19 @@ void rms_norm(Stream& stream, const Tensor& x, const Tensor& weight, float eps, 
   in_its_type(stream, y.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
     they.rms_norm_forward(stream, x.f32(), weight.f32(), y.data<Number>(), rstd.f32(), rows,
                           columns, eps);
+  });
+}
+
+void rms_norm_of_sum(Stream& stream, const Tensor& a, const Tensor& b, const Tensor& weight,
+                     float eps, Tensor& sum, Tensor& y, Tensor& rstd) {
+  if (a.dtype() != y.dtype()) {
+    sum_of(stream, a, b, sum);
+    return rms_norm(stream, sum, weight, eps, y, rstd);
+  }
+  const auto rows = sum.shape().rows(), columns = sum.shape().last();
+  in_its_type(stream, y.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
+    they.rms_norm_forward_of_sum(stream, a.data<Number>(), b.f32(), sum.f32(), weight.f32(),
+                                 y.data<Number>(), rstd.f32(), rows, columns, eps);
   });
 }
 

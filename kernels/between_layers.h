@@ -14,6 +14,9 @@ namespace troupe::kernels {
 /// y may have either type. `moments` is [2, rows]: means, then inverse roots of variances.
 void layer_norm(Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& bias,
                 float eps, Tensor& y, Tensor& moments);
+/// sum = a + b, and layer_norm() of the sum. a and y may have either type.
+void layer_norm_of_sum(Stream& stream, const Tensor& a, const Tensor& b, const Tensor& weight,
+                       const Tensor& bias, float eps, Tensor& sum, Tensor& y, Tensor& moments);
 /// dx = the gradient of x, plus `more` unless that is empty. dy may have either type.
 void layer_norm_back(Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& moments,
                      const Tensor& dy, const Tensor& more, Tensor& dx);
@@ -23,6 +26,8 @@ void layer_norm_back_to_weight(Stream& stream, const Tensor& x, const Tensor& mo
 /// y and dy may have either type. `rstd` holds the inverse roots of the mean squares.
 void rms_norm(Stream& stream, const Tensor& x, const Tensor& weight, float eps, Tensor& y,
               Tensor& rstd);
+void rms_norm_of_sum(Stream& stream, const Tensor& a, const Tensor& b, const Tensor& weight,
+                     float eps, Tensor& sum, Tensor& y, Tensor& rstd);
 void rms_norm_back(Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& rstd,
                    const Tensor& dy, const Tensor& more, Tensor& dx);
 void rms_norm_back_to_weight(Stream& stream, const Tensor& x, const Tensor& rstd, const Tensor& dy,

@@ -17,6 +17,10 @@ struct LayerKernels {
   void (*layer_norm_forward)(Stream&, const float* x, const float* weight, const float* bias,
                              Number* y, float* mean, float* rstd, std::int64_t rows,
                              std::int64_t columns, float eps);
+  void (*layer_norm_forward_of_sum)(Stream&, const Number* a, const float* b, float* sum,
+                                    const float* weight, const float* bias, Number* y, float* mean,
+                                    float* rstd, std::int64_t rows, std::int64_t columns,
+                                    float eps);
   void (*layer_norm_backward_input)(Stream&, const float* x, const float* weight, const float* mean,
                                     const float* rstd, const Number* dy, const float* more,
                                     float* dx, std::int64_t rows, std::int64_t columns);
@@ -25,6 +29,9 @@ struct LayerKernels {
                                      std::int64_t rows, std::int64_t columns);
   void (*rms_norm_forward)(Stream&, const float* x, const float* weight, Number* y, float* rstd,
                            std::int64_t rows, std::int64_t columns, float eps);
+  void (*rms_norm_forward_of_sum)(Stream&, const Number* a, const float* b, float* sum,
+                                  const float* weight, Number* y, float* rstd, std::int64_t rows,
+                                  std::int64_t columns, float eps);
   void (*rms_norm_backward_input)(Stream&, const float* x, const float* weight, const float* rstd,
                                   const Number* dy, const float* more, float* dx, std::int64_t rows,
                                   std::int64_t columns);

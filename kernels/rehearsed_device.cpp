@@ -185,9 +185,11 @@ void convolve_back_to_weight(Stream& stream, const Conv2dShape& shape, const Num
 template <class Number>
 constexpr LayerKernels<Number> layer_kernels = {
     .layer_norm_forward = left_out,
+    .layer_norm_forward_of_sum = left_out,
     .layer_norm_backward_input = left_out,
     .layer_norm_backward_weight = layer_norm_backward_weight<Number>,
     .rms_norm_forward = left_out,
+    .rms_norm_forward_of_sum = left_out,
     .rms_norm_backward_input = left_out,
     .rms_norm_backward_weight = rms_norm_backward_weight<Number>,
     .add = left_out,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/activations.h"
 #include "kernels/cpu/parts/pieces.h"
 #include "kernels/cpu/parts/targets.h"
 #include "kernels/device_kernels.h"
@@ -191,6 +192,16 @@ void layer_norm_forward(Stream& stream, const float* x, const float* weight, con
   });
 }
 
+void layer_norm_forward_of_sum(Stream& stream, const float* a, const float* b, float* sum,
+                               const float* weight, const float* bias, float* y, float* mean,
+                               float* rstd, std::int64_t rows, std::int64_t columns, float eps) {
+  if (const auto* there = kernels_of(stream))
+    return there->layers.layer_norm_forward_of_sum(stream, a, b, sum, weight, bias, y, mean, rstd,
+                                                   rows, columns, eps);
+  add(stream, a, b, sum, rows * columns);
+  layer_norm_forward(stream, sum, weight, bias, y, mean, rstd, rows, columns, eps);
+}
+
 void layer_norm_backward_input(Stream& stream, const float* x, const float* weight,
                                const float* mean, const float* rstd, const float* dy,
                                const float* more, float* dx, std::int64_t rows,
@@ -225,6 +236,16 @@ void rms_norm_forward(Stream& stream, const float* x, const float* weight, float
     HWY_DYNAMIC_DISPATCH(rms_norm_forward_row)
     (x + r * columns, weight, y + r * columns, rstd + r, columns, eps);
   });
+}
+
+void rms_norm_forward_of_sum(Stream& stream, const float* a, const float* b, float* sum,
+                             const float* weight, float* y, float* rstd, std::int64_t rows,
+                             std::int64_t columns, float eps) {
+  if (const auto* there = kernels_of(stream))
+    return there->layers.rms_norm_forward_of_sum(stream, a, b, sum, weight, y, rstd, rows, columns,
+                                                 eps);
+  add(stream, a, b, sum, rows * columns);
+  rms_norm_forward(stream, sum, weight, y, rstd, rows, columns, eps);
 }
 
 void rms_norm_backward_input(Stream& stream, const float* x, const float* weight, const float* rstd,

@@ -15,6 +15,10 @@ struct Norms {
   static void layer_norm_forward(Stream& stream, const float* x, const float* weight,
                                  const float* bias, Number* y, float* mean, float* rstd,
                                  std::int64_t rows, std::int64_t columns, float eps);
+  static void layer_norm_forward_of_sum(Stream& stream, const Number* a, const float* b, float* sum,
+                                        const float* weight, const float* bias, Number* y,
+                                        float* mean, float* rstd, std::int64_t rows,
+                                        std::int64_t columns, float eps);
   static void layer_norm_backward_input(Stream& stream, const float* x, const float* weight,
                                         const float* mean, const float* rstd, const Number* dy,
                                         const float* more, float* dx, std::int64_t rows,
@@ -24,6 +28,9 @@ struct Norms {
                                          float* dbias, std::int64_t rows, std::int64_t columns);
   static void rms_norm_forward(Stream& stream, const float* x, const float* weight, Number* y,
                                float* rstd, std::int64_t rows, std::int64_t columns, float eps);
+  static void rms_norm_forward_of_sum(Stream& stream, const Number* a, const float* b, float* sum,
+                                      const float* weight, Number* y, float* rstd,
+                                      std::int64_t rows, std::int64_t columns, float eps);
   static void rms_norm_backward_input(Stream& stream, const float* x, const float* weight,
                                       const float* rstd, const Number* dy, const float* more,
                                       float* dx, std::int64_t rows, std::int64_t columns);
@@ -59,9 +66,11 @@ void softmax_cross_entropy(Stream& stream, const Number* logits, const std::int3
 template <class Number>
 inline constexpr LayerKernels<Number> layer_kernels = {
     .layer_norm_forward = Norms<Number>::layer_norm_forward,
+    .layer_norm_forward_of_sum = Norms<Number>::layer_norm_forward_of_sum,
     .layer_norm_backward_input = Norms<Number>::layer_norm_backward_input,
     .layer_norm_backward_weight = Norms<Number>::layer_norm_backward_weight,
     .rms_norm_forward = Norms<Number>::rms_norm_forward,
+    .rms_norm_forward_of_sum = Norms<Number>::rms_norm_forward_of_sum,
     .rms_norm_backward_input = Norms<Number>::rms_norm_backward_input,
     .rms_norm_backward_weight = Norms<Number>::rms_norm_backward_weight,
     .add = Activations<Number>::add,

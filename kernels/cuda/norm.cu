@@ -90,6 +90,7 @@ class NumbersOfRow {
     part.each([&](int k, std::int64_t c) { numbers_[k] = wide(row[c]); });
   }
   __device__ float operator()(int k, std::int64_t) const { return numbers_[k]; }
+  __device__ void replace(int k, float number) { numbers_[k] = number; }
 
  private:
   float numbers_[Keep::most];
@@ -103,6 +104,40 @@ class NumbersOfRow<NoneKept, Number> {
 
  private:
   const Number* row_;
+};
+
+/// The input of a norm that lies in memory.
+struct RowsInMemory {
+  const float* x;
+
+  template <class Keep>
+  __device__ NumbersOfRow<Keep, float> read(const PartOfRow<Keep>& part) const {
+    return {part, x};
+  }
+};
+
+/// The input of a norm that is a sum. The kernel stores it.
+template <class Number>
+struct SumOfRows {
+  const Number* a;
+  const float* b;
+  float* sum;
+
+  template <class Keep>
+  __device__ NumbersOfRow<Keep, float> read(const PartOfRow<Keep>& part) const {
+    const NumbersOfRow<Keep, Number> first(part, a);
+    NumbersOfRow<Keep, float> second(part, b);
+    float* out = part.of_row(sum);
+    part.each([&](int k, std::int64_t c) {
+      const float total = first(k, c) + second(k, c);
+      if constexpr (Keep::most > 0) second.replace(k, total);
+      if (part.is_row) out[c] = total;
+    });
+    if constexpr (Keep::most > 0)
+      return second;
+    else
+      return {part, sum};
+  }
 };
 
 /// Writes dx = gradient(k, c) for each column, plus `more` unless that is null.
@@ -159,9 +194,10 @@ void for_norm_rows(Stream& stream, std::int64_t rows, std::int64_t columns, cons
   }
 }
 
-template <class Number>
+template <class Input, class Number>
 struct LayerNormForward {
-  const float *x, *weight, *bias;
+  Input x;
+  const float *weight, *bias;
   Number* y;
   float *mean, *rstd;
   float eps;
@@ -169,7 +205,7 @@ struct LayerNormForward {
   template <class Keep>
   __device__ void operator()(const PartOfRow<Keep>& part) const {
     const auto columns = static_cast<float>(part.columns);
-    const NumbersOfRow<Keep, float> in(part, x);
+    const NumbersOfRow<Keep, float> in = x.read(part);
     const float *w = part.of_columns(weight), *b = part.of_columns(bias);
     float total[1], squares[1];
     part.sum(total, [&](int k, std::int64_t c, float(&sums)[1]) { sums[0] += in(k, c); });
@@ -222,9 +258,10 @@ struct LayerNormBackwardInput {
   }
 };
 
-template <class Number>
+template <class Input, class Number>
 struct RmsNormForward {
-  const float *x, *weight;
+  Input x;
+  const float* weight;
   Number* y;
   float* rstd;
   float eps;
@@ -232,7 +269,7 @@ struct RmsNormForward {
   template <class Keep>
   __device__ void operator()(const PartOfRow<Keep>& part) const {
     const auto columns = static_cast<float>(part.columns);
-    const NumbersOfRow<Keep, float> in(part, x);
+    const NumbersOfRow<Keep, float> in = x.read(part);
     const float* w = part.of_columns(weight);
     float squares[1];
     part.sum(squares, [&](int k, std::int64_t c, float(&sums)[1]) {
@@ -310,7 +347,16 @@ void Norms<Number>::layer_norm_forward(Stream& stream, const float* x, const flo
                                        const float* bias, Number* y, float* mean, float* rstd,
                                        std::int64_t rows, std::int64_t columns, float eps) {
   for_norm_rows(stream, rows, columns,
-                LayerNormForward<Number>{x, weight, bias, y, mean, rstd, eps});
+                LayerNormForward<RowsInMemory, Number>{{x}, weight, bias, y, mean, rstd, eps});
+}
+template <class Number>
+void Norms<Number>::layer_norm_forward_of_sum(Stream& stream, const Number* a, const float* b,
+                                              float* sum, const float* weight, const float* bias,
+                                              Number* y, float* mean, float* rstd,
+                                              std::int64_t rows, std::int64_t columns, float eps) {
+  for_norm_rows(
+      stream, rows, columns,
+      LayerNormForward<SumOfRows<Number>, Number>{{a, b, sum}, weight, bias, y, mean, rstd, eps});
 }
 template <class Number>
 void Norms<Number>::layer_norm_backward_input(Stream& stream, const float* x, const float* weight,
@@ -332,7 +378,15 @@ template <class Number>
 void Norms<Number>::rms_norm_forward(Stream& stream, const float* x, const float* weight, Number* y,
                                      float* rstd, std::int64_t rows, std::int64_t columns,
                                      float eps) {
-  for_norm_rows(stream, rows, columns, RmsNormForward<Number>{x, weight, y, rstd, eps});
+  for_norm_rows(stream, rows, columns,
+                RmsNormForward<RowsInMemory, Number>{{x}, weight, y, rstd, eps});
+}
+template <class Number>
+void Norms<Number>::rms_norm_forward_of_sum(Stream& stream, const Number* a, const float* b,
+                                            float* sum, const float* weight, Number* y, float* rstd,
+                                            std::int64_t rows, std::int64_t columns, float eps) {
+  for_norm_rows(stream, rows, columns,
+                RmsNormForward<SumOfRows<Number>, Number>{{a, b, sum}, weight, y, rstd, eps});
 }
 template <class Number>
 void Norms<Number>::rms_norm_backward_input(Stream& stream, const float* x, const float* weight,

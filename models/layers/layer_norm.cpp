@@ -24,6 +24,18 @@ Tensor LayerNorm::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) co
   return y;
 }
 
+Norm::OfSum LayerNorm::forward_of_sum(const In& in, const Tensor& a, const Tensor& b,
+                                      SavedSpan saved) const {
+  Stream& stream = in.pass.stream;
+  OfSum made{.sum = stream.make(b.shape()),
+             .y = stream.make(b.shape(), kernels::activation_type(in.pass.precision))};
+  saved[moments] = stream.make({2, b.shape().rows()});
+  kernels::layer_norm_of_sum(stream, a, b, in.weights[0].value, in.weights[1].value, eps_, made.sum,
+                             made.y, saved[moments]);
+  saved[input] = made.sum;
+  return made;
+}
+
 Tensor LayerNorm::backward_input_plus(const In& in, Tensor dy, const Tensor& more,
                                       SavedSpan saved) const {
   Tensor dx;

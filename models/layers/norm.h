@@ -15,6 +15,14 @@ class Norm : public Layer {
     return backward_input_plus(in, std::move(dy), {}, saved);
   }
 
+  /// A sum, and the output for it.
+  struct OfSum {
+    Tensor sum, y;
+  };
+  /// Returns a + b in fp32, and forward() of it. b is in fp32.
+  virtual OfSum forward_of_sum(const In& in, const Tensor& a, const Tensor& b,
+                               SavedSpan saved) const = 0;
+
   /// Returns backward_input() + more. `more` is in fp32, or empty for nothing.
   virtual Tensor backward_input_plus(const In& in, Tensor dy, const Tensor& more,
                                      SavedSpan saved) const = 0;

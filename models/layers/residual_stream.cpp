@@ -34,14 +34,17 @@ Tensor ResidualStream::forward(const In& in, Tensor x, SavedSpan saved,
                                SavedSpan statistics) const {
   Stream& stream = in.pass.stream;
   x = wide(in, x);
-  for (int b = 0; b < branch_count(); ++b) {
-    const Tensor y = parts_.forward(
-        inner_of(b), in, parts_.forward(norm_of(b), in, x, saved, statistics), saved, statistics);
-    Tensor sum = stream.make(x.shape());
-    kernels::sum_of(stream, y, x, sum);
-    x = std::move(sum);
+  Tensor y = parts_.forward(norm_of(0), in, x, saved, statistics);
+  y = parts_.forward(inner_of(0), in, std::move(y), saved, statistics);
+  for (int b = 1; b < branch_count(); ++b) {
+    auto normal = norm(b).forward_of_sum(parts_.of_part(norm_of(b), in), y, x,
+                                         parts_.saved_by(norm_of(b), saved));
+    x = std::move(normal.sum);
+    y = parts_.forward(inner_of(b), in, std::move(normal.y), saved, statistics);
   }
-  return x;
+  Tensor sum = stream.make(x.shape());
+  kernels::sum_of(stream, y, x, sum);
+  return sum;
 }
 
 Tensor ResidualStream::backward_input(const In& in, Tensor dy, SavedSpan saved) const {

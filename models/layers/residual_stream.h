@@ -8,7 +8,8 @@
 namespace troupe::models {
 
 /// The residual stream of a transformer block: x += inner(norm(x)) for each branch. The stream and
-/// its gradient are in fp32. One kernel computes a norm's gradient and adds that of the stream.
+/// its gradient are in fp32. One kernel adds a branch's output to the stream and computes the next
+/// norm; one kernel computes a norm's gradient and adds it to that of the stream.
 class ResidualStream final : public Layer {
  public:
   struct Branch {

@@ -23,6 +23,17 @@ Tensor RmsNorm::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) cons
   return y;
 }
 
+Norm::OfSum RmsNorm::forward_of_sum(const In& in, const Tensor& a, const Tensor& b,
+                                    SavedSpan saved) const {
+  Stream& stream = in.pass.stream;
+  OfSum made{.sum = stream.make(b.shape()),
+             .y = stream.make(b.shape(), kernels::activation_type(in.pass.precision))};
+  saved[rstd] = stream.make({b.shape().rows()});
+  kernels::rms_norm_of_sum(stream, a, b, in.weights[0].value, eps_, made.sum, made.y, saved[rstd]);
+  saved[input] = made.sum;
+  return made;
+}
+
 Tensor RmsNorm::backward_input_plus(const In& in, Tensor dy, const Tensor& more,
                                     SavedSpan saved) const {
   Tensor dx;

@@ -15,6 +15,8 @@ class RmsNorm final : public Norm {
   std::vector<Parameter> parameters() const override;
   int saved() const override { return 3; }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
+  OfSum forward_of_sum(const In& in, const Tensor& a, const Tensor& b,
+                       SavedSpan saved) const override;
   Tensor backward_input_plus(const In& in, Tensor dy, const Tensor& more,
                              SavedSpan saved) const override;
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;

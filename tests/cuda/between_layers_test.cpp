@@ -81,6 +81,14 @@ TEST_CASE("norms output 16 bits and accept gradients of 16 bits") {
   layer_norm(stream, x, weight, bias, 1e-5f, y.wide, other_moments);
   CHECK(there.same(y.narrow, y.wide));
   CHECK(there.same(moments.wide, other_moments));
+  Tensor sum = stream.make({rows, columns}), other_sum = stream.make({rows, columns});
+  const Tensor& branch = GENERATE(true, false) ? dy.narrow : dy.wide;
+  layer_norm_of_sum(stream, branch, x, weight, bias, 1e-5f, sum, y.narrow, moments.wide);
+  sum_of(stream, branch, x, other_sum);
+  layer_norm(stream, other_sum, weight, bias, 1e-5f, y.wide, other_moments);
+  CHECK(there.same(sum, other_sum));
+  CHECK(there.same(y.narrow, y.wide));
+  CHECK(there.same(moments.wide, other_moments));
   layer_norm_back(stream, x, weight, moments.wide, dy.narrow, {}, dx.wide);
   layer_norm_back(stream, x, weight, moments.wide, dy.wide, {}, other_dx);
   CHECK(there.same(dx.wide, other_dx));
@@ -94,6 +102,11 @@ TEST_CASE("norms output 16 bits and accept gradients of 16 bits") {
 
   rms_norm(stream, x, weight, 1e-5f, y.narrow, rstd.wide);
   rms_norm(stream, x, weight, 1e-5f, y.wide, other_rstd);
+  CHECK(there.same(y.narrow, y.wide));
+  CHECK(there.same(rstd.wide, other_rstd));
+  rms_norm_of_sum(stream, branch, x, weight, 1e-5f, sum, y.narrow, rstd.wide);
+  rms_norm(stream, other_sum, weight, 1e-5f, y.wide, other_rstd);
+  CHECK(there.same(sum, other_sum));
   CHECK(there.same(y.narrow, y.wide));
   CHECK(there.same(rstd.wide, other_rstd));
   rms_norm_back(stream, x, weight, rstd.wide, dy.narrow, {}, dx.wide);

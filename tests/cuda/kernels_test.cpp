@@ -131,6 +131,9 @@ TEST_CASE("norms have the bits of the cores") {
     Tensor dw = made(stream, {columns}, 5), db = made(stream, {columns}, 6);
     Tensor dg = made(stream, {columns}, 7);
     const Tensor more = made(stream, x.shape(), 8);
+    Tensor s = stream.make(x.shape()), sy = stream.make(x.shape()), t = stream.make(x.shape()),
+           ty = stream.make(x.shape());
+    Tensor smean = stream.make({rows}), srstd = stream.make({rows}), troot = stream.make({rows});
     Tensor ds = stream.make(x.shape()), dr = stream.make(x.shape());
     layer_norm_forward(stream, x.f32(), weight.f32(), bias.f32(), y.f32(), mean.f32(), rstd.f32(),
                        rows, columns, 1e-5f);
@@ -140,13 +143,18 @@ TEST_CASE("norms have the bits of the cores") {
                               more.f32(), ds.f32(), rows, columns);
     layer_norm_backward_weight(stream, x.f32(), mean.f32(), rstd.f32(), dy.f32(), dw.f32(),
                                db.f32(), rows, columns);
+    layer_norm_forward_of_sum(stream, dy.f32(), x.f32(), s.f32(), weight.f32(), bias.f32(),
+                              sy.f32(), smean.f32(), srstd.f32(), rows, columns, 1e-5f);
+    rms_norm_forward_of_sum(stream, x.f32(), more.f32(), t.f32(), weight.f32(), ty.f32(),
+                            troot.f32(), rows, columns, 1e-6f);
     rms_norm_forward(stream, x.f32(), weight.f32(), z.f32(), root.f32(), rows, columns, 1e-6f);
     rms_norm_backward_input(stream, x.f32(), weight.f32(), root.f32(), dy.f32(), nullptr, dz.f32(),
                             rows, columns);
     rms_norm_backward_input(stream, x.f32(), weight.f32(), root.f32(), dy.f32(), more.f32(),
                             dr.f32(), rows, columns);
     rms_norm_backward_weight(stream, x.f32(), root.f32(), dy.f32(), dg.f32(), rows, columns);
-    return Made{y, mean, rstd, dx, ds, dw, db, z, root, dz, dr, dg};
+    return Made{y,  mean, rstd, dx, ds,    dw,    db, z,  root, dz,
+                dr, dg,   s,    sy, smean, srstd, t,  ty, troot};
   }));
 }
 
