@@ -51,8 +51,8 @@ class Bench {
     list_ = &figures_.micro_batch;
     const auto& [micro, context, layers, width, heads, vocab] = size_;
     embeddings();
-    norms(2 * layers + 1);
-    residuals(2 * layers);
+    norms();
+    residuals();
     product("qkv", layers, width, 3 * width);
     attention();
     product("out", layers, width, width);
@@ -164,31 +164,40 @@ class Bench {
         [&] { kernels::accumulate(stream_, gradient.f32(), x.f32(), context * width); });
   }
 
-  void norms(std::int64_t times) {
-    const auto rows = size_.rows(), width = size_.width;
+  /// Norms that are not fused with a residual: the first of each layer, and that before the logits.
+  /// Their gradients are fused in all layers.
+  void norms() {
+    const auto rows = size_.rows(), width = size_.width, layers = size_.layers;
     const double all = static_cast<double>(rows * width);
     const Tensor x = random({rows, width}), weight = random({width}), dy = rounded({rows, width});
     Tensor y = stream_.make({rows, width}, narrow_), moments = stream_.make({2, rows});
-    Tensor dx = stream_.make({rows, width}), dweight = of_each(0, {width}), dbias = dweight;
-    add("norm", times, {.bytes = 6 * all},
+    Tensor dx = stream_.make({rows, width}), dweight = of_each(0, {width}), dbias = dweight, none;
+    add("norm", layers + 1, {.bytes = 6 * all},
         [&] { kernels::layer_norm(stream_, x, weight, weight, norm_epsilon, y, moments); });
     add("norm, input gradient", 1, {.bytes = 10 * all},
-        [&] { kernels::layer_norm_back(stream_, x, weight, moments, dy, {}, dx); });
-    add("norm, input gradient and sum", times - 1, {.bytes = 14 * all},
-        [&] { kernels::layer_norm_back(stream_, x, weight, moments, dy, x, dx); });
-    add("norm, weight gradient", times, {.bytes = 6 * all},
+        [&] { kernels::layer_norm_back(stream_, x, weight, moments, dy, {}, dx, none); });
+    add("norm, weight gradient", 2 * layers + 1, {.bytes = 6 * all},
         [&] { kernels::layer_norm_back_to_weight(stream_, x, moments, dy, dweight, dbias); });
   }
 
-  void residuals(std::int64_t times) {
-    const auto rows = size_.rows(), width = size_.width;
+  /// The two residuals of each layer.
+  void residuals() {
+    const auto rows = size_.rows(), width = size_.width, layers = size_.layers;
     const double all = static_cast<double>(rows * width);
-    const Tensor branch = rounded({rows, width}), stream = random({rows, width});
-    Tensor sum = stream_.make({rows, width});
-    add("residual", times, {.bytes = 10 * all},
-        [&] { kernels::sum_of(stream_, branch, stream, sum); });
-    add("residual, gradient rounded", times, {.bytes = 6 * all},
-        [&] { (void)kernels::as_type(stream_, stream, narrow_); });
+    const Tensor branch = rounded({rows, width}), x = random({rows, width});
+    const Tensor weight = random({width});
+    Tensor sum = stream_.make({rows, width}), y = stream_.make({rows, width}, narrow_);
+    Tensor moments = stream_.make({2, rows}), none;
+    add("residual and norm", layers, {.bytes = 12 * all}, [&] {
+      kernels::layer_norm_of_sum(stream_, branch, x, weight, weight, norm_epsilon, sum, y, moments);
+    });
+    add("residual", layers, {.bytes = 10 * all}, [&] { kernels::sum_of(stream_, branch, x, sum); });
+    add("norm, input gradient, sum", layers, {.bytes = 14 * all},
+        [&] { kernels::layer_norm_back(stream_, x, weight, moments, branch, x, sum, none); });
+    add("norm, input gradient, rounded", layers, {.bytes = 16 * all},
+        [&] { kernels::layer_norm_back(stream_, x, weight, moments, branch, x, sum, y); });
+    add("residual, gradient rounded", layers, {.bytes = 6 * all},
+        [&] { (void)kernels::as_type(stream_, x, narrow_); });
   }
 
   Least least_of(std::int64_t inputs, std::int64_t outputs, double more_bytes = 0) const {

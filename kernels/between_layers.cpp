@@ -5,6 +5,7 @@
 #include "kernels/activations.h"
 #include "kernels/device_kernels.h"
 #include "kernels/norm.h"
+#include "kernels/rounding.h"
 #include "kernels/softmax_cross_entropy.h"
 
 namespace troupe::kernels {
@@ -34,6 +35,24 @@ void in_its_type(Stream& stream, DType type, Use use) {
   if (type == DType::f32) return use(in_fp32);
   on_tensor_cores(stream, type,
                   [&]<class Number>(const TensorCoreKernels<Number>& there) { use(there.layers); });
+}
+
+/// Calls use(kernels) if one kernel computes a gradient, adds `more` and rounds the sum. Returns
+/// whether it does.
+template <class Use>
+bool rounds_gradient(Stream& stream, const Tensor& dy, const Tensor& more, const Tensor& rounded,
+                     Use use) {
+  if (more.empty() || rounded.empty() || rounded.dtype() != dy.dtype()) return false;
+  on_tensor_cores(stream, dy.dtype(), use);
+  return true;
+}
+
+void round_into(Stream& stream, const Tensor& numbers, Tensor& rounded) {
+  if (rounded.empty()) return;
+  if (rounded.dtype() == DType::bf16)
+    round_all(stream, numbers.f32(), rounded.data<BFloat16>(), rounded.count());
+  else
+    round_all(stream, numbers.f32(), rounded.data<Float16>(), rounded.count());
 }
 
 template <class Moments>
@@ -68,12 +87,20 @@ void layer_norm_of_sum(Stream& stream, const Tensor& a, const Tensor& b, const T
 }
 
 void layer_norm_back(Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& moments,
-                     const Tensor& dy, const Tensor& more, Tensor& dx) {
+                     const Tensor& dy, const Tensor& more, Tensor& dx, Tensor& rounded) {
   const auto rows = x.shape().rows(), columns = x.shape().last();
+  const bool is_done = rounds_gradient(
+      stream, dy, more, rounded, [&]<class Number>(const TensorCoreKernels<Number>& there) {
+        there.layer_norm_backward_input_rounded(stream, x.f32(), weight.f32(), moments.f32(),
+                                                rstd_of(moments), dy.data<Number>(), more.f32(),
+                                                dx.f32(), rounded.data<Number>(), rows, columns);
+      });
+  if (is_done) return;
   in_its_type(stream, dy.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
     they.layer_norm_backward_input(stream, x.f32(), weight.f32(), moments.f32(), rstd_of(moments),
                                    dy.data<Number>(), more.f32(), dx.f32(), rows, columns);
   });
+  round_into(stream, dx, rounded);
 }
 
 void layer_norm_back_to_weight(Stream& stream, const Tensor& x, const Tensor& moments,
@@ -108,12 +135,20 @@ void rms_norm_of_sum(Stream& stream, const Tensor& a, const Tensor& b, const Ten
 }
 
 void rms_norm_back(Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& rstd,
-                   const Tensor& dy, const Tensor& more, Tensor& dx) {
+                   const Tensor& dy, const Tensor& more, Tensor& dx, Tensor& rounded) {
   const auto rows = x.shape().rows(), columns = x.shape().last();
+  const bool is_done = rounds_gradient(
+      stream, dy, more, rounded, [&]<class Number>(const TensorCoreKernels<Number>& there) {
+        there.rms_norm_backward_input_rounded(stream, x.f32(), weight.f32(), rstd.f32(),
+                                              dy.data<Number>(), more.f32(), dx.f32(),
+                                              rounded.data<Number>(), rows, columns);
+      });
+  if (is_done) return;
   in_its_type(stream, dy.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
     they.rms_norm_backward_input(stream, x.f32(), weight.f32(), rstd.f32(), dy.data<Number>(),
                                  more.f32(), dx.f32(), rows, columns);
   });
+  round_into(stream, dx, rounded);
 }
 
 void rms_norm_back_to_weight(Stream& stream, const Tensor& x, const Tensor& rstd, const Tensor& dy,

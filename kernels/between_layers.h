@@ -17,9 +17,10 @@ void layer_norm(Stream& stream, const Tensor& x, const Tensor& weight, const Ten
 /// sum = a + b, and layer_norm() of the sum. a and y may have either type.
 void layer_norm_of_sum(Stream& stream, const Tensor& a, const Tensor& b, const Tensor& weight,
                        const Tensor& bias, float eps, Tensor& sum, Tensor& y, Tensor& moments);
-/// dx = the gradient of x, plus `more` unless that is empty. dy may have either type.
+/// dx = the gradient of x, plus `more` unless that is empty. dy may have either type. `rounded` =
+/// dx in 16 bits, unless it is empty.
 void layer_norm_back(Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& moments,
-                     const Tensor& dy, const Tensor& more, Tensor& dx);
+                     const Tensor& dy, const Tensor& more, Tensor& dx, Tensor& rounded);
 void layer_norm_back_to_weight(Stream& stream, const Tensor& x, const Tensor& moments,
                                const Tensor& dy, Tensor& dweight, Tensor& dbias);
 
@@ -29,7 +30,7 @@ void rms_norm(Stream& stream, const Tensor& x, const Tensor& weight, float eps, 
 void rms_norm_of_sum(Stream& stream, const Tensor& a, const Tensor& b, const Tensor& weight,
                      float eps, Tensor& sum, Tensor& y, Tensor& rstd);
 void rms_norm_back(Stream& stream, const Tensor& x, const Tensor& weight, const Tensor& rstd,
-                   const Tensor& dy, const Tensor& more, Tensor& dx);
+                   const Tensor& dy, const Tensor& more, Tensor& dx, Tensor& rounded);
 void rms_norm_back_to_weight(Stream& stream, const Tensor& x, const Tensor& rstd, const Tensor& dy,
                              Tensor& dweight);
 

@@ -78,6 +78,16 @@ struct TensorCoreKernels {
                                  float* dw);
 
   LayerKernels<Number> layers;
+  /// Do what the functions of `layers` do, and write dx also as rounded numbers. `more` is not
+  /// null.
+  void (*layer_norm_backward_input_rounded)(Stream&, const float* x, const float* weight,
+                                            const float* mean, const float* rstd, const Number* dy,
+                                            const float* more, float* dx, Number* rounded,
+                                            std::int64_t rows, std::int64_t columns);
+  void (*rms_norm_backward_input_rounded)(Stream&, const float* x, const float* weight,
+                                          const float* rstd, const Number* dy, const float* more,
+                                          float* dx, Number* rounded, std::int64_t rows,
+                                          std::int64_t columns);
 };
 
 /// Kernels for fp32 tensors that round factors to tf32 in products and convolutions. All other

@@ -213,6 +213,8 @@ constexpr TensorCoreKernels<Number> kernels_in_16_bits = {
     .conv2d_backward_input = convolve<Number>,
     .conv2d_backward_weight = convolve_back_to_weight<Number>,
     .layers = layer_kernels<Number>,
+    .layer_norm_backward_input_rounded = left_out,
+    .rms_norm_backward_input_rounded = left_out,
 };
 constexpr TensorCoreKernels<Float16> fp16_kernels = kernels_in_16_bits<Float16>;
 constexpr TensorCoreKernels<BFloat16> bf16_kernels = kernels_in_16_bits<BFloat16>;

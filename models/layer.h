@@ -30,6 +30,13 @@ struct Pass {
 /// Whether a layer computes the gradient of its input. The model's own input needs none.
 enum class InputGradient : std::uint8_t { wanted, unwanted };
 
+/// How a layer's backward_input() uses the output's gradient.
+enum class GradientUse : std::uint8_t {
+  any,
+  as_operand,  // In products only, so that the caller may pass an operand (kernels::as_operand).
+  passed_on,   // It returns the gradient unchanged.
+};
+
 /// A piece of a model as pure functions: it owns no tensors and changes none. The caller passes in
 /// weights and input and gets back the output and the tensors that the backward pass needs. Spans
 /// have the lengths that the layer declared.
@@ -52,6 +59,7 @@ class Layer {
   virtual std::vector<Buffer> buffers() const { return {}; }
   /// Returns how many tensors the layer saves for its backward pass.
   virtual int saved() const { return 0; }
+  virtual GradientUse gradient_use() const { return GradientUse::any; }
   /// Returns the output shape for an input shape. The first dimension is the batch. For planning.
   virtual Shape output(const Shape& input) const { return input; }
   /// Estimates the work of the layer's passes over such an input. For planning.

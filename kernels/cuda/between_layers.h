@@ -39,6 +39,17 @@ struct Norms {
                                        std::int64_t columns);
 };
 
+template <class Number>
+void layer_norm_backward_input_rounded(Stream& stream, const float* x, const float* weight,
+                                       const float* mean, const float* rstd, const Number* dy,
+                                       const float* more, float* dx, Number* rounded,
+                                       std::int64_t rows, std::int64_t columns);
+template <class Number>
+void rms_norm_backward_input_rounded(Stream& stream, const float* x, const float* weight,
+                                     const float* rstd, const Number* dy, const float* more,
+                                     float* dx, Number* rounded, std::int64_t rows,
+                                     std::int64_t columns);
+
 // activations.cu
 template <class Number>
 struct Activations {

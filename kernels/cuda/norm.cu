@@ -140,18 +140,30 @@ struct SumOfRows {
   }
 };
 
-/// Writes dx = gradient(k, c) for each column, plus `more` unless that is null.
-template <class Keep, class Gradient>
-__device__ void write_gradient(const PartOfRow<Keep>& part, const float* more, float* dx,
-                               Gradient gradient) {
-  float* out = part.of_row(dx);
-  if (more) {
+/// The result of a norm's backward pass.
+template <class Number>
+struct GradientRows {
+  const float* more;  // Added to the gradient. May be null.
+  float* dx;
+  Number* rounded;  // The sum in 16 bits. May be null, and is if `more` is null.
+
+  /// Writes gradient(k, c) for each column.
+  template <class Keep, class Gradient>
+  __device__ void write(const PartOfRow<Keep>& part, Gradient gradient) const {
+    float* out = part.of_row(dx);
+    if (!more) return part.each([&](int k, std::int64_t c) { out[c] = gradient(k, c); });
     const NumbersOfRow<Keep, float> added(part, more);
-    part.each([&](int k, std::int64_t c) { out[c] = gradient(k, c) + added(k, c); });
-  } else {
-    part.each([&](int k, std::int64_t c) { out[c] = gradient(k, c); });
+    const auto sum = [&](int k, std::int64_t c) { return gradient(k, c) + added(k, c); };
+    if (std::is_same_v<Number, float> || !rounded)
+      return part.each([&](int k, std::int64_t c) { out[c] = sum(k, c); });
+    Number* out_rounded = part.of_row(rounded);
+    part.each([&](int k, std::int64_t c) {
+      const float number = sum(k, c);
+      out[c] = number;
+      out_rounded[c] = narrow<Number>(number);
+    });
   }
-}
+};
 
 /// Threads in a block. Small blocks fill a GPU evenly although each thread has many registers.
 constexpr unsigned threads_in_norm = 128;
@@ -232,8 +244,7 @@ template <class Number>
 struct LayerNormBackwardInput {
   const float *x, *weight, *mean, *rstd;
   const Number* dy;
-  const float* more;
-  float* dx;
+  GradientRows<Number> result;
 
   template <class Keep>
   __device__ void operator()(const PartOfRow<Keep>& part) const {
@@ -252,7 +263,7 @@ struct LayerNormBackwardInput {
     const float mean_g = totals[0] / columns;
     const float minus_mean_gn = -totals[1] / columns;
     if (!part.is_row) return;
-    write_gradient(part, more, dx, [&](int k, std::int64_t c) {
+    result.write(part, [&](int k, std::int64_t c) {
       return scale * fmaf(normal(k, c), minus_mean_gn, g(k, c) - mean_g);
     });
   }
@@ -289,8 +300,7 @@ template <class Number>
 struct RmsNormBackwardInput {
   const float *x, *weight, *rstd;
   const Number* dy;
-  const float* more;
-  float* dx;
+  GradientRows<Number> result;
 
   template <class Keep>
   __device__ void operator()(const PartOfRow<Keep>& part) const {
@@ -307,7 +317,7 @@ struct RmsNormBackwardInput {
     });
     const float minus_mean_gn = -total[0] / columns;
     if (!part.is_row) return;
-    write_gradient(part, more, dx, [&](int k, std::int64_t c) {
+    result.write(part, [&](int k, std::int64_t c) {
       return scale * fmaf(normal(k, c), minus_mean_gn, g(k, c));
     });
   }
@@ -364,7 +374,7 @@ void Norms<Number>::layer_norm_backward_input(Stream& stream, const float* x, co
                                               const Number* dy, const float* more, float* dx,
                                               std::int64_t rows, std::int64_t columns) {
   for_norm_rows(stream, rows, columns,
-                LayerNormBackwardInput<Number>{x, weight, mean, rstd, dy, more, dx});
+                LayerNormBackwardInput<Number>{x, weight, mean, rstd, dy, {more, dx, nullptr}});
 }
 template <class Number>
 void Norms<Number>::layer_norm_backward_weight(Stream& stream, const float* x, const float* mean,
@@ -392,7 +402,8 @@ template <class Number>
 void Norms<Number>::rms_norm_backward_input(Stream& stream, const float* x, const float* weight,
                                             const float* rstd, const Number* dy, const float* more,
                                             float* dx, std::int64_t rows, std::int64_t columns) {
-  for_norm_rows(stream, rows, columns, RmsNormBackwardInput<Number>{x, weight, rstd, dy, more, dx});
+  for_norm_rows(stream, rows, columns,
+                RmsNormBackwardInput<Number>{x, weight, rstd, dy, {more, dx, nullptr}});
 }
 template <class Number>
 void Norms<Number>::rms_norm_backward_weight(Stream& stream, const float* x, const float* rstd,
@@ -402,8 +413,38 @@ void Norms<Number>::rms_norm_backward_weight(Stream& stream, const float* x, con
            RmsNormOfRow<Number>{x, rstd, dy, columns});
 }
 
+template <class Number>
+void layer_norm_backward_input_rounded(Stream& stream, const float* x, const float* weight,
+                                       const float* mean, const float* rstd, const Number* dy,
+                                       const float* more, float* dx, Number* rounded,
+                                       std::int64_t rows, std::int64_t columns) {
+  for_norm_rows(stream, rows, columns,
+                LayerNormBackwardInput<Number>{x, weight, mean, rstd, dy, {more, dx, rounded}});
+}
+template <class Number>
+void rms_norm_backward_input_rounded(Stream& stream, const float* x, const float* weight,
+                                     const float* rstd, const Number* dy, const float* more,
+                                     float* dx, Number* rounded, std::int64_t rows,
+                                     std::int64_t columns) {
+  for_norm_rows(stream, rows, columns,
+                RmsNormBackwardInput<Number>{x, weight, rstd, dy, {more, dx, rounded}});
+}
+
 template struct Norms<float>;
 template struct Norms<Float16>;
 template struct Norms<BFloat16>;
+
+template void layer_norm_backward_input_rounded(Stream&, const float*, const float*, const float*,
+                                                const float*, const Float16*, const float*, float*,
+                                                Float16*, std::int64_t, std::int64_t);
+template void rms_norm_backward_input_rounded(Stream&, const float*, const float*, const float*,
+                                              const Float16*, const float*, float*, Float16*,
+                                              std::int64_t, std::int64_t);
+template void layer_norm_backward_input_rounded(Stream&, const float*, const float*, const float*,
+                                                const float*, const BFloat16*, const float*, float*,
+                                                BFloat16*, std::int64_t, std::int64_t);
+template void rms_norm_backward_input_rounded(Stream&, const float*, const float*, const float*,
+                                              const BFloat16*, const float*, float*, BFloat16*,
+                                              std::int64_t, std::int64_t);
 
 }  // namespace troupe::kernels::cuda

@@ -358,6 +358,8 @@ constexpr TensorCoreKernels<Number> kernels_in_16_bits = {
     .conv2d_backward_input = convolve_to_input<Number>,
     .conv2d_backward_weight = convolve_to_weight<Number>,
     .layers = layer_kernels<Number>,
+    .layer_norm_backward_input_rounded = layer_norm_backward_input_rounded<Number>,
+    .rms_norm_backward_input_rounded = rms_norm_backward_input_rounded<Number>,
 };
 
 }  // namespace

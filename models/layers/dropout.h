@@ -12,6 +12,9 @@ class Dropout final : public Layer {
   Dropout(double rate, std::uint32_t operation)
       : rate_(static_cast<float>(rate)), operation_(operation) {}
 
+  GradientUse gradient_use() const override {
+    return rate_ == 0 ? GradientUse::passed_on : GradientUse::any;
+  }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
 

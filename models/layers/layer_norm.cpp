@@ -36,13 +36,13 @@ Norm::OfSum LayerNorm::forward_of_sum(const In& in, const Tensor& a, const Tenso
   return made;
 }
 
-Tensor LayerNorm::backward_input_plus(const In& in, Tensor dy, const Tensor& more,
+Tensor LayerNorm::backward_input_plus(const In& in, Tensor dy, const Tensor& more, Tensor& rounded,
                                       SavedSpan saved) const {
   Tensor dx;
   if (in.input_gradient == InputGradient::wanted) {
     dx = in.pass.stream.make(dy.shape());
     kernels::layer_norm_back(in.pass.stream, saved[input], in.weights[0].value, saved[moments], dy,
-                             more, dx);
+                             more, dx, rounded);
   }
   saved[gradient] = std::move(dy);
   return dx;

@@ -14,6 +14,7 @@ class Linear final : public Layer {
 
   std::vector<Parameter> parameters() const override;
   int saved() const override { return 3; }
+  GradientUse gradient_use() const override { return GradientUse::as_operand; }
   Shape output(const Shape& input) const override { return weight_.output(input); }
   Work work(const Shape& input) const override { return weight_.work(input); }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;

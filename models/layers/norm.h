@@ -12,7 +12,8 @@ namespace troupe::models {
 class Norm : public Layer {
  public:
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const final {
-    return backward_input_plus(in, std::move(dy), {}, saved);
+    Tensor unwanted;
+    return backward_input_plus(in, std::move(dy), {}, unwanted, saved);
   }
 
   /// A sum, and the output for it.
@@ -23,8 +24,9 @@ class Norm : public Layer {
   virtual OfSum forward_of_sum(const In& in, const Tensor& a, const Tensor& b,
                                SavedSpan saved) const = 0;
 
-  /// Returns backward_input() + more. `more` is in fp32, or empty for nothing.
-  virtual Tensor backward_input_plus(const In& in, Tensor dy, const Tensor& more,
+  /// Returns backward_input() + more. `more` is in fp32, or empty for nothing. Writes the result
+  /// also to `rounded`, in 16 bits, unless that is empty.
+  virtual Tensor backward_input_plus(const In& in, Tensor dy, const Tensor& more, Tensor& rounded,
                                      SavedSpan saved) const = 0;
 };
 

@@ -47,13 +47,25 @@ Tensor ResidualStream::forward(const In& in, Tensor x, SavedSpan saved,
   return sum;
 }
 
+/// Returns whether a branch wants its output's gradient in 16 bits.
+bool ResidualStream::takes_operand(int branch, kernels::Precision precision) const {
+  return kernels::activation_type(precision) != DType::f32 &&
+         branches_[static_cast<std::size_t>(branch)].inner->gradient_use() ==
+             GradientUse::as_operand;
+}
+
 Tensor ResidualStream::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
   In wanted = in;
   wanted.input_gradient = InputGradient::wanted;
   dy = wide(in, dy);
+  Tensor rounded;  // dy in 16 bits, if the next inner layer wants no more.
   for (int b = branch_count() - 1; b >= 0; --b) {
-    const Tensor dnormal = parts_.backward_input(inner_of(b), wanted, dy, saved);
-    dy = norm(b).backward_input_plus(parts_.of_part(norm_of(b), b > 0 ? wanted : in), dnormal, dy,
+    Tensor dnormal = parts_.backward_input(
+        inner_of(b), wanted, rounded.empty() ? dy : std::exchange(rounded, {}), saved);
+    if (b > 0 && takes_operand(b - 1, in.pass.precision))
+      rounded = in.pass.stream.make(dy.shape(), kernels::activation_type(in.pass.precision));
+    dy = norm(b).backward_input_plus(parts_.of_part(norm_of(b), b > 0 ? wanted : in),
+                                     std::move(dnormal), dy, rounded,
                                      parts_.saved_by(norm_of(b), saved));
   }
   return dy;

@@ -9,7 +9,8 @@ namespace troupe::models {
 
 /// The residual stream of a transformer block: x += inner(norm(x)) for each branch. The stream and
 /// its gradient are in fp32. One kernel adds a branch's output to the stream and computes the next
-/// norm; one kernel computes a norm's gradient and adds it to that of the stream.
+/// norm; one kernel computes a norm's gradient, adds it to that of the stream and rounds the sum
+/// for products in 16 bits.
 class ResidualStream final : public Layer {
  public:
   struct Branch {
@@ -28,6 +29,7 @@ class ResidualStream final : public Layer {
 
  private:
   int branch_count() const { return static_cast<int>(branches_.size()); }
+  bool takes_operand(int branch, kernels::Precision precision) const;
   const Norm& norm(int branch) const { return *branches_[static_cast<std::size_t>(branch)].norm; }
 
   std::vector<Branch> branches_;

@@ -34,13 +34,13 @@ Norm::OfSum RmsNorm::forward_of_sum(const In& in, const Tensor& a, const Tensor&
   return made;
 }
 
-Tensor RmsNorm::backward_input_plus(const In& in, Tensor dy, const Tensor& more,
+Tensor RmsNorm::backward_input_plus(const In& in, Tensor dy, const Tensor& more, Tensor& rounded,
                                     SavedSpan saved) const {
   Tensor dx;
   if (in.input_gradient == InputGradient::wanted) {
     dx = in.pass.stream.make(dy.shape());
     kernels::rms_norm_back(in.pass.stream, saved[input], in.weights[0].value, saved[rstd], dy, more,
-                           dx);
+                           dx, rounded);
   }
   saved[gradient] = std::move(dy);
   return dx;

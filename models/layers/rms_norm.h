@@ -17,7 +17,7 @@ class RmsNorm final : public Norm {
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   OfSum forward_of_sum(const In& in, const Tensor& a, const Tensor& b,
                        SavedSpan saved) const override;
-  Tensor backward_input_plus(const In& in, Tensor dy, const Tensor& more,
+  Tensor backward_input_plus(const In& in, Tensor dy, const Tensor& more, Tensor& rounded,
                              SavedSpan saved) const override;
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
 

@@ -8,6 +8,12 @@ Sequence::Sequence(std::vector<LayerPtr> layers) : layers_(std::move(layers)) {
   for (const auto& layer : layers_) parts_.add(*layer);
 }
 
+GradientUse Sequence::gradient_use() const {
+  for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer)
+    if (const auto use = (*layer)->gradient_use(); use != GradientUse::passed_on) return use;
+  return GradientUse::passed_on;
+}
+
 Tensor Sequence::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const {
   for (int i = 0; i < parts_.count(); ++i)
     x = parts_.forward(i, in, std::move(x), saved, statistics);

@@ -14,6 +14,7 @@ class Sequence final : public Layer {
   std::vector<Parameter> parameters() const override { return parts_.parameters(); }
   std::vector<Buffer> buffers() const override { return parts_.buffers(); }
   int saved() const override { return parts_.saved(); }
+  GradientUse gradient_use() const override;
   Shape output(const Shape& input) const override { return parts_.output(input); }
   Work work(const Shape& input) const override { return parts_.work(input); }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;

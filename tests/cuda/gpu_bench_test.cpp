@@ -40,7 +40,9 @@ TEST_CASE("each kernel of a GPT is measured and reported with its share") {
   };
   CHECK(count("qkv") == 3);
   CHECK(count("up and gelu") == 3);
-  CHECK(count("norm") == 7);
+  CHECK(count("norm") == 4);  // The first norm of each layer, and the last norm.
+  CHECK(count("residual and norm") == 3);
+  CHECK(count("norm, weight gradient") == 7);
   CHECK(count("logits, weight gradient") == 1);
 
   auto uneven = size;
