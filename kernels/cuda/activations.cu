@@ -66,8 +66,7 @@ template <class Number>
 struct Sum {
   const Number* first;
   const float* second;
-  float* y;
-  __device__ void operator()(std::int64_t i) const { y[i] = wide(first[i]) + second[i]; }
+  __device__ float operator()(std::int64_t i) const { return wide(first[i]) + second[i]; }
 };
 
 struct SumWithRow {
@@ -104,7 +103,7 @@ void add_row(Stream& stream, const float* x, const float* row, float* y, std::in
 template <class Number>
 void Activations<Number>::add(Stream& stream, const Number* a, const float* b, float* y,
                               std::int64_t count) {
-  for_elements(stream, count, Sum<Number>{a, b, y});
+  for_values(stream, count, y, Sum<Number>{a, b});
 }
 template <class Number>
 void Activations<Number>::relu_forward(Stream& stream, const Number* x, Number* y,

@@ -9,15 +9,13 @@ namespace {
 template <class Number>
 struct Round {
   const float* x;
-  Number* y;
-  __device__ void operator()(std::int64_t i) const { y[i] = Number::from(x[i]); }
+  __device__ Number operator()(std::int64_t i) const { return Number::from(x[i]); }
 };
 
 template <class Number>
 struct Widen {
   const Number* x;
-  float* y;
-  __device__ void operator()(std::int64_t i) const { y[i] = x[i].to_float(); }
+  __device__ float operator()(std::int64_t i) const { return x[i].to_float(); }
 };
 
 template <class Number>
@@ -76,11 +74,11 @@ struct RoundRows {
 
 template <class Number>
 void round_all(Stream& stream, const float* x, Number* y, std::int64_t count) {
-  for_elements(stream, count, Round<Number>{x, y});
+  for_values(stream, count, y, Round<Number>{x});
 }
 template <class Number>
 void widen_all(Stream& stream, const Number* x, float* y, std::int64_t count) {
-  for_elements(stream, count, Widen<Number>{x, y});
+  for_values(stream, count, y, Widen<Number>{x});
 }
 template <class Number>
 void add_widened(Stream& stream, const Number* x, float* y, std::int64_t count) {

@@ -65,6 +65,32 @@ void for_elements(Stream& stream, std::int64_t count, const Body& body) {
          walk<Body>, count, body);
 }
 
+template <class Number, class Value>
+__global__ void fill_with(std::int64_t count, Number* y, Value value) {
+  constexpr int at_once = 4;
+  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
+  const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (std::int64_t i = first; i < count; i += at_once * stride) {
+    // The compiler cannot move a load before a store to memory that may be the same.
+    Number values[at_once];
+#pragma unroll
+    for (int k = 0; k < at_once; ++k)
+      if (i + k * stride < count) values[k] = value(i + k * stride);
+#pragma unroll
+    for (int k = 0; k < at_once; ++k)
+      if (i + k * stride < count) y[i + k * stride] = values[k];
+  }
+}
+
+/// y[i] = value(i) for each i below `count`. A thread has the loads for four numbers in flight
+/// together. `value` may read y[i].
+template <class Number, class Value>
+void for_values(Stream& stream, std::int64_t count, Number* y, const Value& value) {
+  const std::int64_t blocks = (count + threads_in_block - 1) / threads_in_block;
+  launch(stream, dim3(static_cast<unsigned>(std::min(blocks, most_blocks))), dim3(threads_in_block),
+         fill_with<Number, Value>, count, y, value);
+}
+
 /// Calls body with sixteen threads for each row. Groups without a row call it too, with the last
 /// row, because all threads of a warp take part in folds.
 template <class Body>

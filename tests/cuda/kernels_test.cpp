@@ -11,6 +11,7 @@
 #include "kernels/linear_gelu.h"
 #include "kernels/norm.h"
 #include "kernels/rope.h"
+#include "kernels/rounding.h"
 #include "kernels/softmax_cross_entropy.h"
 #include "same.h"
 
@@ -80,6 +81,21 @@ TEST_CASE("activations have the bits of the cores") {
     swiglu_backward(stream, gate.f32(), up.f32(), dy.f32(), gate.f32(), up.f32(), count);
     add(stream, gate.f32(), up.f32(), sum.f32(), count);
     return Made{y, gate, up, sum};
+  }));
+}
+
+// A thread has more than one number if there are more numbers than threads in a grid.
+TEST_CASE("sums and roundings of many numbers have the bits of the cores") {
+  const std::int64_t count = (std::int64_t{1} << 20) + 300;
+  CHECK(same_on_device([&](Stream& stream) {
+    std::vector<float> all(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = 1.0f / static_cast<float>(i + 1);
+    Tensor x = tensor(stream, all, {count}), half = stream.make({count}, DType::f16);
+    round_all(stream, x.f32(), half.data<Float16>(), count);
+    Tensor wide = stream.make({count});
+    widen_all(stream, half.data<Float16>(), wide.f32(), count);
+    add(stream, wide.f32(), x.f32(), x.f32(), count);
+    return Made{wide, x};
   }));
 }
 
