@@ -20,6 +20,7 @@
 #define __global__
 #define __device__
 #define __shared__ static thread_local
+#define __launch_bounds__(...)
 
 using cuda_on_cores::blockDim;
 using cuda_on_cores::blockIdx;
