@@ -26,7 +26,7 @@ struct Exponent {
   float expm1;
 };
 
-/// Requires |x| below 2^21.
+/// Requires |x| below 2^21; for other numbers the result has no meaning, but NaN gives NaN.
 __device__ inline Exponent split_exponent(float x) {
   constexpr float shift = 0x1.8p23f;
   const float shifted = fmaf(x, 1.44269504f, shift);
@@ -34,11 +34,13 @@ __device__ inline Exponent split_exponent(float x) {
   const float r = fmaf(n, -0x1.7f7d1cp-20f, fmaf(n, -0x1.62e4p-1f, x));
   const float q = polynomial(r, 0x1.fffffcp-2f, 0x1.55548cp-3f, 0x1.555858p-5f, 0x1.123ddep-7f,
                              0x1.6ac722p-10f);
-  return {__float_as_int(shifted) - __float_as_int(shift), fmaf(r * r, q, r)};
+  return {static_cast<int>(__float_as_uint(shifted) - __float_as_uint(shift)), fmaf(r * r, q, r)};
 }
 
 /// Returns 2^n for n in [-126, 127].
-__device__ inline float power_of_two(int n) { return __int_as_float((n + 127) << 23); }
+__device__ inline float power_of_two(int n) {
+  return __uint_as_float((static_cast<unsigned>(n) + 127u) << 23);
+}
 
 __device__ inline float exp_of(float x) {
   const auto [n, expm1] = split_exponent(at_most(at_least(x, -105.0f), 89.0f));
@@ -46,12 +48,14 @@ __device__ inline float exp_of(float x) {
   return (expm1 + 1.0f) * power_of_two(half) * power_of_two(n - half);
 }
 
-/// Returns e^x for x <= 0, but 0 for x < -86.
+/// Returns e^x for x <= 0, but 0 for x < -86. Returns NaN for NaN: the product with 2^n keeps it,
+/// whereas adding n to the exponent of a GPU's NaN would give a finite number.
 __device__ inline float exp_nonpositive(float x) {
-  constexpr float lowest = -86.0f;
-  const auto [n, expm1] = split_exponent(at_least(x, lowest));
-  const float y = __int_as_float(__float_as_int(expm1 + 1.0f) + (n << 23));
-  return x < lowest ? 0.0f : y;
+  const auto [n, expm1] = split_exponent(x);
+  const float scale = power_of_two(n);
+  // For x < -86 this may be any number, which is then not used.
+  const float y = fmaf(expm1, scale, scale);
+  return x < -86.0f ? 0.0f : y;
 }
 
 __device__ inline float erf_of(float x) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -351,6 +352,30 @@ TEST_CASE("the loss and its gradient have the bits of the cores") {
                           0.25f);
     return Made{alone, losses, logits};
   }));
+}
+
+TEST_CASE("a NaN as GPUs make it reaches the loss and the gradient of its row") {
+  const auto device = open_device();
+  if (!device) return;
+  MemoryPool memory(device_memory());
+  Stream stream(memory, *device);
+  const std::int64_t classes = GENERATE(131, 9001, 12'288);
+  auto all = numbers(2 * classes, 1);
+  all[77] = std::bit_cast<float>(0x7fffffff);
+  Tensor logits = tensor(stream, all, {2, classes});
+  const Tensor targets = tokens(stream, 2, classes, 2);
+  Tensor losses = stream.make({2});
+  softmax_cross_entropy(stream, logits.f32(), targets.data<std::int32_t>(), losses.f32(),
+                        logits.f32(), 2, classes, 0.25f);
+  std::vector<float> found;
+  append(found, stream, losses);
+  CHECK(std::isnan(found[0]));
+  CHECK_FALSE(std::isnan(found[1]));
+  found.clear();
+  append(found, stream, logits);
+  const auto is_nan = [](float number) { return std::isnan(number); };
+  CHECK(std::all_of(found.begin(), found.begin() + classes, is_nan));
+  CHECK(std::none_of(found.begin() + classes, found.end(), is_nan));
 }
 
 TEST_CASE("embeddings have the bits of the cores") {
