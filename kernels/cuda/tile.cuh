@@ -21,6 +21,9 @@ constexpr unsigned lane_groups = threads_in_block / lanes;  // Per block.
 constexpr std::int64_t most_blocks =
     4096;  // For kernels that walk in strides; other kernels use as many blocks as they need.
 
+/// The dynamic shared memory that each kernel may use.
+constexpr std::size_t usual_shared_bytes = 48 << 10;
+
 inline dim3 blocks_for(std::int64_t pieces, std::int64_t in_block = 1) {
   return dim3(static_cast<unsigned>((pieces + in_block - 1) / in_block));
 }
@@ -31,7 +34,12 @@ void give_kernel(WorkList::Told told, cudaStream_t queue) {
   cudaLaunchConfig_t config = {};
   config.gridDim = told.next<dim3>();
   config.blockDim = told.next<dim3>();
+  config.dynamicSmemBytes = told.next<std::size_t>();
   config.stream = queue;
+  // A kernel may use more than the usual limit only on request.
+  if (config.dynamicSmemBytes > usual_shared_bytes)
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(config.dynamicSmemBytes)));
   // Braces guarantee that the arguments are read in order.
   const std::tuple<Parameters...> arguments{told.next<Parameters>()...};
   std::apply(
@@ -41,13 +49,31 @@ void give_kernel(WorkList::Told told, cudaStream_t queue) {
       arguments);
 }
 
-/// Enqueues a kernel. Arguments that change between repetitions go by LaunchQueue::changing().
+/// Enqueues a kernel whose blocks have `shared_bytes` of dynamic shared memory. Arguments that
+/// change between repetitions go by LaunchQueue::changing().
+template <class... Parameters, class... Arguments>
+void launch_with_shared(Stream& stream, dim3 blocks, dim3 threads, std::size_t shared_bytes,
+                        void (*kernel)(Parameters...), Arguments... arguments) {
+  if (blocks.x == 0 || blocks.y == 0) return;
+  queue_of(stream).give(give_kernel<Parameters...>, kernel, blocks, threads, shared_bytes,
+                        static_cast<Parameters>(arguments)...);
+}
+
+/// Enqueues a kernel without dynamic shared memory.
 template <class... Parameters, class... Arguments>
 void launch(Stream& stream, dim3 blocks, dim3 threads, void (*kernel)(Parameters...),
             Arguments... arguments) {
-  if (blocks.x == 0 || blocks.y == 0) return;
-  queue_of(stream).give(give_kernel<Parameters...>, kernel, blocks, threads,
-                        static_cast<Parameters>(arguments)...);
+  launch_with_shared(stream, blocks, threads, 0, kernel, arguments...);
+}
+
+/// Returns the block's dynamic shared memory.
+__device__ inline float4* dynamic_shared() {
+#ifdef __CUDACC__
+  extern __shared__ float4 memory[];
+  return memory;
+#else
+  return static_cast<float4*>(cuda_on_cores::dynamic_shared());
+#endif
 }
 
 template <class Body>

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -52,6 +54,10 @@ struct Block {
   // others have read the present one.
   std::vector<std::array<Exchanged, 2>> exchanged;
   std::vector<std::size_t> turns;  // Exchanges that each thread took part in.
+  struct alignas(16) Shared {
+    std::array<std::byte, 16> bytes;
+  };
+  std::vector<Shared> shared;  // Dynamic shared memory, and one more piece that stays `untouched`.
 
   void run_all();
   [[gnu::noinline]] void resume(std::size_t thread);
@@ -61,6 +67,12 @@ struct Block {
 };
 
 thread_local Block the_block;
+
+/// The content of uninitialized shared memory, which is NaN as a float.
+constexpr std::byte untouched{0xff};
+
+std::mutex allowed_mutex;
+std::map<void (*)(), std::size_t> allowed;  // The most bytes of each kernel.
 
 void be_thread() {
   for (;;) {
@@ -146,7 +158,11 @@ void Block::run_all() {
 
 }  // namespace
 
-void run(const dim3& grid, const dim3& block, const std::function<void()>& kernel) {
+void run(const dim3& grid, const dim3& block, std::size_t shared,
+         const std::function<void()>& kernel) {
+  Block::Shared unused;
+  unused.bytes.fill(untouched);
+  const std::size_t pieces = (shared + unused.bytes.size() - 1) / unused.bytes.size();
   the_block.kernel = &kernel;
   the_block.threads = block.x;
   gridDim = grid;
@@ -154,9 +170,29 @@ void run(const dim3& grid, const dim3& block, const std::function<void()>& kerne
   for (unsigned y = 0; y < grid.y; ++y)
     for (unsigned x = 0; x < grid.x; ++x) {
       blockIdx = dim3(x, y, 0);
+      the_block.shared.assign(pieces + 1, unused);
       the_block.run_all();
+      if (the_block.shared.back().bytes == unused.bytes) continue;
+      std::fprintf(stderr, "block (%u, %u) wrote behind its shared memory\n", x, y);
+      std::abort();
     }
 }
+
+void allow_shared(void (*kernel)(), std::size_t bytes) {
+  const std::lock_guard lock(allowed_mutex);
+  auto& most = allowed[kernel];
+  most = std::max(most, bytes);
+}
+
+bool may_share(void (*kernel)(), std::size_t bytes) {
+  constexpr std::size_t usual = 48 << 10;
+  if (bytes <= usual) return true;
+  const std::lock_guard lock(allowed_mutex);
+  const auto found = allowed.find(kernel);
+  return found != allowed.end() && bytes <= found->second;
+}
+
+void* dynamic_shared() { return the_block.shared.data(); }
 
 int wait_for_block(int value) {
   the_block.said |= value;

@@ -17,13 +17,23 @@ struct dim3 {
 
 extern thread_local dim3 gridDim, blockDim, blockIdx, threadIdx;
 
-/// Runs `kernel` in all threads of all blocks. Ends the process if threads of a block deadlock.
-void run(const dim3& grid, const dim3& block, const std::function<void()>& kernel);
+/// Runs `kernel` in all threads of all blocks, which have `shared` bytes of dynamic shared memory.
+/// Ends the process if threads of a block deadlock or write behind that memory.
+void run(const dim3& grid, const dim3& block, std::size_t shared,
+         const std::function<void()>& kernel);
+
+/// The most dynamic shared memory of a block.
+constexpr int most_shared_bytes = 227 << 10;
+/// Allows a kernel to use so much dynamic shared memory. Without this it may use 48 KiB.
+void allow_shared(void (*kernel)(), std::size_t bytes);
+bool may_share(void (*kernel)(), std::size_t bytes);
 
 // Functions for a thread of a block.
 
 /// Waits until all threads of the block have arrived or ended. Returns the "or" of their values.
 int wait_for_block(int value);
+/// Returns the block's dynamic shared memory, aligned to 16 bytes.
+void* dynamic_shared();
 /// Returns the thread's index in its warp of 32.
 int lane();
 /// Gives `mine` to the warp, and gets the value of the thread at `from`.

@@ -19,6 +19,7 @@
 
 #define __global__
 #define __device__
+#define __host__
 #define __shared__ static thread_local
 #define __launch_bounds__(...)
 
@@ -28,8 +29,13 @@ using cuda_on_cores::dim3;
 using cuda_on_cores::gridDim;
 using cuda_on_cores::threadIdx;
 
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+
 enum cudaError_t {
   cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
   cudaErrorNoDevice = 100,
   cudaErrorSymbolNotFound = 500,
@@ -39,9 +45,12 @@ enum cudaError_t {
   cudaErrorStreamCaptureInvalidated = 901
 };
 enum cudaDeviceAttr {
+  cudaDevAttrMultiProcessorCount = 16,
   cudaDevAttrComputeCapabilityMajor = 75,
-  cudaDevAttrComputeCapabilityMinor = 76
+  cudaDevAttrComputeCapabilityMinor = 76,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
 };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
 enum cudaDriverEntryPointQueryResult {
@@ -65,6 +74,8 @@ inline const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
     case cudaSuccess:
       return "no error";
+    case cudaErrorInvalidValue:
+      return "an argument is wrong";
     case cudaErrorMemoryAllocation:
       return "there is not enough memory";
     case cudaErrorNoDevice:
@@ -104,8 +115,22 @@ inline cudaError_t cudaGetDevice(int* number) {
   *number = cuda_on_cores::current_device();
   return cudaSuccess;
 }
-inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
-  *value = what == cudaDevAttrComputeCapabilityMajor ? cuda_on_cores::compute_capability() : 0;
+/// A device has few multiprocessors, so that few rows suffice for several turns of a block.
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  switch (attribute) {
+    case cudaDevAttrMultiProcessorCount:
+      *value = 2;
+      break;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = cuda_on_cores::compute_capability();
+      break;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = 0;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = cuda_on_cores::most_shared_bytes;
+      break;
+  }
   return cudaSuccess;
 }
 inline cudaError_t cudaDeviceGetPCIBusId(char* bus, int length, int number) {
@@ -246,14 +271,24 @@ struct cudaLaunchConfig_t {
   std::size_t dynamicSmemBytes;
   cudaStream_t stream;
 };
+template <class Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute, int bytes) {
+  if (bytes > cuda_on_cores::most_shared_bytes) return cudaErrorInvalidValue;
+  cuda_on_cores::allow_shared(reinterpret_cast<void (*)()>(kernel),
+                              static_cast<std::size_t>(bytes));
+  return cudaSuccess;
+}
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments... arguments) {
+  const std::size_t shared = config->dynamicSmemBytes;
+  if (!cuda_on_cores::may_share(reinterpret_cast<void (*)()>(kernel), shared))
+    return cudaErrorInvalidValue;
   cuda_on_cores::count_kernel();
-  return outcome_of(
-      config->stream->put([grid = config->gridDim, block = config->blockDim, kernel, arguments...] {
+  return outcome_of(config->stream->put(
+      [grid = config->gridDim, block = config->blockDim, shared, kernel, arguments...] {
         const cuda_on_cores::ShutHostMemory shut;
-        cuda_on_cores::run(grid, block, [&] { kernel(arguments...); });
+        cuda_on_cores::run(grid, block, shared, [&] { kernel(arguments...); });
       }));
 }
 
@@ -275,6 +310,20 @@ T __shfl_sync(unsigned, T value, int from, int width) {
 template <class T>
 T __ldg(const T* x) {
   return *x;
+}
+/// Requires the whole warp.
+inline int __reduce_max_sync(unsigned, int value) {
+  for (int half = 16; half > 0; half /= 2) {
+    const int other = cuda_on_cores::exchange(value, cuda_on_cores::lane() ^ half);
+    value = other > value ? other : value;
+  }
+  return value;
+}
+/// Threads of a block run in turn, so nobody comes between.
+inline int atomicMax(int* most, int value) {
+  const int before = *most;
+  if (value > before) *most = value;
+  return before;
 }
 
 inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
