@@ -35,7 +35,8 @@ const void* LaunchQueue::place_numbers(const void* numbers, std::size_t bytes) {
   if (!written_) written_ = host_.take(room_for_numbers);
   const std::size_t at = written_bytes_;
   std::memcpy(written_.get()->memory + at, numbers, bytes);
-  written_bytes_ = (at + bytes + alignment - 1) / alignment * alignment;
+  written_bytes_ =
+      (at + bytes + alignment_of_numbers - 1) / alignment_of_numbers * alignment_of_numbers;
   return numbers_ + at;
 }
 

@@ -12,6 +12,9 @@
 
 namespace troupe::kernels::cuda {
 
+/// The alignment of changing numbers in GPU memory.
+constexpr std::size_t alignment_of_numbers = 16;
+
 /// Kernel arguments whose values differ on each replay of a graph. In repeated work they lie in GPU
 /// memory at `place`, since other argument values would make it other work. In other work they are
 /// passed by value.
@@ -22,7 +25,8 @@ struct Changing {
 
   __device__ T read() const {
     T numbers = value;
-    if (place) numbers = *place;
+    if (place)
+      numbers = *static_cast<const T*>(__builtin_assume_aligned(place, alignment_of_numbers));
     return numbers;
   }
 };
@@ -46,7 +50,7 @@ class LaunchQueue {
   /// Passes changing numbers to the next kernel. Call it once for each kernel.
   template <class T>
   Changing<T> changing(const T& numbers) {
-    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignment);
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignment_of_numbers);
     if (!is_repeated_) return {.value = numbers};
     return {.place = static_cast<const T*>(place_numbers(&numbers, sizeof numbers))};
   }
@@ -63,8 +67,6 @@ class LaunchQueue {
   const GraphCounts& counts() const { return graphs_.counts(); }
 
  private:
-  static constexpr std::size_t alignment = 16;
-
   const void* place_numbers(const void* numbers, std::size_t bytes);
   void play();
   void send_numbers();

@@ -38,10 +38,14 @@ struct alignas(std::min(sizeof(T) * n, most_access)) Pack {
   __device__ const T& operator[](int i) const { return numbers[i]; }
 };
 
+/// The numbers that a thread accesses at once.
+template <class Number>
+constexpr int in_access = most_access / sizeof(Number);
+
 /// Reads the numbers from i on. Requires that &from[i] is aligned to a pack.
 template <int n, class T>
-__device__ Pack<std::remove_const_t<T>, n> read_pack(T* from, std::int64_t i) {
-  return *reinterpret_cast<const Pack<std::remove_const_t<T>, n>*>(from + i);
+__device__ Pack<T, n> read_pack(const T* from, std::int64_t i) {
+  return *reinterpret_cast<const Pack<T, n>*>(from + i);
 }
 /// Writes the numbers from i on. Requires that &to[i] is aligned to a pack.
 template <class T, int n>
@@ -78,8 +82,7 @@ __device__ Pack<Number, n> narrow_computed(const Pack<float, n>& x) {
 #else
   constexpr bool has_instruction = false;
 #endif
-  if constexpr (has_instruction) {
-    static_assert(n % 2 == 0);
+  if constexpr (has_instruction && n % 2 == 0) {
     for (int i = 0; i < n; i += 2) {
       const unsigned pair = round_pair<Number>(x[i], x[i + 1]);
       y[i].bits = static_cast<std::uint16_t>(pair);

@@ -1,4 +1,5 @@
 #include "kernels/cuda/gelu.cuh"
+#include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/rounding.h"
 #include "kernels/cuda/row_sums.cuh"
 #include "kernels/cuda/tile.cuh"
@@ -9,20 +10,40 @@ namespace {
 template <class Number>
 struct Round {
   const float* x;
-  __device__ Number operator()(std::int64_t i) const { return Number::from(x[i]); }
+  Number* y;
+  template <int n>
+  __device__ void at(std::int64_t i) const {
+    const auto from = read_pack<n>(x, i);
+    Pack<Number, n> to;
+    for (int k = 0; k < n; ++k) to[k] = Number::from(from[k]);
+    write_pack(y, i, to);
+  }
 };
 
 template <class Number>
 struct Widen {
   const Number* x;
-  __device__ float operator()(std::int64_t i) const { return x[i].to_float(); }
+  float* y;
+  template <int n>
+  __device__ void at(std::int64_t i) const {
+    const auto from = read_pack<n>(x, i);
+    Pack<float, n> to;
+    for (int k = 0; k < n; ++k) to[k] = from[k].to_float();
+    write_pack(y, i, to);
+  }
 };
 
 template <class Number>
 struct AddWidened {
   const Number* x;
   float* y;
-  __device__ void operator()(std::int64_t i) const { y[i] += x[i].to_float(); }
+  template <int n>
+  __device__ void at(std::int64_t i) const {
+    const auto from = read_pack<n>(x, i);
+    auto to = read_pack<n>(y, i);
+    for (int k = 0; k < n; ++k) to[k] += from[k].to_float();
+    write_pack(y, i, to);
+  }
 };
 
 /// Returns the input of gelu(), at least -100. gelu() is flat there, and at -infinity, to which
@@ -36,8 +57,12 @@ template <Gelu form, class Number>
 struct TakeGelu {
   const Number* pre;
   Number* y;
-  __device__ void operator()(std::int64_t i) const {
-    y[i] = Number::from(GeluOf<form>::value(input_of_gelu(pre[i])));
+  template <int n>
+  __device__ void at(std::int64_t i) const {
+    const auto from = read_pack<n>(pre, i);
+    Pack<float, n> to;
+    for (int k = 0; k < n; ++k) to[k] = GeluOf<form>::value(input_of_gelu(from[k]));
+    write_pack(y, i, narrow_computed<Number>(to));
   }
 };
 
@@ -45,28 +70,45 @@ template <Gelu form, class Number>
 struct ScaleByGeluSlope {
   const Number* pre;
   Number* dpre;
-  __device__ void operator()(std::int64_t i) const {
-    dpre[i] = Number::from(dpre[i].to_float() * GeluOf<form>::slope(input_of_gelu(pre[i])));
+  template <int n>
+  __device__ void at(std::int64_t i) const {
+    const auto from = read_pack<n>(pre, i), gradients = read_pack<n>(dpre, i);
+    Pack<float, n> to;
+    for (int k = 0; k < n; ++k)
+      to[k] = gradients[k].to_float() * GeluOf<form>::slope(input_of_gelu(from[k]));
+    write_pack(dpre, i, narrow_computed<Number>(to));
   }
 };
 
+/// Packs must not go over the end of a row.
 template <class Number>
 struct WidenRows {
   Heads<const Number> x;
   float* y;
   std::int64_t columns;
-  __device__ void operator()(std::int64_t i) const {
-    y[i] = x.data[i / columns * x.row + i % columns].to_float();
+  template <int n>
+  __device__ void at(std::int64_t i) const {
+    const std::int64_t row = i / columns;
+    const auto from = read_pack<n>(x.data, row * x.row + (i - row * columns));
+    Pack<float, n> to;
+    for (int k = 0; k < n; ++k) to[k] = from[k].to_float();
+    write_pack(y, i, to);
   }
 };
 
+/// Packs must not go over the end of a row.
 template <class Number>
 struct RoundRows {
   const float* x;
   Heads<Number> y;
   std::int64_t columns;
-  __device__ void operator()(std::int64_t i) const {
-    y.data[i / columns * y.row + i % columns] = Number::from(x[i]);
+  template <int n>
+  __device__ void at(std::int64_t i) const {
+    const std::int64_t row = i / columns;
+    const auto from = read_pack<n>(x, i);
+    Pack<Number, n> to;
+    for (int k = 0; k < n; ++k) to[k] = Number::from(from[k]);
+    write_pack(y.data, row * y.row + (i - row * columns), to);
   }
 };
 
@@ -74,34 +116,40 @@ struct RoundRows {
 
 template <class Number>
 void round_all(Stream& stream, const float* x, Number* y, std::int64_t count) {
-  for_values(stream, count, y, Round<Number>{x});
+  for_packs<in_access<Number>>(stream, count, are_aligned(x, y), Round<Number>{x, y});
 }
 template <class Number>
 void widen_all(Stream& stream, const Number* x, float* y, std::int64_t count) {
-  for_values(stream, count, y, Widen<Number>{x});
+  for_packs<in_access<Number>>(stream, count, are_aligned(x, y), Widen<Number>{x, y});
 }
 template <class Number>
 void add_widened(Stream& stream, const Number* x, float* y, std::int64_t count) {
-  for_elements(stream, count, AddWidened<Number>{x, y});
+  for_packs<in_access<Number>>(stream, count, are_aligned(x, y), AddWidened<Number>{x, y});
 }
 template <class Number>
 void widen_rows(Stream& stream, Heads<const Number> x, float* y, std::int64_t rows,
                 std::int64_t columns) {
-  for_elements(stream, rows * columns, WidenRows<Number>{x, y, columns});
+  constexpr int n = in_access<Number>;
+  for_packs<n>(stream, rows * columns, columns % n == 0 && x.row % n == 0 && are_aligned(x.data, y),
+               WidenRows<Number>{x, y, columns});
 }
 template <class Number>
 void round_rows(Stream& stream, const float* x, Heads<Number> y, std::int64_t rows,
                 std::int64_t columns) {
-  for_elements(stream, rows * columns, RoundRows<Number>{x, y, columns});
+  constexpr int n = in_access<Number>;
+  for_packs<n>(stream, rows * columns, columns % n == 0 && y.row % n == 0 && are_aligned(x, y.data),
+               RoundRows<Number>{x, y, columns});
 }
 
 template <class Number>
 void take_gelu(Stream& stream, Gelu form, const Number* pre, Number* y, std::int64_t count) {
   switch (form) {
     case Gelu::erf:
-      return for_elements(stream, count, TakeGelu<Gelu::erf, Number>{pre, y});
+      return for_packs<in_access<Number>>(stream, count, are_aligned(pre, y),
+                                          TakeGelu<Gelu::erf, Number>{pre, y});
     case Gelu::tanh:
-      return for_elements(stream, count, TakeGelu<Gelu::tanh, Number>{pre, y});
+      return for_packs<in_access<Number>>(stream, count, are_aligned(pre, y),
+                                          TakeGelu<Gelu::tanh, Number>{pre, y});
   }
 }
 template <class Number>
@@ -109,9 +157,11 @@ void scale_by_gelu_slope(Stream& stream, Gelu form, const Number* pre, Number* d
                          std::int64_t count) {
   switch (form) {
     case Gelu::erf:
-      return for_elements(stream, count, ScaleByGeluSlope<Gelu::erf, Number>{pre, dpre});
+      return for_packs<in_access<Number>>(stream, count, are_aligned(pre, dpre),
+                                          ScaleByGeluSlope<Gelu::erf, Number>{pre, dpre});
     case Gelu::tanh:
-      return for_elements(stream, count, ScaleByGeluSlope<Gelu::tanh, Number>{pre, dpre});
+      return for_packs<in_access<Number>>(stream, count, are_aligned(pre, dpre),
+                                          ScaleByGeluSlope<Gelu::tanh, Number>{pre, dpre});
   }
 }
 

@@ -97,10 +97,6 @@ constexpr std::size_t static_shared_bytes = 1024;
 /// With fewer classes, threads would have nothing to do.
 constexpr std::int64_t least_kept_classes = 8192;
 
-/// The numbers that a thread accesses at once.
-template <class Number>
-constexpr int in_pack = most_access / sizeof(Number);
-
 /// A pack as it lies in memory. Four registers hold it, whereas each number of a Pack takes one.
 struct alignas(most_access) Words {
   std::uint32_t words[4];
@@ -112,8 +108,8 @@ __device__ Words read_words(const Number* from, std::int64_t i) {
 }
 
 template <class Number>
-__device__ Pack<float, in_pack<Number>> wide_numbers(const Words& words) {
-  Pack<float, in_pack<Number>> x;
+__device__ Pack<float, in_access<Number>> wide_numbers(const Words& words) {
+  Pack<float, in_access<Number>> x;
 #pragma unroll
   for (int i = 0; i < 4; ++i)
     if constexpr (std::is_same_v<Number, float>) {
@@ -130,8 +126,8 @@ __device__ Pack<float, in_pack<Number>> wide_numbers(const Words& words) {
 /// spreads over all banks the 32 numbers that a warp sums at once.
 template <class Number>
 struct KeptRow {
-  static constexpr int planes = in_pack<Number> / 4;
-  static constexpr std::int64_t packs_in_chunk = kept_chunk / in_pack<Number>;
+  static constexpr int planes = in_access<Number> / 4;
+  static constexpr std::int64_t packs_in_chunk = kept_chunk / in_access<Number>;
   static constexpr std::int64_t padding = 4;
 
   std::int64_t packs;
@@ -147,23 +143,23 @@ struct KeptRow {
   __device__ static int place_of(int pack) {
     return pack + pack / static_cast<int>(packs_in_chunk) * static_cast<int>(padding);
   }
-  __device__ Pack<float, in_pack<Number>> read(const float4* row, int pack) const {
-    Pack<float, in_pack<Number>> x;
+  __device__ Pack<float, in_access<Number>> read(const float4* row, int pack) const {
+    Pack<float, in_access<Number>> x;
     for (int p = 0; p < planes; ++p) {
       const float4 piece = row[p * static_cast<int>(pieces_in_plane()) + place_of(pack)];
       x[4 * p] = piece.x, x[4 * p + 1] = piece.y, x[4 * p + 2] = piece.z, x[4 * p + 3] = piece.w;
     }
     return x;
   }
-  __device__ void write(float4* row, int pack, const Pack<float, in_pack<Number>>& x) const {
+  __device__ void write(float4* row, int pack, const Pack<float, in_access<Number>>& x) const {
     for (int p = 0; p < planes; ++p)
       row[p * static_cast<int>(pieces_in_plane()) + place_of(pack)] = {x[4 * p], x[4 * p + 1],
                                                                        x[4 * p + 2], x[4 * p + 3]};
   }
   /// Returns where the numbers of a lane of a chunk begin. They are `stride` floats apart.
   __device__ const float* lane_of(const float4* row, int chunk, int lane) const {
-    const int pack = chunk * static_cast<int>(packs_in_chunk) + lane / in_pack<Number>;
-    const int plane = lane % in_pack<Number> / 4;
+    const int pack = chunk * static_cast<int>(packs_in_chunk) + lane / in_access<Number>;
+    const int plane = lane % in_access<Number> / 4;
     return &row[plane * static_cast<int>(pieces_in_plane()) + place_of(pack)].x + lane % 4;
   }
   static constexpr int stride = static_cast<int>(lanes) / planes;
@@ -214,7 +210,7 @@ __device__ inline void weigh_chunks(RowState& state, int chunk, int chunks) {
 template <class Number>
 __global__ void __launch_bounds__(threads_of_row, 1)
     softmax_kept_rows(Rows<Number> all, std::int64_t rows) {
-  constexpr int n = in_pack<Number>;
+  constexpr int n = in_access<Number>;
   constexpr int threads = static_cast<int>(threads_of_row);
   constexpr int packs_ahead = 13;
   constexpr int packs_in_chunk = static_cast<int>(KeptRow<Number>::packs_in_chunk);
@@ -332,19 +328,11 @@ __global__ void __launch_bounds__(threads_of_row, 1)
   }
 }
 
-/// Limits of the present GPU.
-int limit_of_gpu(cudaDeviceAttr attribute) {
-  int device = 0, value = 0;
-  check(cudaGetDevice(&device));
-  check(cudaDeviceGetAttribute(&value, attribute, device));
-  return value;
-}
-
 /// Returns whether rows of logits are long and aligned enough for softmax_kept_rows(), and fit into
 /// the GPU's shared memory.
 template <class Number>
 bool can_keep(const Rows<Number>& all) {
-  constexpr int n = in_pack<Number>;
+  constexpr int n = in_access<Number>;
   if (all.classes < least_kept_classes || all.classes > most_kept_chunks * kept_chunk ||
       all.classes % n != 0 || !are_aligned(all.logits, all.dlogits))
     return false;
@@ -368,8 +356,8 @@ void softmax_cross_entropy(Stream& stream, const Number* logits, const std::int3
   }
   const std::int64_t blocks = limit_of_gpu(cudaDevAttrMultiProcessorCount);
   launch_with_shared(stream, blocks_for(std::min(rows, blocks)), dim3(threads_of_row),
-                     KeptRow<Number>{classes / in_pack<Number>}.bytes(), softmax_kept_rows<Number>,
-                     all, rows);
+                     KeptRow<Number>{classes / in_access<Number>}.bytes(),
+                     softmax_kept_rows<Number>, all, rows);
 }
 
 template void softmax_cross_entropy(Stream&, const float*, const std::int32_t*, float*, float*,

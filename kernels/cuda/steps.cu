@@ -1,5 +1,6 @@
 #include "kernels/cuda/block_sums.cuh"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/tile.cuh"
 #include "kernels/steps.h"
 
@@ -20,28 +21,35 @@ struct Sgd {
   float *momentum, *next;
   const float* decay_share;
 
-  __device__ void operator()(std::int64_t i) const {
+  template <int n>
+  __device__ void at(std::int64_t i) const {
     const SgdFactors by = factors.read();
-    const float weight = w[i];
-    const float shrinking = decay_share ? by.decay * decay_share[i] : by.decay;
-    const float g = fmaf(shrinking, weight, by.scale * gradient[i]);
-    float direction = g;
-    if (momentum) {
-      const float moved = is_first ? g : fmaf(by.mu, momentum[i], g);
-      momentum[i] = moved;
-      switch (kind) {
-        case SgdStep::Momentum::plain:
-          direction = moved;
-          break;
-        case SgdStep::Momentum::nesterov:
-          direction = fmaf(by.mu, moved, g);
-          break;
-        case SgdStep::Momentum::shares:
-          direction = fmaf(by.momentum_share, moved, by.gradient_share * g);
-          break;
+    const auto weights = read_pack<n>(w, i), gradients = read_pack<n>(gradient, i);
+    Pack<float, n> shares, moved, made;
+    if (decay_share) shares = read_pack<n>(decay_share, i);
+    if (momentum) moved = read_pack<n>(momentum, i);
+    for (int k = 0; k < n; ++k) {
+      const float shrinking = decay_share ? by.decay * shares[k] : by.decay;
+      const float g = fmaf(shrinking, weights[k], by.scale * gradients[k]);
+      float direction = g;
+      if (momentum) {
+        moved[k] = is_first ? g : fmaf(by.mu, moved[k], g);
+        switch (kind) {
+          case SgdStep::Momentum::plain:
+            direction = moved[k];
+            break;
+          case SgdStep::Momentum::nesterov:
+            direction = fmaf(by.mu, moved[k], g);
+            break;
+          case SgdStep::Momentum::shares:
+            direction = fmaf(by.momentum_share, moved[k], by.gradient_share * g);
+            break;
+        }
       }
+      made[k] = fmaf(by.minus_lr, direction, weights[k]);
     }
-    next[i] = fmaf(by.minus_lr, direction, weight);
+    if (momentum) write_pack(momentum, i, moved);
+    write_pack(next, i, made);
   }
 };
 
@@ -55,26 +63,40 @@ struct Adam {
   float *m, *v, *next;
   const float* decay_share;
 
-  __device__ void operator()(std::int64_t i) const {
+  template <int n>
+  __device__ void at(std::int64_t i) const {
     const AdamFactors by = factors.read();
-    const float weight = w[i];
-    const float shrinking = decay_share ? by.into_gradient * decay_share[i] : by.into_gradient;
-    const float left = decay_share ? fmaf(by.lost, decay_share[i], 1.0f) : by.kept;
-    const float g = fmaf(shrinking, weight, by.scale * gradient[i]);
-    const float first = fmaf(by.beta1, m[i], by.rest1 * g);
-    const float second = fmaf(by.beta2, v[i], by.rest2 * (g * g));
-    m[i] = first;
-    v[i] = second;
-    const float direction = fmaf(by.minus_lr_m, first, by.minus_lr_g * g);
-    const float size = fmaf(sqrtf(second), by.v_scale, by.eps);
-    next[i] = fmaf(left, weight, direction / size);
+    const auto weights = read_pack<n>(w, i), gradients = read_pack<n>(gradient, i);
+    auto firsts = read_pack<n>(m, i), seconds = read_pack<n>(v, i);
+    Pack<float, n> shares, made;
+    if (decay_share) shares = read_pack<n>(decay_share, i);
+    for (int k = 0; k < n; ++k) {
+      const float weight = weights[k];
+      const float shrinking = decay_share ? by.into_gradient * shares[k] : by.into_gradient;
+      const float left = decay_share ? fmaf(by.lost, shares[k], 1.0f) : by.kept;
+      const float g = fmaf(shrinking, weight, by.scale * gradients[k]);
+      firsts[k] = fmaf(by.beta1, firsts[k], by.rest1 * g);
+      seconds[k] = fmaf(by.beta2, seconds[k], by.rest2 * (g * g));
+      const float direction = fmaf(by.minus_lr_m, firsts[k], by.minus_lr_g * g);
+      const float size = fmaf(sqrtf(seconds[k]), by.v_scale, by.eps);
+      made[k] = fmaf(left, weight, direction / size);
+    }
+    write_pack(m, i, firsts);
+    write_pack(v, i, seconds);
+    write_pack(next, i, made);
   }
 };
 
 struct Accumulate {
   float* a;
   const float* b;
-  __device__ void operator()(std::int64_t i) const { a[i] += b[i]; }
+  template <int n>
+  __device__ void at(std::int64_t i) const {
+    auto sums = read_pack<n>(a, i);
+    const auto added = read_pack<n>(b, i);
+    for (int k = 0; k < n; ++k) sums[k] += added[k];
+    write_pack(a, i, sums);
+  }
 };
 
 struct Squares {
@@ -91,8 +113,12 @@ struct Squares {
 struct FindInfinite {
   const float* x;
   std::int32_t* found;
-  __device__ void operator()(std::int64_t i) const {
-    if (!(x[i] * 0.0f == 0.0f)) *found = 1;  // All writers write the same value.
+  template <int n>
+  __device__ void at(std::int64_t i) const {
+    const auto all = read_pack<n>(x, i);
+    bool finite = true;
+    for (int k = 0; k < n; ++k) finite = finite && all[k] * 0.0f == 0.0f;
+    if (!finite) *found = 1;  // All writers write the same value.
   }
 };
 
@@ -108,9 +134,10 @@ void sgd_step(Stream& stream, const SgdStep& step, const float* w, const float* 
       .momentum_share = rounded(step.momentum_share),
       .gradient_share = rounded(step.gradient_share),
   };
-  for_elements(stream, count,
-               Sgd{queue_of(stream).changing(factors), step.kind, step.turn == SgdStep::Turn::first,
-                   w, gradient, momentum, next, decay_share});
+  for_packs<in_access<float>>(
+      stream, count, are_aligned(w, gradient, momentum, next, decay_share),
+      Sgd{queue_of(stream).changing(factors), step.kind, step.turn == SgdStep::Turn::first, w,
+          gradient, momentum, next, decay_share});
 }
 
 void adam_step(Stream& stream, const AdamStep& step, const float* w, const float* gradient,
@@ -130,12 +157,13 @@ void adam_step(Stream& stream, const AdamStep& step, const float* w, const float
       .minus_lr_g = rounded(-step.lr * step.g_scale),
       .v_scale = rounded(step.v_scale),
   };
-  for_elements(stream, count,
-               Adam{queue_of(stream).changing(factors), w, gradient, m, v, next, decay_share});
+  for_packs<in_access<float>>(
+      stream, count, are_aligned(w, gradient, m, v, next, decay_share),
+      Adam{queue_of(stream).changing(factors), w, gradient, m, v, next, decay_share});
 }
 
 void accumulate(Stream& stream, float* a, const float* b, std::int64_t count) {
-  for_elements(stream, count, Accumulate{a, b});
+  for_packs<in_access<float>>(stream, count, are_aligned(a, b), Accumulate{a, b});
 }
 
 void squares_of_blocks(Stream& stream, std::span<const std::span<const float>> tensors,
@@ -146,7 +174,8 @@ void squares_of_blocks(Stream& stream, std::span<const std::span<const float>> t
 bool all_finite(Stream& stream, const float* x, std::int64_t count) {
   Tensor there = stream.make({1}, DType::i32);
   check(cudaMemsetAsync(there.raw(), 0, there.bytes(), queue_of(stream).native()));
-  for_elements(stream, count, FindInfinite{x, there.data<std::int32_t>()});
+  for_packs<in_access<float>>(stream, count, are_aligned(x),
+                              FindInfinite{x, there.data<std::int32_t>()});
   std::int32_t found = 0;
   read_back(stream, there, &found);
   return found == 0;

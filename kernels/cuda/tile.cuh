@@ -24,6 +24,14 @@ constexpr std::int64_t most_blocks =
 /// The dynamic shared memory that each kernel may use.
 constexpr std::size_t usual_shared_bytes = 48 << 10;
 
+/// Returns a limit of this thread's GPU.
+inline int limit_of_gpu(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  check(cudaGetDevice(&device));
+  check(cudaDeviceGetAttribute(&value, attribute, device));
+  return value;
+}
+
 inline dim3 blocks_for(std::int64_t pieces, std::int64_t in_block = 1) {
   return dim3(static_cast<unsigned>((pieces + in_block - 1) / in_block));
 }
@@ -91,30 +99,26 @@ void for_elements(Stream& stream, std::int64_t count, const Body& body) {
          walk<Body>, count, body);
 }
 
-template <class Number, class Value>
-__global__ void fill_with(std::int64_t count, Number* y, Value value) {
-  constexpr int at_once = 4;
+template <int n, class Body>
+__global__ void walk_packs(std::int64_t packs, std::int64_t count, Body body) {
+  const std::int64_t turns = packs + (count - packs * n);
   const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
-  const std::int64_t first = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (std::int64_t i = first; i < count; i += at_once * stride) {
-    // The compiler cannot move a load before a store to memory that may be the same.
-    Number values[at_once];
-#pragma unroll
-    for (int k = 0; k < at_once; ++k)
-      if (i + k * stride < count) values[k] = value(i + k * stride);
-#pragma unroll
-    for (int k = 0; k < at_once; ++k)
-      if (i + k * stride < count) y[i + k * stride] = values[k];
-  }
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < turns; i += stride)
+    if (i < packs)
+      body.template at<n>(i * n);
+    else
+      body.template at<1>(i + packs * (n - 1));
 }
 
-/// y[i] = value(i) for each i below `count`. A thread has the loads for four numbers in flight
-/// together. `value` may read y[i].
-template <class Number, class Value>
-void for_values(Stream& stream, std::int64_t count, Number* y, const Value& value) {
-  const std::int64_t blocks = (count + threads_in_block - 1) / threads_in_block;
+/// Calls body.at<n>(i) for each pack of n elements below `count`, and body.at<1>(i) for each of the
+/// last elements. Calls body.at<1>(i) for all elements unless their packs are aligned.
+template <int n, class Body>
+void for_packs(Stream& stream, std::int64_t count, bool is_aligned, const Body& body) {
+  const std::int64_t packs = is_aligned ? count / n : 0;
+  const std::int64_t turns = packs + (count - packs * n);
+  const std::int64_t blocks = (turns + threads_in_block - 1) / threads_in_block;
   launch(stream, dim3(static_cast<unsigned>(std::min(blocks, most_blocks))), dim3(threads_in_block),
-         fill_with<Number, Value>, count, y, value);
+         walk_packs<n, Body>, packs, count, body);
 }
 
 /// Calls body with sixteen threads for each row. Groups without a row call it too, with the last

@@ -100,6 +100,24 @@ TEST_CASE("sums and roundings of many numbers have the bits of the cores") {
   }));
 }
 
+TEST_CASE("elementwise kernels have the bits of the cores whatever the alignment") {
+  const std::int64_t count = 1031, columns = GENERATE(32, 33), begin = GENERATE(0, 1, 4);
+  const std::int64_t rows = count / columns;
+  CHECK(same_on_device([&](Stream& stream) {
+    const auto some = [&](std::uint64_t seed) { return made(stream, {begin + count}, seed); };
+    const Tensor x = some(1), dy = some(2), row = made(stream, {begin + columns}, 3);
+    Tensor a = some(4), b = some(5), c = some(6), d = some(7), e = some(8), f = some(9);
+    gelu_forward(stream, Gelu::tanh, x.f32() + begin, a.f32() + begin, count);
+    gelu_backward(stream, Gelu::tanh, x.f32() + begin, dy.f32() + begin, b.f32() + begin, count);
+    relu_forward(stream, x.f32() + begin, c.f32() + begin, count);
+    relu_backward(stream, c.f32() + begin, dy.f32() + begin, d.f32() + begin, count);
+    swiglu_forward(stream, x.f32() + begin, dy.f32() + begin, e.f32() + begin, count);
+    add_row(stream, x.f32() + begin, row.f32() + begin, f.f32() + begin, rows, columns);
+    accumulate(stream, f.f32() + begin, a.f32() + begin, count);
+    return Made{a, b, c, d, e, f};
+  }));
+}
+
 TEST_CASE("copies, sums, patches and dropout have the bits of the cores") {
   CHECK(same_on_device([](Stream& stream) {
     const Tensor x = made(stream, {7, 33}, 1), row = made(stream, {33}, 2);
@@ -120,11 +138,12 @@ TEST_CASE("copies, sums, patches and dropout have the bits of the cores") {
     return Made{patches, joined};
   }));
   const float rate = GENERATE(0.0f, 0.1f, 0.7f);
+  const std::int64_t per_sample = GENERATE(1027, 1028);
   CHECK(same_on_device([&](Stream& stream) {
-    const Tensor x = made(stream, {5, 1027}, 1);
-    Tensor y = stream.make({5, 1027});
+    const Tensor x = made(stream, {5, per_sample}, 1);
+    Tensor y = stream.make({5, per_sample});
     dropout(stream, {.seed = 9, .step = 3, .sample = 11, .operation = 4}, rate, x.f32(), y.f32(), 5,
-            1027);
+            per_sample);
     return Made{y};
   }));
 }
@@ -306,6 +325,20 @@ TEST_CASE("products of any two matrices have the bits of the cores") {
   }));
 }
 
+TEST_CASE("products of large and small tiles have the bits of the cores") {
+  // The device that plays a GPU uses large tiles from the second block on. Rows of 132 numbers are
+  // aligned to 16 bytes.
+  const std::int64_t rows = GENERATE(128, 260), columns = GENERATE(63, 132);
+  const std::int64_t depth = GENERATE(1, 8, 37);
+  const auto transpose = GENERATE(Transpose::none, Transpose::first, Transpose::second);
+  CHECK(same_on_device([&](Stream& stream) {
+    const Tensor a = made(stream, {rows * depth}, 1), b = made(stream, {depth * columns}, 2);
+    Tensor c = stream.make({rows, columns});
+    matmul(stream, transpose, a.f32(), b.f32(), c.f32(), rows, columns, depth);
+    return Made{c};
+  }));
+}
+
 TEST_CASE("attention has the bits of the cores") {
   const auto mask = GENERATE(Mask::full, Mask::causal);
   const std::int64_t length = GENERATE(1, 33, 70, 531);
@@ -412,7 +445,7 @@ TEST_CASE("embeddings have the bits of the cores") {
 }
 
 TEST_CASE("steps of optimizers have the bits of the cores") {
-  const std::int64_t count = GENERATE(1, 1000);
+  const std::int64_t count = GENERATE(1, 1000, 1003);
   const bool has_shares = GENERATE(false, true);
   const auto momentum =
       GENERATE(SgdStep::Momentum::plain, SgdStep::Momentum::nesterov, SgdStep::Momentum::shares);
