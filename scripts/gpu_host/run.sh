@@ -43,7 +43,9 @@ run_part() {
   case $1 in
     smoke) smoke ;;
     tests) run_tests ;;
-    tests:programs) run_test_programs ;;
+    tests:cuda) test_one_process ;;
+    tests:ipc) test_ipc ;;
+    tests:nccl) test_nccl ;;
     tests:memcheck | tests:racecheck) sanitize "${1#*:}" ;;
     parity) compare_with_cores; compare_late_gradients; compare_schedules; lose_a_node ;;
     parity:models) compare_with_cores ;;
@@ -57,7 +59,7 @@ run_part() {
     speed:kernels) measure_kernels ;;
     *)
       echo "no part is called $1; there are: smoke tests parity types speed, and" \
-        "tests:{programs,memcheck,racecheck} parity:{models,late,schedules,node} speed:{small,gpt2,kernels}" >&2
+        "tests:{cuda,ipc,nccl,memcheck,racecheck} parity:{models,late,schedules,node} speed:{small,gpt2,kernels}" >&2
       return 2
       ;;
   esac

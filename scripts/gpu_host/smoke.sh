@@ -88,6 +88,6 @@ smoke() {
     smoke_twice
   fi
   measure_kernels
-  try_tests test_ipc_cuda "memory shared by two processes" 40
+  try_tests test_ipc_cuda "memory shared by two processes" 100
   try_tests test_nccl_cuda "two processes with NCCL" 60
 }

@@ -58,14 +58,14 @@ sanitize() {
   fi
 }
 
-run_test_programs() {
-  try_tests test_cuda "tests of kernels and training" 600
-  try_tests test_ipc_cuda "tests of memory shared by two processes" 300
-  try_tests test_nccl_cuda "tests of two processes with NCCL" 900
-}
+test_one_process() { try_tests test_cuda "tests of kernels and training" 600; }
+test_ipc() { try_tests test_ipc_cuda "tests of memory shared by two processes" 300 --durations yes; }
+test_nccl() { try_tests test_nccl_cuda "tests of two processes with NCCL" 900 --durations yes; }
 
 run_tests() {
-  run_test_programs
+  test_one_process
+  test_ipc
+  test_nccl
   local tool
   for tool in memcheck racecheck; do sanitize "$tool"; done
 }
