@@ -1,303 +1,291 @@
 #include "kernels/rehearsed_device.h"
 
-#include <cstdint>
-#include <initializer_list>
+#include <algorithm>
 #include <utility>
-#include <vector>
 
-#include "kernels/device_kernels.h"
-#include "kernels/row_sums.h"
+#include "kernels/rehearsed_calls.h"
+#include "kernels/rehearsed_layers.h"
 
-namespace troupe::kernels {
+namespace troupe::kernels::rehearsed {
 namespace {
-
-/// A stand-in for kernels of any signature that take no memory. It does nothing.
-struct LeftOut {
-  template <class Made, class... Told>
-  using Kernel = Made (*)(Stream&, Told...);
-
-  template <class Made, class... Told>
-  constexpr operator Kernel<Made, Told...>() const {
-    return [](Stream&, Told...) { return Made(); };
-  }
-};
-constexpr LeftOut left_out;
-
-/// Allocates a tensor of each count, all at once, and frees them.
-void take_and_give(Stream& stream, std::initializer_list<std::int64_t> counts,
-                   DType type = DType::f32) {
-  std::vector<Tensor> taken;
-  for (const auto count : counts) taken.push_back(stream.make({count}, type));
-}
-
-/// Takes memory for `sums` partial sums per column and piece, if there are several pieces.
-void take_for_row_sums(Stream& stream, std::int64_t sums, std::int64_t rows, std::int64_t columns) {
-  const std::int64_t pieces = (rows + rows_in_piece - 1) / rows_in_piece;
-  if (pieces > 1) take_and_give(stream, {sums * pieces * columns});
-}
 
 // Our own kernels (kernels/cuda/*.cu).
 
-void bias_backward(Stream& stream, const float*, float*, std::int64_t rows, std::int64_t columns) {
-  take_for_row_sums(stream, 1, rows, columns);
+void gelu_forward(Stream& stream, Gelu, const float* x, float* y, std::int64_t count) {
+  note_each(stream, "gelu_forward", count, moved(x, y));
 }
-template <class Number>
-void layer_norm_backward_weight(Stream& stream, const float*, const float*, const float*,
-                                const Number*, float*, float*, std::int64_t rows,
-                                std::int64_t columns) {
-  take_for_row_sums(stream, 2, rows, columns);
+void gelu_backward(Stream& stream, Gelu, const float* x, const float* dy, float* dx,
+                   std::int64_t count) {
+  note_each(stream, "gelu_backward", count, moved(x, dy, dx));
 }
-template <class Number>
-void rms_norm_backward_weight(Stream& stream, const float*, const float*, const Number*, float*,
-                              std::int64_t rows, std::int64_t columns) {
-  take_for_row_sums(stream, 1, rows, columns);
+void add_row(Stream& stream, const float* x, const float* row, float* y, std::int64_t rows,
+             std::int64_t columns) {
+  note(stream, {.kernel = "add_row",
+                .sizes = {rows, columns},
+                .bytes = real(rows * columns) * moved(x, y) + real(columns) * moved(row)});
 }
-/// Takes memory for the rows sorted by token and the number of rows of each token.
-void embedding_backward_weight(Stream& stream, const std::int32_t*, const float*, float*,
-                               std::int64_t rows, std::int64_t) {
-  take_and_give(stream, {2 * rows}, DType::i32);
+
+void own_attention_forward(Stream& stream, const AttentionShape& shape, HeadsIn, HeadsIn, HeadsIn,
+                           HeadsOut, float*) {
+  note_attention(stream, "attention_forward", shape, 2, 2, 2, sizeof(float), Factors::fp32);
 }
-/// Takes `of_all` sums per channel and `of_image` sums per channel and image.
+/// The gradients of queries and those of keys compute the scores and their gradients separately.
+void own_attention_backward(Stream& stream, const AttentionShape& shape, HeadsIn, HeadsIn, HeadsIn,
+                            HeadsIn, const float*, HeadsIn, HeadsOut, HeadsOut, HeadsOut) {
+  note_attention(stream, "attention_backward", shape, 7, 4, 4, sizeof(float), Factors::fp32);
+}
+
+/// Notes a kernel of images that moves `of_pixel` bytes per pixel and `of_channel` per channel.
+void note_images(Stream& stream, std::string_view kernel, const ImageShape& shape, double of_pixel,
+                 double of_channel) {
+  note(stream, {.kernel = kernel,
+                .sizes = {shape.batch, shape.channels, shape.pixels},
+                .bytes = real(shape.batch * shape.channels * shape.pixels) * of_pixel +
+                         real(shape.channels) * of_channel});
+}
+/// Takes memory for `of_all` sums per channel and `of_image` sums per channel and image.
 void take_for_channels(Stream& stream, const ImageShape& shape, std::int64_t of_all,
                        std::int64_t of_image) {
   take_and_give(stream, {of_all * shape.channels, of_image * shape.batch * shape.channels},
                 DType::f64);
 }
-void batch_norm_forward(Stream& stream, const ImageShape& shape, const float*, const float*,
-                        const float*, float*, float*, float*, float*, float) {
+void batch_norm_forward(Stream& stream, const ImageShape& shape, const float* x,
+                        const float* weight, const float* bias, float* y, float* mean, float* rstd,
+                        float* variance, float) {
   take_for_channels(stream, shape, 1, 1);
+  note_images(stream, "batch_norm_forward", shape, moved(x, y),
+              moved(weight, bias, mean, rstd, variance));
 }
-void batch_norm_backward_input(Stream& stream, const ImageShape& shape, const float*, const float*,
-                               const float*, const float*, const float*, float*) {
+void batch_norm_apply(Stream& stream, const ImageShape& shape, const float* x, const float* weight,
+                      const float* bias, const float* mean, const float* variance, float* y,
+                      float) {
+  note_images(stream, "batch_norm_apply", shape, moved(x, y), moved(weight, bias, mean, variance));
+}
+void batch_norm_backward_input(Stream& stream, const ImageShape& shape, const float* x,
+                               const float* weight, const float* mean, const float* rstd,
+                               const float* dy, float* dx) {
   take_for_channels(stream, shape, 2, 2);
+  note_images(stream, "batch_norm_backward_input", shape, moved(x, dy, dx),
+              moved(weight, mean, rstd));
 }
-void batch_norm_backward_weight(Stream& stream, const ImageShape& shape, const float*, const float*,
-                                const float*, const float*, float*, float*) {
+void batch_norm_backward_weight(Stream& stream, const ImageShape& shape, const float* x,
+                                const float* mean, const float* rstd, const float* dy,
+                                float* dweight, float* dbias) {
   take_for_channels(stream, shape, 2, 2);
+  note_images(stream, "batch_norm_backward_weight", shape, moved(x, dy),
+              moved(mean, rstd, dweight, dweight, dbias, dbias));
 }
-bool all_finite(Stream& stream, const float*, std::int64_t) {
+void average_pool_forward(Stream& stream, const ImageShape& shape, const float* x, float* y) {
+  note_images(stream, "average_pool_forward", shape, moved(x), real(shape.batch) * moved(y));
+}
+void average_pool_backward(Stream& stream, const ImageShape& shape, const float* dy, float* dx) {
+  note_images(stream, "average_pool_backward", shape, moved(dx), real(shape.batch) * moved(dy));
+}
+
+void own_conv2d_forward(Stream& stream, const Conv2dShape& shape, const float*, const float* w,
+                        float*) {
+  note_convolution(stream, "conv2d_forward", shape, sizeof(float), moved(w), Factors::fp32);
+}
+void own_conv2d_backward_input(Stream& stream, const Conv2dShape& shape, const float* w,
+                               const float*, float*) {
+  note_convolution(stream, "conv2d_backward_input", shape, sizeof(float), moved(w), Factors::fp32);
+}
+void own_conv2d_backward_weight(Stream& stream, const Conv2dShape& shape, const float*,
+                                const float*, float* dw) {
+  note_convolution(stream, "conv2d_backward_weight", shape, sizeof(float), moved(dw, dw),
+                   Factors::fp32);
+}
+
+void combine(Stream& stream, float, const float* x, float, const float* z, float* y,
+             std::int64_t count) {
+  note_each(stream, "combine", count, moved(x, z, y));
+}
+void multiply_elements(Stream& stream, const float* x, float* y, std::int64_t count) {
+  note_each(stream, "multiply_elements", count, moved(x, y, y));
+}
+void fill(Stream& stream, float, float* y, std::int64_t count) {
+  note_each(stream, "fill", count, moved(y));
+}
+void copy_rows(Stream& stream, RowsIn from, RowsOut to, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t rows_read = from.stride == 0 ? std::min<std::int64_t>(rows, 1) : rows;
+  note(stream, {.kernel = "copy_rows",
+                .sizes = {rows, columns},
+                .bytes = real(rows_read * columns) * moved(from.data) +
+                         real(rows * columns) * moved(to.data)});
+}
+void note_patches(Stream& stream, std::string_view kernel, const PatchShape& shape, double bytes) {
+  note(stream, {.kernel = kernel,
+                .sizes = {shape.batch, shape.channels, shape.height, shape.width, shape.size},
+                .bytes = real(shape.batch * shape.channels * shape.height * shape.width) * bytes});
+}
+void cut_patches(Stream& stream, const PatchShape& shape, const float* images, float* patches) {
+  note_patches(stream, "cut_patches", shape, moved(images, patches));
+}
+void join_patches(Stream& stream, const PatchShape& shape, const float* patches, float* images) {
+  note_patches(stream, "join_patches", shape, moved(patches, images));
+}
+
+void dropout(Stream& stream, const RandomKey&, float, const float* x, float* y,
+             std::int64_t samples, std::int64_t per_sample) {
+  note_each(stream, "dropout", samples * per_sample, moved(x, y));
+}
+void embedding_forward(Stream& stream, const float* table, const std::int32_t* tokens, float* y,
+                       std::int64_t rows, std::int64_t columns) {
+  note(stream, {.kernel = "embedding_forward",
+                .sizes = {rows, columns},
+                .bytes = bytes_of_rows(rows, columns, moved(table, y), moved(tokens))});
+}
+/// Takes memory for the rows sorted by token and the number of rows of each token. The bytes of the
+/// table are not counted: how many of its rows change depends on the tokens.
+void embedding_backward_weight(Stream& stream, const std::int32_t* tokens, const float* dy, float*,
+                               std::int64_t rows, std::int64_t columns) {
+  const Tensor order = stream.make({2 * rows}, DType::i32);
+  const auto* numbers = order.data<std::int32_t>();
+  note(stream, {.kernel = "embedding_backward_weight",
+                .sizes = {rows, columns},
+                .bytes = bytes_of_rows(rows, columns, moved(dy),
+                                       moved(tokens, numbers, numbers, numbers, numbers))});
+}
+
+void adam_direction(Stream& stream, const AdamDirection&, const float* m, const float* v, float* y,
+                    std::int64_t count) {
+  note_each(stream, "adam_direction", count, moved(m, v, y));
+}
+void adam_forecast(Stream& stream, const AdamForecast&, const float* w, const float* m,
+                   const float* v, const float* phi, float* y, std::int64_t count) {
+  note_each(stream, "adam_forecast", count, moved(w, m, v, phi, y));
+}
+void average_squares(Stream& stream, const SquareAverage&, const float* x, float* average,
+                     std::int64_t count) {
+  note_each(stream, "average_squares", count, moved(x, average, average));
+}
+void usual_step(Stream& stream, const UsualStep&, const float* x, float* y, std::int64_t count) {
+  note_each(stream, "usual_step", count, moved(x, y));
+}
+void gap_share(Stream& stream, const UsualStep&, const GapBetween<float>& gap, float* share,
+               float* gradient, std::int64_t count) {
+  note_each(stream, "gap_share", count,
+            moved(gap.now, gap.then, gap.spread, share, gradient, gradient));
+}
+void compensate_delay(Stream& stream, double, const float* now, const float* then, float* g,
+                      std::int64_t count) {
+  note_each(stream, "compensate_delay", count, moved(now, then, g, g));
+}
+void inverses_of_blocks(Stream& stream, const float* x, std::int64_t count, Inverses* blocks) {
+  note(stream, {.kernel = "inverses_of_blocks",
+                .sizes = {count},
+                .bytes = real(count) * moved(x) + real(blocks_of_sums(count)) * moved(blocks)});
+}
+
+void multiply(Stream& stream, const DeviceProduct<float>& product) {
+  note(stream, product_call("multiply", product, sizeof(float), Factors::fp32));
+}
+void bias_backward(Stream& stream, const float* dy, float* db, std::int64_t rows,
+                   std::int64_t columns) {
+  const double pieces = take_for_row_sums(stream, 1, rows, columns);
+  note(stream,
+       {.kernel = "bias_backward",
+        .sizes = {rows, columns},
+        .bytes = real(rows * columns) * moved(dy) + real(columns) * moved(db, db) + pieces});
+}
+
+void sgd_step(Stream& stream, const SgdStep& step, const float* w, const float* gradient,
+              float* momentum, float* next, std::int64_t count, const float* decay_share) {
+  const float* read = step.turn == SgdStep::Turn::first ? nullptr : momentum;
+  note_each(stream, "sgd_step", count, moved(w, gradient, read, momentum, next, decay_share));
+}
+void adam_step(Stream& stream, const AdamStep&, const float* w, const float* gradient, float* m,
+               float* v, float* next, std::int64_t count, const float* decay_share) {
+  note_each(stream, "adam_step", count, moved(w, gradient, m, m, v, v, next, decay_share));
+}
+void squares_of_blocks(Stream& stream, std::span<const std::span<const float>> tensors,
+                       double* sums) {
+  std::int64_t count = 0, blocks = 0;
+  for (const auto& tensor : tensors) {
+    count += static_cast<std::int64_t>(tensor.size());
+    blocks += blocks_of_sums(static_cast<std::int64_t>(tensor.size()));
+  }
+  note(stream, {.kernel = "squares_of_blocks",
+                .sizes = {count},
+                .bytes = real(count) * sizeof(float) + real(blocks) * moved(sums)});
+}
+void accumulate(Stream& stream, float* a, const float* b, std::int64_t count) {
+  note_each(stream, "accumulate", count, moved(a, a, b));
+}
+bool all_finite(Stream& stream, const float* x, std::int64_t count) {
   take_and_give(stream, {1}, DType::i32);
+  note_each(stream, "all_finite", count, moved(x));
   return true;
 }
 
-// Kernels on tensor cores (kernels/cuda/tensor_core_kernels.cpp).
-
-// cuBLASLt refuses 16-bit results, and cuDNN refuses heads, whose width is not a multiple of this.
-constexpr std::int64_t width_step = 8;
-
-/// Takes memory for fp32 sums if cuBLASLt cannot round them within the product. Otherwise takes
-/// memory for the rounded bias.
 template <class Number>
-void take_for_rounding(Stream& stream, const DeviceProduct<Number>& product) {
-  if (product.columns % width_step != 0)
-    take_and_give(stream, {product.rows * product.columns});
-  else if (product.start)
-    take_and_give(stream, {product.columns}, dtype_of<Number>);
+void round_all(Stream& stream, const float* x, Number* y, std::int64_t count) {
+  note_each(stream, "round", count, moved(x, y));
 }
 template <class Number>
-void multiply_and_round(Stream& stream, const DeviceProduct<Number>& product, Number*) {
-  take_for_rounding(stream, product);
+void widen_all(Stream& stream, const Number* x, float* y, std::int64_t count) {
+  note_each(stream, "widen", count, moved(x, y));
 }
-template <class Number>
-void multiply_to_gelu(Stream& stream, const DeviceProduct<Number>& product, Gelu, Number*,
-                      Number*) {
-  take_for_rounding(stream, product);
-}
-template <class Number>
-void multiply_by_gelu_slope(Stream& stream, const DeviceProduct<Number>& product, Gelu,
-                            const Number*, Number*) {
-  take_for_rounding(stream, product);
-}
-
-/// Takes memory for the library's row sums, and for our own in case the library has none.
-template <class Number>
-void multiply_and_add_up(Stream& stream, const DeviceProduct<Number>& product, Factor which,
-                         float*) {
-  const std::int64_t count = which == Factor::a ? product.rows : product.columns;
-  const Tensor added = stream.make({count});
-  take_for_row_sums(stream, 1, product.depth, count);
-}
-
-/// Returns whether cuDNN has an engine. Without one, heads and their results are widened to fp32.
-bool is_cudnns(const AttentionShape& shape) { return shape.width % width_step == 0; }
-/// The positions in a tile of cuDNN. kernels/cuda/tensor_cores.cpp lists the shapes that we avoid.
-constexpr std::int64_t tile = 64;
-bool is_cudnns_backward(const AttentionShape& shape) {
-  const bool ends_in_half = shape.mask == Mask::full && shape.length % (2 * tile) == tile;
-  return is_cudnns(shape) && shape.length > 1 && !ends_in_half;
-}
-
-template <class Number>
-void attention_forward(Stream& stream, const AttentionShape& shape, Heads<const Number>,
-                       Heads<const Number>, Heads<const Number>, Heads<Number>, float*) {
-  if (is_cudnns(shape)) return;
-  const std::int64_t rows = shape.batch * shape.length;
-  const std::int64_t q = rows * shape.heads * shape.width;
-  const std::int64_t k = rows * shape.kv_heads * shape.width;
-  take_and_give(stream, {q, k, k, q});
-}
-/// To sum in a fixed order, cuDNN needs a 16-bit number for each pair of positions, and memory for
-/// dout * out.
-template <class Number>
-void attention_backward(Stream& stream, const AttentionShape& shape, Heads<const Number>,
-                        Heads<const Number>, Heads<const Number>, Heads<const Number>, const float*,
-                        Heads<const Number>, Heads<Number>, Heads<Number>, Heads<Number>) {
-  const std::int64_t rows = shape.batch * shape.length;
-  if (is_cudnns_backward(shape)) {
-    const Tensor taken = stream.make({rows * shape.heads});
-    const std::int64_t padded = (shape.length + tile - 1) / tile * tile;
-    return take_and_give(stream, {shape.batch * shape.heads * padded * padded}, dtype_of<Number>);
-  }
-  const std::int64_t q = rows * shape.heads * shape.width;
-  const std::int64_t k = rows * shape.kv_heads * shape.width;
-  take_and_give(stream, {q, k, k, q, q, q, k, k});
-}
-
-/// cuDNN's engines want channels innermost, padded to a multiple of `width_step`. They copy all
-/// three tensors to that layout. Ignored here: up to 2 MiB for parts of the weights' gradient
-/// (tests/cudnn), and GPUs that lack an engine for a shape, since the rehearsal does not know the
-/// engines.
-template <class Number>
-void take_for_convolution(Stream& stream, const Conv2dShape& shape) {
-  const auto in_steps = [](std::int64_t channels) {
-    return (channels + width_step - 1) / width_step * width_step;
-  };
-  const std::int64_t in = in_steps(shape.in_channels), out = in_steps(shape.out_channels);
-  take_and_give(
-      stream,
-      {shape.batch * in * shape.height * shape.width, out * in * shape.kernel * shape.kernel,
-       shape.batch * out * shape.out_height() * shape.out_width()},
-      dtype_of<Number>);
-}
-template <class Number>
-void convolve(Stream& stream, const Conv2dShape& shape, const Number*, const Number*, Number*) {
-  take_for_convolution<Number>(stream, shape);
-}
-/// Also takes memory for a micro-batch's gradient, which is computed apart from the sum.
-template <class Number>
-void convolve_back_to_weight(Stream& stream, const Conv2dShape& shape, const Number*, const Number*,
-                             float*) {
-  const Tensor added = stream.make(
-      {shape.out_channels * shape.in_channels * shape.kernel * shape.kernel}, dtype_of<Number>);
-  take_for_convolution<Number>(stream, shape);
-}
-
-template <class Number>
-constexpr LayerKernels<Number> layer_kernels = {
-    .layer_norm_forward = left_out,
-    .layer_norm_forward_of_sum = left_out,
-    .layer_norm_backward_input = left_out,
-    .layer_norm_backward_weight = layer_norm_backward_weight<Number>,
-    .rms_norm_forward = left_out,
-    .rms_norm_forward_of_sum = left_out,
-    .rms_norm_backward_input = left_out,
-    .rms_norm_backward_weight = rms_norm_backward_weight<Number>,
-    .add = left_out,
-    .relu_forward = left_out,
-    .relu_backward = left_out,
-    .swiglu_forward = left_out,
-    .swiglu_backward = left_out,
-    .rope = left_out,
-    .softmax_cross_entropy = left_out};
-
-template <class Number>
-constexpr TensorCoreKernels<Number> kernels_in_16_bits = {
-    .multiply = left_out,
-    .multiply_and_round = multiply_and_round<Number>,
-    .multiply_to_gelu = multiply_to_gelu<Number>,
-    .multiply_by_gelu_slope = multiply_by_gelu_slope<Number>,
-    .multiply_and_add_up = multiply_and_add_up<Number>,
-    .attention_forward = attention_forward<Number>,
-    .attention_backward = attention_backward<Number>,
-    .conv2d_forward = convolve<Number>,
-    .conv2d_backward_input = convolve<Number>,
-    .conv2d_backward_weight = convolve_back_to_weight<Number>,
-    .layers = layer_kernels<Number>,
-    .layer_norm_backward_input_rounded = left_out,
-    .rms_norm_backward_input_rounded = left_out,
-};
-constexpr TensorCoreKernels<Float16> fp16_kernels = kernels_in_16_bits<Float16>;
-constexpr TensorCoreKernels<BFloat16> bf16_kernels = kernels_in_16_bits<BFloat16>;
-constexpr TensorCoreKernels<float> tf32_kernels = {
-    .multiply = left_out,
-    .conv2d_forward = convolve<float>,
-    .conv2d_backward_input = convolve<float>,
-    .conv2d_backward_weight = convolve_back_to_weight<float>,
-};
 
 constexpr DeviceKernels all_kernels = {
     .layers = layer_kernels<float>,
-    .gelu_forward = left_out,
-    .gelu_backward = left_out,
-    .add_row = left_out,
-    .attention_forward = left_out,
-    .attention_backward = left_out,
+    .gelu_forward = gelu_forward,
+    .gelu_backward = gelu_backward,
+    .add_row = add_row,
+    .attention_forward = own_attention_forward,
+    .attention_backward = own_attention_backward,
     .batch_norm_forward = batch_norm_forward,
-    .batch_norm_apply = left_out,
+    .batch_norm_apply = batch_norm_apply,
     .batch_norm_backward_input = batch_norm_backward_input,
     .batch_norm_backward_weight = batch_norm_backward_weight,
-    .average_pool_forward = left_out,
-    .average_pool_backward = left_out,
-    .conv2d_forward = left_out,
-    .conv2d_backward_input = left_out,
-    .conv2d_backward_weight = left_out,
-    .combine = left_out,
-    .multiply_elements = left_out,
-    .fill = left_out,
-    .copy_rows = left_out,
-    .cut_patches = left_out,
-    .join_patches = left_out,
-    .dropout = left_out,
-    .embedding_forward = left_out,
+    .average_pool_forward = average_pool_forward,
+    .average_pool_backward = average_pool_backward,
+    .conv2d_forward = own_conv2d_forward,
+    .conv2d_backward_input = own_conv2d_backward_input,
+    .conv2d_backward_weight = own_conv2d_backward_weight,
+    .combine = combine,
+    .multiply_elements = multiply_elements,
+    .fill = fill,
+    .copy_rows = copy_rows,
+    .cut_patches = cut_patches,
+    .join_patches = join_patches,
+    .dropout = dropout,
+    .embedding_forward = embedding_forward,
     .embedding_backward_weight = embedding_backward_weight,
-    .adam_direction = left_out,
-    .adam_forecast = left_out,
-    .average_squares = left_out,
-    .usual_step = left_out,
-    .gap_share = left_out,
-    .compensate_delay = left_out,
-    .inverses_of_blocks = left_out,
-    .multiply = left_out,
+    .adam_direction = adam_direction,
+    .adam_forecast = adam_forecast,
+    .average_squares = average_squares,
+    .usual_step = usual_step,
+    .gap_share = gap_share,
+    .compensate_delay = compensate_delay,
+    .inverses_of_blocks = inverses_of_blocks,
+    .multiply = multiply,
     .bias_backward = bias_backward,
-    .sgd_step = left_out,
-    .adam_step = left_out,
-    .squares_of_blocks = left_out,
-    .accumulate = left_out,
+    .sgd_step = sgd_step,
+    .adam_step = adam_step,
+    .squares_of_blocks = squares_of_blocks,
+    .accumulate = accumulate,
     .all_finite = all_finite,
-    .round_to_f16 = left_out,
-    .widen_f16 = left_out,
-    .round_to_bf16 = left_out,
-    .widen_bf16 = left_out,
+    .round_to_f16 = round_all<Float16>,
+    .widen_f16 = widen_all<Float16>,
+    .round_to_bf16 = round_all<BFloat16>,
+    .widen_bf16 = widen_all<BFloat16>,
     .tf32 = &tf32_kernels,
     .fp16 = &fp16_kernels,
     .bf16 = &bf16_kernels,
 };
 
-class RehearsedDevice final : public Device {
- public:
-  explicit RehearsedDevice(std::unique_ptr<MemorySource> host) : host_(std::move(host)) {}
-
-  const DeviceKernels& kernels() const override { return all_kernels; }
-  void enter() override {}
-  void wait() override {}
-  Mark mark() override { return ++last_; }
-  Result<Mark> passed() override { return last_; }
-  Mark follow(Device&, Mark) override { return mark(); }
-  void begin_range(const char*) override {}
-  void end_range() override {}
-  MemoryPlace place() const override { return {0}; }
-  MemoryPool& host_memory() override { return host_; }
-  void copy(const void*, MemoryPlace, void*, std::size_t) override {}
-
- private:
-  MemoryPool host_;
-  Mark last_ = 0;
-};
-
 }  // namespace
 
-std::unique_ptr<Device> rehearsed_device(std::unique_ptr<MemorySource> host) {
-  return std::make_unique<RehearsedDevice>(std::move(host));
+const DeviceKernels& RehearsedDevice::kernels() const { return all_kernels; }
+
+}  // namespace troupe::kernels::rehearsed
+
+namespace troupe::kernels {
+
+std::unique_ptr<Device> rehearsed_device(std::unique_ptr<MemorySource> host,
+                                         std::vector<KernelCall>* calls) {
+  return std::make_unique<rehearsed::RehearsedDevice>(std::move(host), calls);
 }
 
 }  // namespace troupe::kernels

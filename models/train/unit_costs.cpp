@@ -1,17 +1,15 @@
 #include "models/train/unit_costs.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <map>
 #include <new>
 #include <set>
 #include <utility>
 
-#include "kernels/rehearsed_device.h"
 #include "kernels/rounding.h"
 #include "kernels/steps.h"
 #include "models/layers/parts.h"
+#include "models/train/account.h"
 #include "models/train/trained.h"
 #include "models/train/update_rule.h"
 
@@ -21,49 +19,9 @@ namespace {
 // More than any machine holds, yet small enough that no product of sizes overflows.
 constexpr double most_numbers = 1e13;
 
-/// Addresses without memory: the system allocates a page only when somebody writes to it.
-class AddressSpace final : public MemorySource {
- public:
-  explicit AddressSpace(MemoryPlace place = {}) : place_(place) {}
-
-  void* allocate(std::size_t bytes) override {
-    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return memory == MAP_FAILED ? nullptr : memory;
-  }
-  void release(void* memory, std::size_t bytes) override { munmap(memory, bytes); }
-  MemoryPlace place() const override { return place_; }
-
- private:
-  MemoryPlace place_;
-};
-
-/// A pool that only counts its blocks, and a stream that never writes to them.
-struct Account {
-  explicit Account(Computer computer)
-      : device(computer == Computer::gpu
-                   ? kernels::rehearsed_device(std::make_unique<AddressSpace>())
-                   : nullptr),
-        pool(std::make_unique<AddressSpace>(device ? device->place() : MemoryPlace())),
-        stream(device ? Stream::rehearsal(pool, *device) : Stream::rehearsal(pool)) {}
-
-  std::unique_ptr<Device> device;  // Null if the cores compute.
-  MemoryPool pool;
-  Stream stream;
-
-  std::int64_t held() const { return static_cast<std::int64_t>(pool.counters().bytes_in_use); }
-  std::int64_t peak() const { return static_cast<std::int64_t>(pool.counters().peak_in_use); }
-};
-
 std::int64_t block_bytes(const Shape& shape) {
   const auto bytes = shape.count() * static_cast<std::int64_t>(sizeof(float));
   return static_cast<std::int64_t>(MemoryPool::size_of_block(static_cast<std::size_t>(bytes)));
-}
-
-Shape with_batch(std::int64_t micro, const Shape& sample) {
-  Shape shape{micro};
-  for (const auto size : sample) shape.append(size);
-  return shape;
 }
 
 double numbers(const Shape& shape) {
@@ -312,9 +270,7 @@ Result<std::vector<UnitCosts>> unit_costs(const Model& model, const CostRequest&
       all.push_back(std::move(costs));
     }
   } catch (const std::bad_alloc&) {
-    return Error{
-        "there are not enough addresses to plan a model of this size; raise the limit of "
-        "virtual memory (ulimit -v)"};
+    return too_few_addresses();
   }
   return all;
 }

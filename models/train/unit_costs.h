@@ -6,6 +6,7 @@
 
 #include "core/result.h"
 #include "models/model.h"
+#include "models/train/account.h"
 #include "models/train/optimizer.h"
 #include "models/work.h"
 
@@ -44,9 +45,6 @@ struct UnitCosts {
   std::int64_t workspace = 0;     // The most beyond `stash` while a pass runs.
   std::int64_t boundary = 0;      // The input activation.
 };
-
-/// The hardware that computes. A GPU packs weights differently and needs memory for its kernels.
-enum class Computer : std::uint8_t { cores, gpu };
 
 /// The conditions under which to find the costs.
 struct CostRequest {
