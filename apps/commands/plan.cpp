@@ -5,8 +5,10 @@
 #include "apps/client/which_head.h"
 #include "apps/command.h"
 #include "apps/commands/cluster_file.h"
+#include "apps/gpu/card.h"
 #include "apps/machine/this_machine.h"
 #include "apps/run/plan_request.h"
+#include "apps/run/step_time.h"
 #include "config/load.h"
 #include "core/json.h"
 
@@ -20,6 +22,7 @@ struct PlanArguments {
   std::vector<std::string> settings;
   std::string cluster;
   std::string profile;
+  std::string device;
   int nodes = 1;
   bool explain = false;
   WhichHead head;
@@ -67,13 +70,33 @@ void print(const sched::PlanRequest& request, const sched::Plan& plan,
   std::fputs(text.c_str(), stdout);
 }
 
+/// Prints the model of a step's time on GPUs that need not be here.
+ExitCode model_step(const PlanArguments& arguments, config::RunConfig config,
+                    const CommonFlags& flags) {
+  if (!config.precision.compute)
+    config.precision.compute = config::RunConfig::Precision::Compute::bf16_gpu;
+  const auto setup = set_up(config);
+  if (!setup) return invalid(setup.error());
+  const auto time = step_time(config, *setup, *find_card(arguments.device));
+  if (!time) return invalid(time.error());
+  const auto detail = arguments.explain ? Detail::kernels : Detail::sums;
+  if (flags.output == "json")
+    std::puts(to_json(to_value(*time, detail)).c_str());
+  else
+    std::fputs(to_table(*time, detail).c_str(), stdout);
+  return ExitCode::done;
+}
+
 ExitCode plan(const PlanArguments& arguments, const CommonFlags& flags) {
-  const auto loaded = config::load({arguments.config, arguments.settings});
+  auto settings = arguments.settings;
+  if (!arguments.device.empty()) settings.emplace_back("train.device=cuda");
+  const auto loaded = config::load({arguments.config, settings});
   if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
   if (!loaded->warnings.empty()) std::fputs(loaded->warnings.c_str(), stderr);
   if (!arguments.head.address.empty())
     return ask(arguments.head, "plan.request", loaded->tree, flags,
                [](const Value& answer) { std::fputs(text_of(answer, "table").c_str(), stdout); });
+  if (!arguments.device.empty()) return model_step(arguments, loaded->config, flags);
   const auto request = request_for(arguments, loaded->config);
   if (!request) return invalid(request.error());
   const auto made = sched::make_plan(*request);
@@ -110,10 +133,21 @@ void add_plan(Program& program) {
       ->check(CLI::Range(1, 1024))
       ->excludes(cluster)
       ->excludes("--head");
-  command->add_option("--profile", arguments.profile,
-                      "measurements of a device of speed 1, from `troupe bench kernels --profile` "
-                      "(default: measure this machine)");
-  command->add_flag("--explain", arguments.explain, "print the formula for each number");
+  auto* profile =
+      command->add_option("--profile", arguments.profile,
+                          "measurements of a device of speed 1, from `troupe bench kernels "
+                          "--profile` (default: measure this machine)");
+  command
+      ->add_option("--device", arguments.device,
+                   "instead of a plan, print the shortest time of a step on this GPU: a100, h100 "
+                   "or h200; no GPU is needed")
+      ->check(CLI::IsMember(card_names()))
+      ->excludes(cluster)
+      ->excludes(profile)
+      ->excludes("--nodes")
+      ->excludes("--head");
+  command->add_flag("--explain", arguments.explain,
+                    "print the formula for each number; with --device, each kernel of a step");
 }
 
 }  // namespace troupe::apps

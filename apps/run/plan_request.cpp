@@ -6,7 +6,6 @@
 #include "apps/gpu/gpus.h"
 #include "apps/machine/this_machine.h"
 #include "apps/run/schedule_file.h"
-#include "models/train/unit_costs.h"
 #include "schedules/generators/registry.h"
 
 namespace troupe::apps {
@@ -127,18 +126,20 @@ int devices_wanted(const config::RunConfig& config) {
   return std::max(1, stages / pipeline.chunks) * pipeline.replicas.value_or(1);
 }
 
+models::CostRequest cost_request(const config::RunConfig& config, const RunSetup& setup) {
+  return {.micro = setup.micro,
+          .input = setup.train->shape().input,
+          .target = setup.train->shape().target,
+          .precision = setup.precision,
+          .optimizer = config.optimizer,
+          .staleness = is_asynchronous(config) ? config.staleness : models::StalenessOptions(),
+          .computer = is_on_gpus(config) ? models::Computer::gpu : models::Computer::cores};
+}
+
 Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const RunSetup& setup,
                                         sched::Cluster cluster,
                                         const sched::DeviceProfile& profile) {
-  const auto costs = models::unit_costs(
-      setup.model,
-      {.micro = setup.micro,
-       .input = setup.train->shape().input,
-       .target = setup.train->shape().target,
-       .precision = setup.precision,
-       .optimizer = config.optimizer,
-       .staleness = is_asynchronous(config) ? config.staleness : models::StalenessOptions(),
-       .computer = is_on_gpus(config) ? models::Computer::gpu : models::Computer::cores});
+  const auto costs = models::unit_costs(setup.model, cost_request(config, setup));
   if (!costs) return costs.error();
 
   const auto& pipeline = config.pipeline;

@@ -5,6 +5,7 @@
 
 #include "apps/run/run_setup.h"
 #include "config/run_config.h"
+#include "models/train/unit_costs.h"
 #include "schedules/plan/plan.h"
 
 namespace troupe::apps {
@@ -16,6 +17,9 @@ bool is_asynchronous(const config::RunConfig& config);
 /// Returns how many devices the configuration asks for. Unset stages count as one per replica,
 /// unset replicas as one.
 int devices_wanted(const config::RunConfig& config);
+
+/// Returns the conditions under which the run's units have costs.
+models::CostRequest cost_request(const config::RunConfig& config, const RunSetup& setup);
 
 /// Returns the planning problem of a run. Times are those of a device with this profile; bytes are
 /// those that this program holds.

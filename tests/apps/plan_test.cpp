@@ -1,5 +1,6 @@
 // troupe plan: its figures match what happens, and its errors say what is impossible.
 
+#include <algorithm>
 #include <filesystem>
 
 #include "apps/program.h"
@@ -190,6 +191,72 @@ TEST_CASE("a plan explains its numbers, and how it changes when nodes leave or c
   const Ended formulas = plan(here, explained);
   CHECK(has(formulas.out, "weights = 1 versions (1 in use, 0 in the making) x "));
   CHECK(has(formulas.out, "total = weights + gradients + optimizer + activations + buffers = "));
+}
+
+TEST_CASE("the model of a step lists each kernel with its time at the GPU's peaks", "[apps]") {
+  const Workplace here;
+  const std::string config = (configurations / "gpt-tiny.toml").string();
+  const std::vector<std::string> order{config,      "--device", "h200",
+                                       "--explain", "--set",    "pipeline.stages=1"};
+  auto as_json = order;
+  as_json.insert(as_json.end(), {"--output", "json"});
+  const Ended listed = plan(here, as_json);
+  INFO(listed.err);
+  REQUIRE(listed.code == 0);
+  const auto figures = parse_json(listed.out);
+  REQUIRE(figures);
+  CHECK(*figures->find("precision")->text() == "bf16-gpu");
+  CHECK(*figures->find("micro_batches")->integer() == 8);
+  double seconds = 0, forward_operations = 0;
+  const Value& stage = figures->find("stages")->list()->front();
+  for (const char* part : {"forward", "backward", "end"})
+    for (const Value& kernel : *stage.find(part)->list()) {
+      const double bytes = kernel.find("bytes")->number();
+      const double operations = kernel.find("operations")->number();
+      const double times = kernel.find("times")->number();
+      CAPTURE(*kernel.find("kernel")->text());
+      CHECK(kernel.find("seconds")->number() ==
+            Approx(std::max(bytes / 4.8e12, operations / 989.4e12)));
+      CHECK(kernel.find("measured_seconds")->number() ==
+            Approx(std::max(bytes / 4.25e12, operations / 790e12)));
+      seconds += times * kernel.find("seconds")->number();
+      if (part == std::string("forward")) forward_operations += times * operations;
+    }
+  const Value& sums = *figures->find("datasheet");
+  CHECK(sums.find("step_seconds")->number() == Approx(seconds));
+  CHECK(sums.find("tokens_per_second")->number() == Approx(32 * 64 / seconds));
+  CHECK(sums.find("share_of_peak")->number() ==
+        Approx(3 * forward_operations / seconds / 989.4e12));
+
+  const Ended table = plan(here, order);
+  CHECK(table.code == 0);
+  CHECK(table.out.starts_with(
+      "NVIDIA H200, bf16-gpu, 8 micro-batches of 4 samples, 1 stage on 1 GPU\n"));
+  CHECK(has(table.out, "stage 0 (h.0 .. h.3)\n"));
+  CHECK(has(table.out, "  multiply_to_gelu            256 x 512 x 128     32"));
+  const Ended sums_alone = plan(here, {config, "--device", "h200"});
+  CHECK(sums_alone.code == 0);
+  CHECK(has(sums_alone.out, "2 stages on 2 GPUs\n"));
+  CHECK(has(sums_alone.out, "a step, if no GPU ever waits"));
+  CHECK_FALSE(has(sums_alone.out, "multiply_to_gelu"));
+}
+
+TEST_CASE("the model of a step refuses what it does not cover", "[apps]") {
+  const Workplace here;
+  const std::string config = small_gpt(here);
+  const auto refused = [&](const std::string& setting) {
+    const Ended ended =
+        plan(here, {config, "--device", "h100", "--set", "pipeline.stages=2", "--set", setting});
+    CHECK(ended.code == 3);
+    return ended.err;
+  };
+  CHECK(has(refused("pipeline.replicas=2"), "pipeline.replicas: found 2, wanted 1"));
+  CHECK(has(refused("pipeline.schedule=pipedream"), "wanted a synchronous schedule"));
+  CHECK(has(refused("precision.compute=bf16-pairs"),
+            "precision.compute: found \"bf16-pairs\", whose products the cores compute"));
+  const Ended unknown = plan(here, {config, "--device", "v100"});
+  CHECK(unknown.code == 2);
+  CHECK(has(unknown.err, "v100"));
 }
 
 TEST_CASE("a plan can use a profile that was measured elsewhere", "[apps]") {
