@@ -23,7 +23,7 @@ constexpr std::array<Card, 3> cards{{
                    .fp32 = 66.9e12,
                    .tf32 = 494.7e12,
                    .bits16 = 989.4e12},
-     .measured = CardPeaks{.source = "reported for a copy and a product of 8192",
+     .measured = CardPeaks{.source = "reported by others for a copy and a large product",
                            .bytes = 3.0e12,
                            .bits16 = 798e12}},
     {.name = "h200",

@@ -1,5 +1,6 @@
 #include "apps/run/step_time.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstdio>
 #include <span>
@@ -257,7 +258,10 @@ Result<StepTime> step_time(const config::RunConfig& config, const RunSetup& setu
                 .micro_batches = request->micro_batches,
                 .tokens = setup.of_tokens() ? setup.train->shape().input.count() : 0,
                 .devices = plan->devices(),
+                .memory = 0,
                 .stages = {}};
+  for (const auto& seat : plan->seats)
+    time.memory = std::max(time.memory, plan->memory_at(seat.position));
   const auto costs = cost_request(config, setup);
   for (std::size_t i = 0; i < plan->stages.size(); ++i) {
     const int first = plan->stages[i].first, last = plan->stages[i].last;
@@ -286,6 +290,7 @@ std::string to_table(const StepTime& time, Detail detail) {
                      ", " + counted(time.micro_batches, "micro-batch", "es") + " of " +
                      counted(time.micro, "sample") + ", " + counted(time.stages.size(), "stage") +
                      " on " + counted(time.devices, "GPU") + "\n";
+  text += "The fullest GPU holds " + sched::show(time.memory) + ".\n";
   for (const auto& one : peaks) text += title_of(one) + "\n";
   text +=
       "A kernel takes the longer of bytes / bandwidth and operations / rate. Nothing else is in "
@@ -305,6 +310,7 @@ Value to_value(const StepTime& time, Detail detail) {
   value.set("micro", time.micro);
   value.set("micro_batches", time.micro_batches);
   value.set("devices", time.devices);
+  value.set("memory_bytes", time.memory);
   value.set("operations", model_operations(time));
   value.set("datasheet", sums_value(time, peaks[0]));
   if (peaks.size() > 1) value.set("measured", sums_value(time, peaks[1]));

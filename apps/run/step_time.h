@@ -10,6 +10,7 @@
 #include "core/result.h"
 #include "core/value.h"
 #include "models/train/step_calls.h"
+#include "schedules/simulate/cost_model.h"
 
 namespace troupe::apps {
 
@@ -28,6 +29,7 @@ struct StepTime {
   std::int64_t micro_batches = 1;
   std::int64_t tokens = 0;  // In a sample; 0 if samples have no tokens.
   int devices = 1;
+  schedules::Bytes memory = 0;  // The bytes of the fullest device.
   std::vector<StageCalls> stages;
 };
 
