@@ -40,5 +40,11 @@ left_out() {
   row "$1" "skipped" "$reason"
 }
 
-# What a program said of its failure.
-said() { grep -m 1 -e error -e FAILED "$1" || tail -1 "$1"; }
+# What a program said of its failure. One that was ended at its time limit said nothing.
+said() {
+  if [ -s "$1" ]; then
+    grep -m 1 -e error -e FAILED "$1" || tail -1 "$1"
+  else
+    echo "it was not done in time"
+  fi
+}

@@ -166,35 +166,41 @@ void Side::make_addend() {
   addend_ = Made{{std::move(numbers)}, gpu_.computes->mark()};
 }
 
+/// Checks what has come so far. What comes meanwhile waits for the next call, because the other
+/// side may be faster.
 Status Side::look() {
-  for (;;) {
-    Heard heard;
-    {
-      std::unique_lock lock(mutex_);
-      if (!sums_.empty()) {
-        const auto sum = std::move(sums_.front());
-        sums_.pop_front();
-        lock.unlock();
-        if (auto right = look_at(sum); !right) return right;
-        ++summed_;
-        continue;
-      }
-      if (heard_.empty()) return end_.empty() ? Status(Done{}) : Error{end_};
-      heard = std::move(heard_.front());
-      heard_.pop_front();
-    }
-    const Error wrong{"parcel " + std::to_string(looked_) + " is not what was sent"};
-    const auto counts = counts_of(looked_);
-    if (heard.head != looked_ || heard.tensors.size() != counts.size()) return wrong;
-    for (std::size_t t = 0; t < counts.size(); ++t) {
-      if (heard.tensors[t].shape() != Shape{counts[t]}) return wrong;
-      const Tensor here = stream_.to_host(heard.tensors[t]);
-      stream_.wait();
-      for (const float number : here.numbers<float>())
-        if (number != number_of(looked_, t)) return wrong;
-    }
+  std::deque<Tensor> sums;
+  std::deque<Heard> parcels;
+  std::string end;
+  {
+    const std::lock_guard lock(mutex_);
+    sums.swap(sums_);
+    parcels.swap(heard_);
+    end = end_;
+  }
+  for (const auto& sum : sums) {
+    if (auto right = look_at(sum); !right) return right;
+    ++summed_;
+  }
+  for (const auto& parcel : parcels) {
+    if (auto right = look_at(parcel); !right) return right;
     ++looked_;
   }
+  return end.empty() ? Status(Done{}) : Error{end};
+}
+
+Status Side::look_at(const Heard& parcel) {
+  const Error wrong{"parcel " + std::to_string(looked_) + " is not what was sent"};
+  const auto counts = counts_of(looked_);
+  if (parcel.head != looked_ || parcel.tensors.size() != counts.size()) return wrong;
+  for (std::size_t t = 0; t < counts.size(); ++t) {
+    if (parcel.tensors[t].shape() != Shape{counts[t]}) return wrong;
+    const Tensor here = stream_.to_host(parcel.tensors[t]);
+    stream_.wait();
+    for (const float number : here.numbers<float>())
+      if (number != number_of(looked_, t)) return wrong;
+  }
+  return Done{};
 }
 
 /// Checks a sum. This side has the piece of its own number.

@@ -46,9 +46,8 @@ class Side {
   Status look();
   std::uint64_t sent() const { return sent_; }
   std::uint64_t looked() const { return looked_; }
-  /// Returns how the edges ended; empty while they have not.
   bool has_played(std::uint64_t count) const;
-  /// How the edges have ended; empty while they have not.
+  /// Returns how the edges ended; empty while they have not.
   std::string end() const;
   /// Waits until `holds` is true, and makes all possible progress meanwhile.
   Status play(std::uint64_t most, const std::function<bool()>& holds);
@@ -73,6 +72,7 @@ class Side {
   bool is_ready(const Made& made);
   Status add_more();
   Status look_at(const Tensor& sum);
+  Status look_at(const Heard& parcel);
   void note(const std::string& why);
 
   const int here_;
