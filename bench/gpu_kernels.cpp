@@ -325,8 +325,8 @@ class Bench {
     return all;
   }
 
-  /// Updates all parameters as a step does: the squares by a list of tensors, AdamW and the rounding
-  /// with a launch for each tensor.
+  /// Updates all parameters as a step does: the squares by a list of tensors, AdamW and the
+  /// rounding with a launch for each tensor.
   void update() {
     auto all = parameters();
     std::vector<Tensor> gradients;

@@ -129,7 +129,9 @@ void add_part(sched::TextTable& table, const char* name, const std::vector<Kerne
   table.add(std::move(head));
   std::int64_t all_times = 0;
   double bytes = 0, operations = 0;
-  for (const auto& [call, times] : calls) {
+  for (const auto& entry : calls) {
+    const auto& call = entry.call;
+    const std::int64_t times = entry.times;
     const auto each = static_cast<double>(times);
     all_times += times;
     bytes += each * call.bytes;

@@ -81,8 +81,8 @@ TEST_CASE("an optimizer's steps run as graphs with new numbers each time") {
     const auto played = play(recipe, {}, 12, device.get());
     CHECK(played.digest == play(recipe, {}, 12, nullptr).digest);
     check_steady(played);
-    // A step has two passes of each micro-batch and the update, in both stages. The norm is a single
-    // launch. Muon waits for norms within its update.
+    // A step has two passes of each micro-batch and the update, in both stages. The norm is a
+    // single launch. Muon waits for norms within its update.
     const auto in_step = (played.late.played - played.early.played) / 6;
     CHECK((kind == Kind::muon ? in_step > 10 : in_step == 10));
   }
