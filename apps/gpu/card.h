@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/kernel_call.h"
+#include "kernels/rehearsed/kernel_call.h"
 
 namespace troupe::apps {
 

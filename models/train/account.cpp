@@ -2,7 +2,7 @@
 
 #include <sys/mman.h>
 
-#include "kernels/rehearsed_device.h"
+#include "kernels/rehearsed/device.h"
 
 namespace troupe::models {
 namespace {

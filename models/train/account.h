@@ -8,7 +8,7 @@
 #include "core/memory/memory_pool.h"
 #include "core/memory/stream.h"
 #include "core/result.h"
-#include "kernels/kernel_call.h"
+#include "kernels/rehearsed/kernel_call.h"
 
 namespace troupe::models {
 

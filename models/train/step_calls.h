@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "kernels/kernel_call.h"
+#include "kernels/rehearsed/kernel_call.h"
 #include "models/model.h"
 #include "models/train/stage.h"
 #include "models/train/unit_costs.h"

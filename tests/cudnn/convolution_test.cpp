@@ -68,7 +68,7 @@ TEST_CASE("a convolution of images by pixel needs no workspace for copies", "[cu
   CHECK(workspace(Images::by_channel) > image);
 }
 
-// The planner counts the same (kernels/rehearsed_device.cpp).
+// The planner counts the same (kernels/rehearsed/device.cpp).
 TEST_CASE("a 16-bit convolution needs at most workspace for copies of three tensors and sums",
           "[cudnn]") {
   constexpr std::int64_t beside = 256, sums = 2 << 20;

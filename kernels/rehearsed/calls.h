@@ -13,7 +13,7 @@
 #include "kernels/attention.h"
 #include "kernels/conv2d.h"
 #include "kernels/device_kernels.h"
-#include "kernels/kernel_call.h"
+#include "kernels/rehearsed/kernel_call.h"
 #include "kernels/row_sums.h"
 
 namespace troupe::kernels::rehearsed {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/layer_kernels.h"
-#include "kernels/rehearsed_calls.h"
+#include "kernels/rehearsed/calls.h"
 
 namespace troupe::kernels::rehearsed {
 

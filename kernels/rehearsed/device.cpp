@@ -1,10 +1,10 @@
-#include "kernels/rehearsed_device.h"
+#include "kernels/rehearsed/device.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "kernels/rehearsed_calls.h"
-#include "kernels/rehearsed_layers.h"
+#include "kernels/rehearsed/calls.h"
+#include "kernels/rehearsed/layers.h"
 
 namespace troupe::kernels::rehearsed {
 namespace {

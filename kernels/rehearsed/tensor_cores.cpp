@@ -1,6 +1,6 @@
 // The kernels on tensor cores (kernels/cuda/tensor_core_kernels.cpp) of a rehearsed device. They
 // assume that cuBLASLt and cuDNN compute what they compute on a GPU that we support.
-#include "kernels/rehearsed_layers.h"
+#include "kernels/rehearsed/layers.h"
 
 namespace troupe::kernels::rehearsed {
 namespace {

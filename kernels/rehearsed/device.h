@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/memory/device.h"
-#include "kernels/kernel_call.h"
+#include "kernels/rehearsed/kernel_call.h"
 
 namespace troupe::kernels {
 
