@@ -14,7 +14,7 @@
 #include "transport/channels/channel.h"
 #include "transport/channels/channel_thread.h"
 #include "transport/channels/door.h"
-#include "transport/keys.h"
+#include "transport/keys/keys.h"
 #include "transport/wire/fields.h"
 
 namespace troupe::actors {

@@ -11,7 +11,7 @@
 
 #include "storage/files/files.h"
 #include "transport/channels/socket.h"
-#include "transport/keys.h"
+#include "transport/keys/keys.h"
 
 namespace troupe::apps {
 namespace {

@@ -13,7 +13,7 @@
 #include "actors/player_id.h"
 #include "catch.h"
 #include "cluster/cluster.h"
-#include "transport/keys.h"
+#include "transport/keys/keys.h"
 
 using namespace troupe;
 using namespace troupe::tests;

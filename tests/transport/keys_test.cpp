@@ -1,4 +1,4 @@
-#include "transport/keys.h"
+#include "transport/keys/keys.h"
 
 #include <grp.h>
 #include <sys/stat.h>

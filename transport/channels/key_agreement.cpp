@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "transport/start_sodium.h"
+#include "transport/keys/start_sodium.h"
 
 namespace troupe::transport {
 namespace {

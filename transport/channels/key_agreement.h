@@ -8,7 +8,7 @@
 #include "core/result.h"
 #include "transport/channels/frame.h"
 #include "transport/channels/record_seal.h"
-#include "transport/keys.h"
+#include "transport/keys/keys.h"
 
 /// How the two ends of a TCP channel agree on secret keys.
 ///

@@ -11,7 +11,7 @@
 #include <limits>
 #include <string_view>
 
-#include "transport/start_sodium.h"
+#include "transport/keys/start_sodium.h"
 
 namespace troupe::transport {
 namespace {

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <vector>
 
-#include "transport/keys.h"
+#include "transport/keys/keys.h"
 
 namespace troupe::transport {
 namespace {

@@ -16,7 +16,7 @@
 #include "transport/control/backoff.h"
 #include "transport/control/rate_limit.h"
 #include "transport/control/strikes.h"
-#include "transport/keys.h"
+#include "transport/keys/keys.h"
 #include "transport/wire/counters.h"
 #include "transport/wire/message_types.h"
 #include "transport/wire/wire.h"

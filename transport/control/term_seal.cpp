@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "transport/start_sodium.h"
+#include "transport/keys/start_sodium.h"
 
 namespace troupe::transport {
 namespace {

@@ -1,4 +1,4 @@
-#include "transport/start_sodium.h"
+#include "transport/keys/start_sodium.h"
 
 #include <sodium.h>
 

@@ -1,4 +1,4 @@
-#include "transport/keys.h"
+#include "transport/keys/keys.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
