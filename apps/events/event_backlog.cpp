@@ -1,7 +1,10 @@
 #include "apps/events/event_backlog.h"
 
 #include <algorithm>
-#include <fstream>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
 
 #include "core/json.h"
 
@@ -15,16 +18,33 @@ constexpr std::size_t most_lines = 10'000;
 constexpr const char* begins_at = "events_before";
 constexpr JsonLimits first_line_limits = {.bytes = 4096, .depth = 4};
 
-/// Returns the place at which an open events file begins.
-std::int64_t beginning_of_file(std::ifstream& file) {
-  std::string line(first_line_limits.bytes, '\0');
-  file.seekg(0);
-  file.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, file.gcount())));
-  file.clear();
+/// Reads up to `most` bytes of a file; fewer at its end.
+std::string read_some(const storage::FileReader& file, std::int64_t from, std::size_t most) {
+  const auto at = static_cast<std::uint64_t>(from);
+  if (at >= file.size()) return {};
+  std::string some(std::min<std::uint64_t>(most, file.size() - at), '\0');
+  if (!file.read(at, std::as_writable_bytes(std::span(some.data(), some.size())))) return {};
+  return some;
+}
+
+/// An open events file.
+struct EventsFile {
+  std::unique_ptr<storage::FileReader> file;
+  std::int64_t begins = 0;  // The place of its first byte.
+
+  std::int64_t end() const { return begins + static_cast<std::int64_t>(file->size()); }
+};
+
+/// Returns nothing if there is no such file.
+std::optional<EventsFile> open_events(storage::Files& files, const std::string& path) {
+  auto file = files.open(path);
+  if (!file) return {};
+  const auto line = read_some(**file, 0, first_line_limits.bytes);
   const auto first = parse_json(line.substr(0, line.find('\n')), first_line_limits);
   const Value* place = first && first->map() ? first->find(begins_at) : nullptr;
-  return place && place->integer() ? std::max<std::int64_t>(0, *place->integer()) : 0;
+  const std::int64_t begins =
+      place && place->integer() ? std::max<std::int64_t>(0, *place->integer()) : 0;
+  return EventsFile{std::move(*file), begins};
 }
 
 }  // namespace
@@ -43,12 +63,9 @@ Value cut_event(const std::string& run, std::int64_t before) {
   return note;
 }
 
-std::int64_t end_of_events(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return 0;
-  const auto begins = beginning_of_file(file);
-  file.seekg(0, std::ios::end);
-  return begins + static_cast<std::int64_t>(file.tellg());
+std::int64_t end_of_events(storage::Files& files, const std::string& path) {
+  const auto file = open_events(files, path);
+  return file ? file->end() : 0;
 }
 
 Result<std::string> read_events(storage::Files& files, const std::string& folder) {
@@ -66,27 +83,21 @@ Result<std::string> read_events(storage::Files& files, const std::string& folder
   return text + std::string(bytes->text());
 }
 
-Result<EventPage> read_page(const std::string& path, std::int64_t from) {
+Result<EventPage> read_page(storage::Files& files, const std::string& path, std::int64_t from) {
   EventPage page{{}, from, false};
-  std::ifstream file(path, std::ios::binary);
+  auto file = open_events(files, path);
   if (!file) return page;
-  std::int64_t begins = beginning_of_file(file);
-  if (from < begins) {
+  if (from < file->begins) {
     // A place beyond the older file's end lies in this file's first line.
-    std::ifstream older(older_events(path), std::ios::binary);
-    const auto older_begins = older ? beginning_of_file(older) : begins;
-    if (older && older_begins < begins) {
+    auto older = open_events(files, older_events(path));
+    if (older && older->begins < file->begins) {
       file = std::move(older);
-      from = std::max(from, older_begins);
-      begins = older_begins;
+      from = std::max(from, file->begins);
     } else {
-      from = begins;
+      from = file->begins;
     }
   }
-  file.seekg(from - begins);
-  page.lines.resize(page_bytes);
-  file.read(page.lines.data(), static_cast<std::streamsize>(page_bytes));
-  page.lines.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, file.gcount())));
+  page.lines = read_some(*file->file, from - file->begins, page_bytes);
   const auto end = page.lines.rfind('\n');
   if (end == std::string::npos && page.lines.size() == page_bytes) {
     // A page is a text of a message, which must not be cut within a UTF-8 character.

@@ -42,14 +42,14 @@ std::string older_events(const std::string& path);
 /// the file begins.
 Value cut_event(const std::string& run, std::int64_t before);
 /// Returns the place at the end of a run's events; 0 if there are none.
-std::int64_t end_of_events(const std::string& path);
+std::int64_t end_of_events(storage::Files& files, const std::string& path);
 /// Returns the text of both files. Fails if there is none.
 Result<std::string> read_events(storage::Files& files, const std::string& folder);
 
 /// Reads a page of a run's events, which may be growing. Returns an empty page at the end, and if
 /// there is no file yet. If the events at `from` are gone, the page begins with the oldest that are
 /// left.
-Result<EventPage> read_page(const std::string& path, std::int64_t from);
+Result<EventPage> read_page(storage::Files& files, const std::string& path, std::int64_t from);
 
 /// The newest of the head's own events, which belong to no run. Any thread.
 class EventBacklog {

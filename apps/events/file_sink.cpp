@@ -14,7 +14,7 @@ Result<std::unique_ptr<FileSink>> FileSink::open(storage::Files& files, const st
   std::unique_ptr<FileSink> sink(new FileSink(files, path, most_bytes, std::move(*file)));
   if (const auto there = files.inspect(path))
     sink->bytes_ = static_cast<std::int64_t>(there->bytes);
-  sink->end_ = end_of_events(path);
+  sink->end_ = end_of_events(files, path);
   return sink;
 }
 

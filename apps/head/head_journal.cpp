@@ -1,14 +1,10 @@
 #include "apps/head/head_journal.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <tuple>
 #include <utility>
 
+#include "storage/files/claim.h"
 #include "transport/wire/fields.h"
 
 namespace troupe::apps {
@@ -99,36 +95,22 @@ Value typed(const Record& record) {
 
 }  // namespace
 
-HeadJournal::~HeadJournal() {
-  if (lock_ >= 0) close(lock_);
-}
-
 Result<std::unique_ptr<HeadJournal>> HeadJournal::open(Env& env, const std::string& folder,
                                                        std::shared_ptr<storage::Files> files,
                                                        const EndedBounds& bounds) {
   std::unique_ptr<HeadJournal> journal(new HeadJournal(env, std::move(files), bounds));
   if (auto made = journal->files_->make_directory(folder); !made) return made.error();
-  if (auto locked = journal->lock(folder); !locked) return locked.error();
+  auto lock = storage::lock_folder(*journal->files_, folder,
+                                   "if another head lives there, stop it, or give this one a "
+                                   "folder of its own with --state");
+  if (!lock) return lock.error();
+  journal->lock_ = std::move(*lock);
   journal->path_ = folder + "/journal";
   if (auto read = journal->read(journal->path_); !read) return read.error();
   ++journal->term_;
   journal->forget_old();
   if (auto begun = journal->begin(); !begun) return begun.error();
   return journal;
-}
-
-/// Locks the folder. The lock belongs to the open file, not to the process, so the system releases
-/// it however the holder ends.
-Status HeadJournal::lock(const std::string& folder) {
-  const std::string path = folder + "/lock";
-  lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_ < 0) return Error{path + ": cannot be opened: " + std::strerror(errno)};
-  struct flock whole {};
-  whole.l_type = F_WRLCK;
-  if (fcntl(lock_, F_OFD_SETLK, &whole) != 0)
-    return Error{folder + ": another head lives there; stop it, or give this one a folder of its " +
-                 "own with --state"};
-  return Done{};
 }
 
 Status HeadJournal::read(const std::string& path) {

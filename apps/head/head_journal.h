@@ -66,7 +66,6 @@ class HeadJournal {
       Env& env, const std::string& folder,
       std::shared_ptr<storage::Files> files = storage::disk_files(),
       const EndedBounds& bounds = {});
-  ~HeadJournal();
   HeadJournal(const HeadJournal&) = delete;
   HeadJournal& operator=(const HeadJournal&) = delete;
 
@@ -93,7 +92,6 @@ class HeadJournal {
  private:
   HeadJournal(Env& env, std::shared_ptr<storage::Files> files, const EndedBounds& bounds)
       : env_(env), files_(std::move(files)), bounds_(bounds) {}
-  Status lock(const std::string& folder);
   Status read(const std::string& path);
   Status learn(const Value& record, const std::string& place);
   Status begin();
@@ -106,7 +104,7 @@ class HeadJournal {
   std::shared_ptr<storage::Files> files_;
   const EndedBounds bounds_;
   std::string path_;
-  int lock_ = -1;
+  std::unique_ptr<storage::FileLock> lock_;  // Keeps other heads out of the folder.
   std::uint64_t term_ = 0;
   std::string listened_, published_;
   mutable std::mutex mutex_;

@@ -185,7 +185,7 @@ void HeadRun::run() {
   name_thread("run");
   const auto& config = session_.config();
   const std::string events = session_.place().folder + "/events.jsonl";
-  const auto before = end_of_events(events);
+  const auto before = end_of_events(*files_, events);
   if (auto opened = session_.open_events({.file = events, .publisher = &around_.publisher});
       !opened) {
     session_.give_back();

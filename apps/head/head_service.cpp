@@ -111,7 +111,7 @@ class HeadService::Service {
   }
 
   Status open() {
-    auto journal = HeadJournal::open(env_, options_.state);
+    auto journal = HeadJournal::open(env_, options_.state, files_);
     if (!journal) return journal.error();
     journal_ = std::move(*journal);
     transport::PublisherOptions publishing;
@@ -533,7 +533,7 @@ class HeadService::Service {
     if (!run && !has_ended(name)) return unknown_run(name);
     // Until the run has begun, the file may still belong to an earlier run of that name.
     if (run && run->report().began < 0) return transport::to_value(EventPage{{}, from, false});
-    const auto page = read_page("runs/" + name + "/events.jsonl", from);
+    const auto page = read_page(*files_, "runs/" + name + "/events.jsonl", from);
     if (!page) return page.error();
     return transport::to_value(*page);
   }
@@ -575,6 +575,7 @@ class HeadService::Service {
 
   Env& env_;
   HeadOptions options_;
+  const std::shared_ptr<storage::Files> files_ = storage::disk_files();
   EventBacklog told_;
   GpuWarnings gpu_warnings_;
   std::unique_ptr<HeadJournal> journal_;

@@ -343,7 +343,7 @@ TEST_CASE("an events file that was cut is read from the oldest event that is lef
   const auto read = [&](std::int64_t from) {
     std::vector<std::int64_t> steps;
     for (;;) {
-      const auto page = read_page(path, from);
+      const auto page = read_page(*files, path, from);
       REQUIRE(page);
       if (page->lines.empty()) break;
       CHECK(page->next > from);
@@ -356,7 +356,7 @@ TEST_CASE("an events file that was cut is read from the oldest event that is lef
         rest.remove_prefix(end + 1);
       }
     }
-    CHECK(from == end_of_events(path));
+    CHECK(from == end_of_events(*files, path));
     return steps;
   };
   const auto are_in_turn = [&](const std::vector<std::int64_t>& steps) {
@@ -365,11 +365,11 @@ TEST_CASE("an events file that was cut is read from the oldest event that is lef
     return !steps.empty() && steps.back() == told;
   };
   tell(10);
-  const auto tenth = end_of_events(path);
+  const auto tenth = end_of_events(*files, path);
   CHECK(read(0).size() == 10);
   // A reader reads each new event once, even if the file was cut meanwhile.
   tell(20);
-  const auto seen = end_of_events(path);
+  const auto seen = end_of_events(*files, path);
   CHECK(read(tenth).front() == 11);
   tell(15);
   CHECK(are_in_turn(read(seen)));
@@ -380,7 +380,7 @@ TEST_CASE("an events file that was cut is read from the oldest event that is lef
   CHECK(are_in_turn(read(0)));
   CHECK(read(0).front() > 1);
   CHECK(are_in_turn(read(seen)));
-  const auto end = end_of_events(path);
+  const auto end = end_of_events(*files, path);
   tell(1);
   CHECK(read(end) == std::vector<std::int64_t>{told});
   const auto all = read_events(*files, folder);
