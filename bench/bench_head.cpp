@@ -28,7 +28,7 @@
 #include "bench/figures.h"
 #include "bench/live_cluster.h"
 #include "storage/files/temporary_folder.h"
-#include "transport/keys.h"
+#include "transport/keys/keys.h"
 
 namespace troupe::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/result.h"
-#include "transport/keys.h"
+#include "transport/keys/keys.h"
 
 namespace troupe::bench {
 

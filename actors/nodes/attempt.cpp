@@ -62,7 +62,7 @@ Status Attempt::prepare(const Lineup& lineup, const Value& config) {
   const auto head = static_cast<std::size_t>(placement.head());
   const auto shared = protection(lineup);
   auto mesh = Mesh::open(
-      around_.channels,
+      around_.network,
       {.epoch = epoch_of(around_.run, static_cast<std::uint64_t>(number_)),
        .here = placement.head(),
        .processes = placement.processes,
@@ -130,17 +130,27 @@ Status Attempt::find_state() {
   return Done{};
 }
 
-void Attempt::start(std::function<void(Status)> started) {
-  aside([this, started = std::move(started)] { started(start()); });
+void Attempt::start(Loop& loop, std::function<void(Status)> started) {
+  if (auto told = tell_start(); !told) return started(told);
+  const auto tokens = tokens_of(static_cast<std::size_t>(placement_.head()));
+  mesh_->connect(addresses_, {tokens.begin(), tokens.end()}, loop,
+                 [weak = weak_from_this(), started = std::move(started)](const Status& connected) {
+                   const auto self = weak.lock();
+                   if (!self) return;
+                   if (!connected) return started(connected);
+                   self->aside([self = self.get(), started] { started(self->give_state()); });
+                 });
 }
 
-Status Attempt::start() {
-  const auto head = static_cast<std::size_t>(placement_.head());
-  const auto tokens_of = [&](std::size_t from) {
-    std::vector<std::int64_t> tokens;
-    for (const auto& to : tokens_) tokens.push_back(to[from]);
-    return tokens;
-  };
+/// Returns the tokens that a process shows to the others.
+std::vector<std::int64_t> Attempt::tokens_of(std::size_t from) const {
+  std::vector<std::int64_t> tokens;
+  for (const auto& to : tokens_) tokens.push_back(to[from]);
+  return tokens;
+}
+
+/// Tells the nodes to start.
+Status Attempt::tell_start() {
   remark_on_links();
   const bool is_loaded = !loaded_.weights.empty();
   const auto optimizers = placement_.optimizers.size();
@@ -157,10 +167,14 @@ Status Attempt::start() {
         transport::to_message(Start{addresses_, tokens_of(i), step_, states, keepers_});
     if (auto said = say(used_[i], message); !said) return said;
   }
-  const auto tokens = tokens_of(head);
-  if (auto connected = mesh_->connect(addresses_, {tokens.begin(), tokens.end()}); !connected)
-    return connected;
-  for (int i = 0; is_loaded && i < static_cast<int>(optimizers); ++i) {
+  return Done{};
+}
+
+/// Sends the loaded state to its optimizers.
+Status Attempt::give_state() {
+  const int optimizers =
+      loaded_.weights.empty() ? 0 : static_cast<int>(placement_.optimizers.size());
+  for (int i = 0; i < optimizers; ++i) {
     const PlayerId optimizer{PlayerId::Kind::optimizer, i};
     auto part = part_of(loaded_, *spec_, i);
     const auto wire_message = to_wire_message(Snapshot{0, i, part.step, std::move(part.weights),

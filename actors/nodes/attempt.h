@@ -22,6 +22,7 @@
 #include "actors/play/recovery_points.h"
 #include "core/env.h"
 #include "core/memory/memory_pool.h"
+#include "transport/network.h"
 
 namespace troupe::actors {
 
@@ -45,7 +46,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   struct Context {
     Env& env;
     NodePool& nodes;
-    transport::ChannelThread& channels;
+    transport::Network& network;
     MemoryPool& memory;  // For states in transit.
     std::string run;
     std::string interface;
@@ -71,7 +72,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   Status prepare(const Lineup& lineup, const Value& config);
   /// Finds the newest state, in these nodes' memory or on disk. Reports its step.
   void find_state(std::function<void(Result<std::int64_t>)> found);
-  void start(std::function<void(Status)> started);
+  /// Returns before the channels are connected, which tasks of the loop do.
+  void start(Loop& loop, std::function<void(Status)> started);
   /// Returns, after start(), the nodes that keep each optimizer's state.
   std::vector<std::vector<std::uint64_t>> keepers() const;
   void begin(std::chrono::nanoseconds nodes, std::chrono::nanoseconds prepare,
@@ -100,7 +102,9 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
 
  private:
   Status find_state();
-  Status start();
+  Status tell_start();
+  Status give_state();
+  std::vector<std::int64_t> tokens_of(std::size_t from) const;
   MeshProtection protection(const Lineup& lineup) const;
   void remark_on_links();
   Status take(std::uint64_t node, transport::Message message);

@@ -1,16 +1,12 @@
 #include "actors/nodes/mesh.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
-#include <fstream>
+#include <mutex>
 #include <utility>
 
 #include "core/digest.h"
-#include "transport/channels/shm_channel.h"
 #include "transport/channels/socket.h"
-#include "transport/channels/tcp_channel.h"
 #include "transport/links/edge_word.h"
 #include "transport/wire/msgpack.h"
 
@@ -64,38 +60,69 @@ Result<std::pair<PlayerId, WireMessage>> read_head(std::string_view head) {
 
 }  // namespace
 
-std::string this_machine_id() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  char host[256] = {};
-  (void)gethostname(host, sizeof host - 1);
-  return std::string(host) + "/" + boot;
-}
-
 transport::Epoch epoch_of(const std::string& run, std::uint64_t attempt) {
   const auto digest = digest_of(run);
   return {{digest.high, digest.low}, attempt};
 }
 
-Mesh::Mesh(transport::ChannelThread& thread, MeshOrder order)
-    : thread_(thread),
+struct Mesh::Existence {
+  /// Calls a function with the mesh, which exists until the function has returned. Does nothing if
+  /// the mesh is destroyed already.
+  template <class Use>
+  void use(Use use) {
+    const std::lock_guard lock(mutex);
+    if (mesh) use(*mesh);
+  }
+
+  std::mutex mutex;
+  Mesh* mesh = nullptr;  // Null once the mesh is being destroyed.
+  std::mutex forming;    // Held while edges are formed.
+};
+
+struct Mesh::Connecting {
+  std::vector<MeshAddress> others;
+  std::vector<std::uint64_t> tokens;
+  Loop& loop;
+  std::function<void(const Status&)> then;
+  int next = 0;  // The next process to connect to.
+
+  /// Takes a step, which returns a status if it was the last one, and then reports that status.
+  template <class Step>
+  void go_on(Existence& existence, Step step) {
+    std::optional<Status> status;
+    existence.use([&](Mesh& mesh) { status = step(mesh); });
+    if (status) then(*status);
+  }
+};
+
+Mesh::Mesh(transport::Network& network, MeshOrder order)
+    : network_(network),
       order_(std::move(order)),
-      machine_(this_machine_id()),
+      machine_(network.machine_id()),
+      existence_(std::make_shared<Existence>()),
       edges_({.epoch = order_.epoch,
               .bound = order_.bound,
               .linked = order_.linked,
               .on_parcel = [this](int from, transport::Parcel parcel) { deliver(from, parcel); },
-              .on_lost = [this](int other, const std::string& why) { lost(other, why); }}) {}
+              .on_lost = [this](int other, const std::string& why) { lost(other, why); }}) {
+  existence_->mesh = this;
+}
 
 // Channels end first, so that no callback runs while the rest is destroyed.
 Mesh::~Mesh() {
+  {
+    const std::lock_guard lock(existence_->mutex);
+    existence_->mesh = nullptr;
+  }
+  edges_.abort("the attempt has ended");
+  { const std::lock_guard formed(existence_->forming); }
   (void)edges_.end().ok();
   senders_.clear();
   receivers_.clear();
 }
 
-Result<std::unique_ptr<Mesh>> Mesh::open(transport::ChannelThread& thread, MeshOrder order) {
-  std::unique_ptr<Mesh> mesh(new Mesh(thread, std::move(order)));
+Result<std::unique_ptr<Mesh>> Mesh::open(transport::Network& network, MeshOrder order) {
+  std::unique_ptr<Mesh> mesh(new Mesh(network, std::move(order)));
   const auto& given = mesh->order_;
   const auto& peers = given.protection.peers;
   if (!peers.empty() && peers.size() != static_cast<std::size_t>(given.processes))
@@ -103,11 +130,11 @@ Result<std::unique_ptr<Mesh>> Mesh::open(transport::ChannelThread& thread, MeshO
                  std::to_string(given.processes) + " processes"};
   if (auto safe = mesh->check_exposure(given.interface + ":0"); !safe) return safe.error();
   if (given.carriers == Carriers::shm_and_tcp) {
-    auto shm = transport::open_shm_door(thread, {.epoch = given.epoch});
+    auto shm = network.open_door(transport::shared_memory, {.epoch = given.epoch});
     if (!shm) return shm.error();
     mesh->shm_ = std::move(*shm);
   }
-  auto tcp = transport::open_tcp_door(thread, given.interface + ":0", {.epoch = given.epoch});
+  auto tcp = network.open_door(given.interface + ":0", {.epoch = given.epoch});
   if (!tcp) return tcp.error();
   mesh->tcp_ = std::move(*tcp);
   mesh->senders_.resize(static_cast<std::size_t>(given.processes));
@@ -135,30 +162,78 @@ MeshAddress Mesh::address() const {
   return {machine_, shm_ ? shm_->address() : "", tcp_->address(), edges_.places()};
 }
 
-Status Mesh::connect(const std::vector<MeshAddress>& others,
-                     const std::vector<std::uint64_t>& tokens) {
-  for (int other = 0; other < order_.processes; ++other) {
-    if (other == order_.here) continue;
-    const auto& to = others[static_cast<std::size_t>(other)];
-    transport::Sending sending{
-        .epoch = order_.epoch,
-        .token = transport::Token{tokens[static_cast<std::size_t>(other)]},
-        .bound = order_.bound,
-        .memory = order_.memory,
-        .on_end = [this, other](const transport::ChannelEnd& end) { lost(other, end.text); }};
-    if (auto safe = check_exposure(to.tcp); !safe) return safe;
-    const auto address = transport::tcp_address(to.tcp);
-    if (address && !transport::is_loopback(*address)) sending.keys = keys_with(other);
-    const bool share = !to.shm.empty() && to.machine == machine_ && shm_;
-    auto sender = share ? transport::connect_shm(thread_, to.shm, std::move(sending))
-                        : transport::connect_tcp(thread_, to.tcp, std::move(sending));
-    if (!sender) {
-      lost(other, sender.error().text);
-      return sender.error();
-    }
-    senders_[static_cast<std::size_t>(other)] = std::move(*sender);
-  }
+void Mesh::connect(std::vector<MeshAddress> others, std::vector<std::uint64_t> tokens, Loop& loop,
+                   std::function<void(const Status&)> then) {
+  const auto connecting = std::make_shared<Connecting>(
+      Connecting{std::move(others), std::move(tokens), loop, std::move(then)});
+  loop.post([existence = existence_, connecting] {
+    connecting->go_on(*existence, [&](Mesh& mesh) { return mesh.connect_next(connecting); });
+  });
+}
+
+/// Connects to one process after another. Returns a status when there is nothing more to do.
+std::optional<Status> Mesh::connect_next(const std::shared_ptr<Connecting>& connecting) {
+  if (connecting->next == order_.here) ++connecting->next;
+  const int other = connecting->next++;
+  if (other >= order_.processes) return form_edges(connecting);
+  auto sending = sending_to(other, *connecting);
+  if (!sending) return sending.error();
+  const auto& to = connecting->others[static_cast<std::size_t>(other)];
+  const bool share = !to.shm.empty() && to.machine == machine_ && shm_;
+  network_.connect(share ? transport::shared_memory + to.shm : to.tcp, std::move(*sending),
+                   connecting->loop,
+                   [existence = existence_, connecting,
+                    other](Result<std::unique_ptr<transport::Sender>> sender) {
+                     connecting->go_on(*existence, [&](Mesh& mesh) -> std::optional<Status> {
+                       if (!sender) {
+                         mesh.lost(other, sender.error().text);
+                         return sender.error();
+                       }
+                       mesh.senders_[static_cast<std::size_t>(other)] = std::move(*sender);
+                       return mesh.connect_next(connecting);
+                     });
+                   });
+  return {};
+}
+
+/// Returns the parameters of the channel to a process. Fails if the channel would be unprotected.
+Result<transport::Sending> Mesh::sending_to(int other, const Connecting& connecting) const {
+  const auto i = static_cast<std::size_t>(other);
+  const auto& to = connecting.others[i].tcp;
+  if (auto safe = check_exposure(to); !safe) return safe.error();
+  transport::Sending sending{
+      .epoch = order_.epoch,
+      .token = transport::Token{connecting.tokens[i]},
+      .bound = order_.bound,
+      .memory = order_.memory,
+      .on_end = [existence = existence_, other](const transport::ChannelEnd& end) {
+        existence->use([&](Mesh& mesh) { mesh.lost(other, end.text); });
+      }};
+  const auto address = transport::tcp_address(to);
+  if (address && !transport::is_loopback(*address)) sending.keys = keys_with(other);
+  return sending;
+}
+
+/// Forms the edges, which waits for all processes. Returns a status if there are none.
+std::optional<Status> Mesh::form_edges(const std::shared_ptr<Connecting>& connecting) {
   if (order_.linked.devices.empty()) return Done{};
+  const auto formed = std::make_shared<Status>(Error{"the attempt has ended"});
+  connecting->loop.aside(
+      "edges",
+      [existence = existence_, connecting, formed] {
+        const std::lock_guard forming(existence->forming);
+        Mesh* mesh = nullptr;
+        existence->use([&](Mesh& here) { mesh = &here; });
+        // Its destructor waits until the edges are formed.
+        if (mesh) *formed = mesh->form_edges_now(connecting->others);
+      },
+      [existence = existence_, connecting, formed] {
+        connecting->go_on(*existence, [&](Mesh&) { return *formed; });
+      });
+  return {};
+}
+
+Status Mesh::form_edges_now(const std::vector<MeshAddress>& others) {
   std::vector<std::vector<LinkPlace>> places(others.size());
   // Links between machines use NCCL, which cannot encrypt.
   const bool anywhere = order_.protection.plain == PlainTensors::anywhere;

@@ -11,10 +11,11 @@
 #include "actors/nodes/mesh_edges.h"
 #include "actors/nodes/wire_message.h"
 #include "actors/player_id.h"
+#include "core/env.h"
 #include "transport/channels/channel.h"
-#include "transport/channels/channel_thread.h"
 #include "transport/channels/door.h"
 #include "transport/keys/keys.h"
+#include "transport/network.h"
 #include "transport/wire/fields.h"
 
 namespace troupe::actors {
@@ -68,17 +69,20 @@ struct MeshOrder {
 /// all tensors. Tensors between linked devices go by edges.
 class Mesh {
  public:
-  static Result<std::unique_ptr<Mesh>> open(transport::ChannelThread& thread, MeshOrder order);
+  /// Opens the doors. The network outlives the mesh.
+  static Result<std::unique_ptr<Mesh>> open(transport::Network& network, MeshOrder order);
   /// If it has edges, end() must have succeeded.
   ~Mesh();
 
   MeshAddress address() const;
 
-  /// Connects to all others, showing `tokens` (by process), and waits for the edges: actors must
-  /// not call it. Called once. Also reports unreachable processes as lost.
-  Status connect(const std::vector<MeshAddress>& others, const std::vector<std::uint64_t>& tokens);
+  /// Connects to all others, showing `tokens` (by process), and forms the edges. Returns at once.
+  /// Calls `then` once, as a task of the loop; not if the mesh is destroyed before. `then` may
+  /// destroy the mesh. Called once. Also reports unreachable processes as lost.
+  void connect(std::vector<MeshAddress> others, std::vector<std::uint64_t> tokens, Loop& loop,
+               std::function<void(const Status&)> then);
 
-  // Any thread may call the functions below, after connect().
+  // Any thread may call the functions below, once connect() has succeeded.
 
   /// Returns at once.
   Status send(int process, PlayerId to, const WireMessage& wire_message);
@@ -94,7 +98,16 @@ class Mesh {
   Status end() { return edges_.end(); }
 
  private:
-  Mesh(transport::ChannelThread& thread, MeshOrder order);
+  /// Lets callbacks find out whether the mesh still exists.
+  struct Existence;
+  /// The state of connect().
+  struct Connecting;
+
+  Mesh(transport::Network& network, MeshOrder order);
+  std::optional<Status> connect_next(const std::shared_ptr<Connecting>& connecting);
+  std::optional<Status> form_edges(const std::shared_ptr<Connecting>& connecting);
+  Status form_edges_now(const std::vector<MeshAddress>& others);
+  Result<transport::Sending> sending_to(int other, const Connecting& connecting) const;
   bool has_keys() const;
   std::shared_ptr<const transport::ChannelKeys> keys_with(int other) const;
   Status check_exposure(const std::string& address) const;
@@ -102,18 +115,16 @@ class Mesh {
   void arrived(int from, transport::Parcel parcel);
   void deliver(int from, transport::Parcel parcel);
 
-  transport::ChannelThread& thread_;
+  transport::Network& network_;
   MeshOrder order_;
   std::string machine_;
+  std::shared_ptr<Existence> existence_;
   std::unique_ptr<transport::Door> shm_;
   std::unique_ptr<transport::Door> tcp_;
   std::vector<std::unique_ptr<transport::Receiver>> receivers_;
   std::vector<std::unique_ptr<transport::Sender>> senders_;  // Indexed by process.
   MeshEdges edges_;
 };
-
-/// Returns an id of this machine that differs even for machines booted from one image.
-std::string this_machine_id();
 
 /// Returns the id that marks the channels of an attempt.
 transport::Epoch epoch_of(const std::string& run, std::uint64_t attempt);

@@ -38,8 +38,9 @@ using News = std::variant<Connected, Lost, Leave, transport::Message>;
 /// Does all work that may block on one loop, in the order of the news.
 class Node::Work {
  public:
-  Work(Env& env, NodeOptions options)
+  Work(Env& env, transport::Network& network, NodeOptions options)
       : env_(env),
+        network_(network),
         options_(std::move(options)),
         term_(options_.term),
         term_proof_(options_.term_proof) {}
@@ -89,21 +90,23 @@ class Node::Work {
   };
 
   Status dial() {
-    auto client = transport::ControlClient::dial(
-        options_.dial,
-        {.connected =
-             [this] {
-               {
-                 const std::lock_guard lock(mutex_);
-                 told_away_.reset();
-               }
-               hear(Connected{});
-             },
-         .message = [this](transport::Message message) { hear(std::move(message)); },
-         .gone = [this](transport::Gone, const std::string& why) { hear(Lost{why}); },
-         .refused = [this](const std::string& why) { head_is_away(why); }});
+    auto client =
+        network_.dial(options_.dial,
+                      {.connected =
+                           [this] {
+                             {
+                               const std::lock_guard lock(mutex_);
+                               told_away_.reset();
+                             }
+                             hear(Connected{});
+                           },
+                       .message = [this](transport::Message message) { hear(std::move(message)); },
+                       .gone = [this](transport::Gone, const std::string& why) { hear(Lost{why}); },
+                       .refused = [this](const std::string& why) { head_is_away(why); }},
+                      *loop_);
     if (!client) return client.error();
     client_ = std::move(*client);
+    client_->start();
     return Done{};
   }
 
@@ -358,22 +361,22 @@ class Node::Work {
     const auto spec = (*home)->spec();
     for (const auto& file : spec->data) data.push_back({file.path, to_string(file.digest)});
     auto node_attempt =
-        NodeAttempt::open(channels_, {.home = std::move(*home),
-                                      .prepare = std::move(*order),
-                                      .state_store = state_store,
-                                      .attempt = static_cast<int>(message.epoch),
-                                      .epoch = epoch_of(message.run, message.epoch),
-                                      .interface = options_.interface,
-                                      .carriers = options_.carriers,
-                                      .edges = {},
-                                      .keys = options_.dial.keys,
-                                      .stuck = options_.stuck,
-                                      .tell_head = [this, run = message.run, epoch = message.epoch](
-                                                       transport::Message said) -> Status {
-                                        said.run = run;
-                                        said.epoch = epoch;
-                                        return say(std::move(said));
-                                      }});
+        NodeAttempt::open(network_, {.home = std::move(*home),
+                                     .prepare = std::move(*order),
+                                     .state_store = state_store,
+                                     .attempt = static_cast<int>(message.epoch),
+                                     .epoch = epoch_of(message.run, message.epoch),
+                                     .interface = options_.interface,
+                                     .carriers = options_.carriers,
+                                     .edges = {},
+                                     .keys = options_.dial.keys,
+                                     .stuck = options_.stuck,
+                                     .tell_head = [this, run = message.run, epoch = message.epoch](
+                                                      transport::Message said) -> Status {
+                                       said.run = run;
+                                       said.epoch = epoch;
+                                       return say(std::move(said));
+                                     }});
     if (!node_attempt) return answer(PrepareFailed{node_attempt.error().text});
     const auto address = (*node_attempt)->address();
     node_attempts_[message.run] = {message.epoch, head_patience, std::move(*node_attempt)};
@@ -405,16 +408,20 @@ class Node::Work {
   void start(const transport::Message& message) {
     auto* const here = site_of(message);
     if (!here) return;  // The attempt is over.
-    auto& node_attempt = *here;
-    const auto fail = [&](const std::string& why) {
-      const auto lost = node_attempt.lost();
-      (void)say_about(message,
-                      transport::to_message(lost ? PrepareFailed{why, EndCause::lost, lost->process}
-                                                 : PrepareFailed{why}));
+    const auto fail = [this, here, run = message.run,
+                       epoch = message.epoch](const std::string& why) {
+      const auto lost = here->lost();
+      auto failed = transport::to_message(lost ? PrepareFailed{why, EndCause::lost, lost->process}
+                                               : PrepareFailed{why});
+      failed.run = run;
+      failed.epoch = epoch;
+      (void)say(std::move(failed));
     };
     const auto order = transport::from_message<Start>(message);
     if (!order) return fail(order.error().text);
-    if (auto started = node_attempt.start(*order); !started) return fail(started.error().text);
+    here->start(*order, *loop_, [fail](const Status& started) {
+      if (!started) fail(started.error().text);
+    });
   }
 
   void stop(const transport::Message& message) {
@@ -466,8 +473,8 @@ class Node::Work {
   }
 
   Env& env_;
+  transport::Network& network_;
   NodeOptions options_;
-  transport::ChannelThread channels_;
 
   // Used by the node's loop.
   std::uint64_t term_;
@@ -491,12 +498,13 @@ class Node::Work {
   const std::unique_ptr<Loop> heart_ = env_.make_loop({"heart"});
 };
 
-Node::Node(Env& env, NodeOptions options)
-    : work_(std::make_unique<Work>(env, std::move(options))) {}
+Node::Node(Env& env, transport::Network& network, NodeOptions options)
+    : work_(std::make_unique<Work>(env, network, std::move(options))) {}
 Node::~Node() = default;
 
-Result<std::unique_ptr<Node>> Node::start(Env& env, NodeOptions options) {
-  std::unique_ptr<Node> node(new Node(env, std::move(options)));
+Result<std::unique_ptr<Node>> Node::start(Env& env, transport::Network& network,
+                                          NodeOptions options) {
+  std::unique_ptr<Node> node(new Node(env, network, std::move(options)));
   if (auto started = node->work_->start(); !started) return started.error();
   return node;
 }

@@ -11,6 +11,7 @@
 #include "actors/nodes/node_messages.h"
 #include "core/env.h"
 #include "transport/control/control_socket.h"
+#include "transport/network.h"
 
 namespace troupe::actors {
 
@@ -48,8 +49,9 @@ struct NodeOptions {
 /// ends its attempts and joins as a new node, with the states that it keeps.
 class Node {
  public:
-  /// The environment outlives the node.
-  static Result<std::unique_ptr<Node>> start(Env& env, NodeOptions options);
+  /// The environment and the network outlive the node.
+  static Result<std::unique_ptr<Node>> start(Env& env, transport::Network& network,
+                                             NodeOptions options);
   /// Ends its attempts.
   ~Node();
   Node(const Node&) = delete;
@@ -62,7 +64,7 @@ class Node {
 
  private:
   class Work;
-  Node(Env& env, NodeOptions options);
+  Node(Env& env, transport::Network& network, NodeOptions options);
 
   std::unique_ptr<Work> work_;
 };

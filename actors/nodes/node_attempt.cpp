@@ -167,7 +167,7 @@ NodeAttempt::~NodeAttempt() {
   order_.home.reset();
 }
 
-Result<std::unique_ptr<NodeAttempt>> NodeAttempt::open(transport::ChannelThread& thread,
+Result<std::unique_ptr<NodeAttempt>> NodeAttempt::open(transport::Network& network,
                                                        NodeAttemptOrder order) {
   std::unique_ptr<NodeAttempt> node_attempt(new NodeAttempt(std::move(order)));
   const auto& given = node_attempt->order_.prepare;
@@ -201,7 +201,7 @@ Result<std::unique_ptr<NodeAttempt>> NodeAttempt::open(transport::ChannelThread&
             const std::lock_guard lock(state->gate);
             for (const auto& [id, proxy] : state->proxies) caf_shim::post(proxy, PlayerEnded{text});
           }};
-  auto opened = Mesh::open(thread, std::move(mesh));
+  auto opened = Mesh::open(network, std::move(mesh));
   if (!opened) return opened.error();
   node_attempt->mesh_ = std::move(*opened);
   return node_attempt;
@@ -321,12 +321,16 @@ std::string NodeAttempt::name_of(int process) const {
   return name_of_process(process, order_.prepare.placement.head(), order_.attempt);
 }
 
-Status NodeAttempt::start(const Start& start) {
-  if (auto good = check_start(start); !good) return good;
-  if (auto connected = mesh_->connect(start.addresses, {start.tokens.begin(), start.tokens.end()});
-      !connected)
-    return connected;
+void NodeAttempt::start(const Start& start, Loop& loop, std::function<void(const Status&)> then) {
+  if (auto good = check_start(start); !good) return then(good);
+  mesh_->connect(start.addresses, {start.tokens.begin(), start.tokens.end()}, loop,
+                 [this, start, then = std::move(then)](const Status& connected) {
+                   then(connected ? play(start) : connected);
+                 });
+}
 
+/// Waits for the state and starts the players.
+Status NodeAttempt::play(const Start& start) {
   system_ = std::make_unique<caf::actor_system>(config_);
   std::map<PlayerId, StartPoint> starts;
   const auto end = std::chrono::steady_clock::now() + state_patience;
@@ -376,8 +380,11 @@ Status NodeAttempt::start(const Start& start) {
 Status NodeAttempt::deliver(transport::Message message) {
   auto addressed = as_wire_message(std::move(message));
   if (!addressed) return addressed.error();
-  return deliver(order_.prepare.placement.head(), addressed->to,
-                 std::move(addressed->wire_message));
+  const int head = order_.prepare.placement.head();
+  const std::lock_guard lock(state_->gate);
+  if (state_->open) return deliver(head, addressed->to, std::move(addressed->wire_message));
+  state_->put({head, addressed->to, std::move(addressed->wire_message)});
+  return Done{};
 }
 
 Status NodeAttempt::deliver(int from, PlayerId to, WireMessage wire_message) {

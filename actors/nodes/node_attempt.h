@@ -16,6 +16,8 @@
 #include "actors/nodes/run_orders.h"
 #include "actors/play/state_store.h"
 #include "actors/run_spec.h"
+#include "core/env.h"
+#include "transport/network.h"
 
 namespace troupe::actors {
 
@@ -58,19 +60,22 @@ struct LostProcess {
 /// channels between them. One thread uses it. Functions block only where they say so.
 class NodeAttempt {
  public:
-  static Result<std::unique_ptr<NodeAttempt>> open(transport::ChannelThread& thread,
+  /// The network outlives the attempt.
+  static Result<std::unique_ptr<NodeAttempt>> open(transport::Network& network,
                                                    NodeAttemptOrder order);
   /// Waits until all players have ended and devices have let go of transfers.
   ~NodeAttempt();
 
   MeshAddress address() const { return mesh_->address(); }
 
-  /// Waits for channels, edges and state, and then starts the players.
-  Status start(const Start& start);
+  /// Connects to the other processes, and returns before that is done. Then waits for the state,
+  /// starts the players and calls `then`, all in one task of the loop. An attempt that is destroyed
+  /// before calls nothing.
+  void start(const Start& start, Loop& loop, std::function<void(const Status&)> then);
   /// Returns the first process of the attempt that was lost.
   std::optional<LostProcess> lost() const;
 
-  /// Passes a message of the head to a player, after start().
+  /// Passes a message of the head to a player, or keeps it until the players have started.
   Status deliver(transport::Message message);
 
  private:
@@ -83,6 +88,7 @@ class NodeAttempt {
   Status deliver(int from, PlayerId to, WireMessage wire_message);
   void arrived(int from, PlayerId to, WireMessage wire_message);
   Status check_start(const Start& start) const;
+  Status play(const Start& start);
   Status give_states(const Start& start);
   Result<StartPoint> state_of(PlayerId optimizer, int from, std::int64_t step,
                               std::chrono::steady_clock::time_point end);

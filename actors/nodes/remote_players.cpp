@@ -30,11 +30,11 @@ recon::Life life_of(const NodeHere& node) { return static_cast<recon::Life>(node
 
 }  // namespace
 
-RemotePlayerHost::RemotePlayerHost(Env& env, NodePool& nodes, transport::ChannelThread& channels,
+RemotePlayerHost::RemotePlayerHost(Env& env, transport::Network& network, NodePool& nodes,
                                    RemoteOrder order, DecisionLog decisions)
     : env_(env),
+      network_(network),
       nodes_(nodes),
-      channels_(channels),
       order_(std::move(order)),
       decisions_(std::move(decisions)),
       loop_(env.make_loop({"reconciling"})),
@@ -73,7 +73,7 @@ Team RemotePlayerHost::begin(caf::actor_system& system, const AttemptContext& at
   const auto order = this->order();
   const auto attempt = std::make_shared<Attempt>(
       Attempt::Context{
-          env_, nodes_, channels_, memory_, order.run, order.interface, order.carriers, order.keys,
+          env_, nodes_, network_, memory_, order.run, order.interface, order.carriers, order.keys,
           order.plain,
           [this, number](std::uint64_t node) {
             reconciling_.post([this, number, node] {
@@ -374,7 +374,7 @@ void RemotePlayerHost::on(const recon::FindLine& order) {
 void RemotePlayerHost::on(const recon::Load& order) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.epoch != order.epoch) return;
-  attempt->start([this, order, number = progress_.number](const Status& started) {
+  attempt->start(*loop_, [this, order, number = progress_.number](const Status& started) {
     if (!started)  // Some process could not be reached.
       return reconciling_.post(
           [=, this, why = started.error().text] { cannot_begin(number, why, EndCause::lost); });

@@ -55,8 +55,8 @@ struct DecisionLog {
 /// which nodes, and how to react to a lost or failed node.
 class RemotePlayerHost final : public PlayerHost {
  public:
-  /// The environment, the nodes and the channels outlive it.
-  RemotePlayerHost(Env& env, NodePool& nodes, transport::ChannelThread& channels, RemoteOrder order,
+  /// The environment, the network and the nodes outlive it.
+  RemotePlayerHost(Env& env, transport::Network& network, NodePool& nodes, RemoteOrder order,
                    DecisionLog decisions);
   /// All actors of the run must have ended.
   ~RemotePlayerHost() override;
@@ -133,8 +133,8 @@ class RemotePlayerHost final : public PlayerHost {
   RemoteOrder order() const;
 
   Env& env_;
+  transport::Network& network_;
   NodePool& nodes_;
-  transport::ChannelThread& channels_;
   RemoteOrder order_;
   DecisionLog decisions_;
   MemoryPool memory_;  // For states in transit; outlives all attempts.

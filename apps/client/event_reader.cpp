@@ -67,7 +67,8 @@ Result<std::unique_ptr<EventBell>> EventBell::open(transport::DialOptions option
     }
     bell.ring();
   };
-  auto subscriber = transport::Subscriber::dial(std::move(options), "", std::move(heard));
+  auto subscriber =
+      events->own_.network.subscribe(std::move(options), "", std::move(heard), *events->own_.loop);
   if (!subscriber) return subscriber.error();
   events->subscriber_ = std::move(*subscriber);
   return events;

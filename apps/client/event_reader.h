@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "apps/client/client_network.h"
 #include "apps/client/head_client.h"
 #include "core/result.h"
 #include "core/threads/event_fd.h"
@@ -49,6 +50,8 @@ class EventBell {
  private:
   mutable std::mutex mutex_;
   std::set<std::string> stopped_;
+  ClientNetwork own_;
+  // Declared last: its callbacks use the other members.
   std::unique_ptr<transport::Subscriber> subscriber_;
 };
 

@@ -7,9 +7,9 @@
 #include <random>
 #include <utility>
 
+#include "apps/client/client_network.h"
 #include "apps/hosts/interfaces.h"
 #include "core/json.h"
-#include "transport/control/control_socket.h"
 
 namespace troupe::apps {
 namespace {
@@ -32,7 +32,7 @@ class HeadClient::Line {
  public:
   Status dial(const transport::DialOptions& options) {
     endpoint_ = options.endpoint;
-    auto client = transport::ControlClient::dial(
+    auto client = own_.network.dial(
         options,
         {.connected = [this] { set([this] { ++connection_; }); },
          .message =
@@ -42,9 +42,11 @@ class HeadClient::Line {
                });
              },
          .gone = [this](transport::Gone, const std::string&) { set([this] { ++ended_; }); },
-         .refused = [this](const std::string& why) { set([&] { refused_ = why; }); }});
+         .refused = [this](const std::string& why) { set([&] { refused_ = why; }); }},
+        *own_.loop);
     if (!client) return client.error();
     client_ = std::move(*client);
+    client_->start();
     std::unique_lock lock(mutex_);
     return wait_for_connection(lock, Clock::now() + connect_patience);
   }
@@ -130,7 +132,9 @@ class HeadClient::Line {
   std::string refused_;
   std::uint64_t asked_ = 0;  // The id of the question.
   std::optional<transport::Message> answer_;
-  std::unique_ptr<transport::ControlClient> client_;  // Last: its thread uses the members above.
+  ClientNetwork own_;
+  // Declared last: its callbacks use the other members.
+  std::unique_ptr<transport::ControlClient> client_;
 };
 
 HeadClient::HeadClient() : line_(std::make_unique<Line>()) {}

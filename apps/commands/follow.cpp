@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "apps/client/client_network.h"
 #include "apps/client/event_reader.h"
 #include "apps/client/which_head.h"
 #include "apps/command.h"
@@ -10,7 +11,6 @@
 #include "apps/machine/signals.h"
 #include "config/load.h"
 #include "core/json.h"
-#include "transport/control/publisher.h"
 #include "transport/wire/fields.h"
 
 namespace troupe::apps {
@@ -124,8 +124,9 @@ ExitCode events(const Following& arguments, const CommonFlags& flags) {
   };
   EventFd interrupted;
   ring_on_signals(interrupted);
-  const auto subscriber = transport::Subscriber::dial(
-      std::move(*options), arguments.run.empty() ? "" : arguments.run + "/", heard);
+  ClientNetwork own;
+  const auto subscriber = own.network.subscribe(
+      std::move(*options), arguments.run.empty() ? "" : arguments.run + "/", heard, *own.loop);
   if (!subscriber) return no_head(subscriber.error());
   interrupted.wait();
   return ExitCode::done;

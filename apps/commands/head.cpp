@@ -24,6 +24,7 @@
 #include "core/threads/event_fd.h"
 #include "core/threads/real_env.h"
 #include "transport/channels/socket.h"
+#include "transport/real_network.h"
 
 namespace troupe::apps {
 namespace {
@@ -183,6 +184,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   const auto manager = ServiceManager::from_environment();
   if (!manager) return complain(ExitCode::usage, "error: " + manager.error().text);
   RealEnv env;
+  transport::RealNetwork network;
   const auto say = [quiet = flags.quiet](const std::string& text) {
     if (!quiet) std::fprintf(stderr, "%s\n", text.c_str());
   };
@@ -240,7 +242,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   // Signals must work before clients can reach the head.
   EventFd bell;
   ring_on_signals(bell);
-  auto opened = HeadService::open(env, std::move(options));
+  auto opened = HeadService::open(env, network, std::move(options));
   if (!opened) return complain(ExitCode::failed, "error: " + opened.error().text);
   const auto& service = **opened;
   remember_head(service.endpoint());

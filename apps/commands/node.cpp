@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <latch>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -18,8 +17,8 @@
 #include "apps/machine/signals.h"
 #include "apps/node/node_process.h"
 #include "core/threads/real_env.h"
-#include "transport/control/control_socket.h"
 #include "transport/control/conversation.h"
+#include "transport/real_network.h"
 
 namespace troupe::apps {
 namespace {
@@ -34,13 +33,15 @@ struct DaemonArguments {
 /// restarted head discovers the present nodes itself.
 class Line {
  public:
-  explicit Line(Env& env) : incarnation_(transport::new_incarnation(env)) {}
+  Line(Env& env, transport::Network& network)
+      : incarnation_(transport::new_incarnation(env)),
+        network_(network),
+        loop_(env.make_loop({"daemon"})) {}
 
   Status dial(const transport::DialOptions& options, const ServiceManager& manager) {
     transport::ClientEvents heard;
     heard.connected = [this, &manager, endpoint = options.endpoint] {
       manager.status("connected to the head at " + endpoint);
-      dialed_.wait();
       transport::Message hello;
       hello.type = transport::MessageName("hello").text();
       hello.incarnation = incarnation_;
@@ -57,10 +58,10 @@ class Line {
       term_ = message.term;
       term_proof_ = *proof->text();
     };
-    auto client = transport::ControlClient::dial(options, std::move(heard));
+    auto client = network_.dial(options, std::move(heard), *loop_);
     if (!client) return client.error();
     client_ = std::move(*client);
-    dialed_.count_down();
+    client_->start();
     return Done{};
   }
   void tell(const actors::ExitNotice& notice) {
@@ -77,8 +78,9 @@ class Line {
   mutable std::mutex mutex_;
   std::uint64_t term_ = 0;
   std::string term_proof_;
-  std::latch dialed_{1};  // The connection may be ready before dial() has returned.
-  std::unique_ptr<transport::ControlClient> client_;
+  transport::Network& network_;
+  std::unique_ptr<Loop> loop_;                        // Outlives the client.
+  std::unique_ptr<transport::ControlClient> client_;  // Its callbacks are tasks of the loop.
 };
 
 /// Returns whether another process in its place could succeed.
@@ -108,7 +110,8 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
   }
   manager->status("waits for the head at " + *head);
   RealEnv env;
-  Line line(env);
+  transport::RealNetwork network;
+  Line line(env, network);
   if (auto dialed = line.dial(*dial, *manager); !dialed)
     return complain(ExitCode::usage, "error: " + dialed.error().text);
 

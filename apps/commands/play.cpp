@@ -20,6 +20,7 @@
 #include "core/json.h"
 #include "core/threads/real_env.h"
 #include "storage/files/temporary_folder.h"
+#include "transport/real_network.h"
 
 namespace troupe::apps {
 namespace {
@@ -34,7 +35,7 @@ struct PlayArguments {
 /// A head in this process, and daemons on this machine, for one scenario.
 class OwnCluster {
  public:
-  explicit OwnCluster(Env& env) : env_(env) {}
+  OwnCluster(Env& env, transport::Network& network) : env_(env), network_(network) {}
   ~OwnCluster() {
     head_.reset();  // First, since runs need their nodes until they have ended.
     for (const auto& node : nodes_) node->ask_to_end();
@@ -52,7 +53,7 @@ class OwnCluster {
     options.listen = options.events = "tcp://127.0.0.1:0";
     options.drills = HeadOptions::Drills::allowed;
     options.say = [](const std::string&) {};
-    auto head = HeadService::open(env_, std::move(options));
+    auto head = HeadService::open(env_, network_, std::move(options));
     if (!head) return head.error();
     head_ = std::move(*head);
     const int machine = own_machine_share().cores();
@@ -72,6 +73,7 @@ class OwnCluster {
 
  private:
   Env& env_;
+  transport::Network& network_;
   int cores_ = 1;
   std::optional<storage::TemporaryFolder> state_;
   std::unique_ptr<HeadService> head_;
@@ -103,9 +105,10 @@ ExitCode play(const PlayArguments& arguments, const CommonFlags& flags) {
 
   WhichHead head = arguments.head;
   RealEnv env;
+  transport::RealNetwork network;
   std::unique_ptr<OwnCluster> own;
   if (scenario->nodes > 0 && head.address.empty()) {
-    own = std::make_unique<OwnCluster>(env);
+    own = std::make_unique<OwnCluster>(env, network);
     if (auto opened = own->open(scenario->nodes); !opened)
       return complain(ExitCode::failed, "error: " + opened.error().text);
     head = {.address = own->endpoint(), .keys = {}};

@@ -15,6 +15,7 @@
 #include "core/threads/real_env.h"
 #include "core/units.h"
 #include "storage/files/files.h"
+#include "transport/real_network.h"
 
 namespace troupe::apps {
 namespace {
@@ -151,7 +152,8 @@ std::string last_words(const TrainArguments& arguments, const std::string& how) 
       [&] { return last_words(arguments, config.name + ": failed: " + why()); });
 }
 
-Result<std::unique_ptr<LocalNodes>> start_nodes(Env& env, const TrainArguments& arguments,
+Result<std::unique_ptr<LocalNodes>> start_nodes(Env& env, transport::Network& network,
+                                                const TrainArguments& arguments,
                                                 RunSession& session) {
   const auto& config = session.config();
   actors::RemoteOrder order = session.order(session.loaded());
@@ -160,8 +162,8 @@ Result<std::unique_ptr<LocalNodes>> start_nodes(Env& env, const TrainArguments& 
   };
   if (arguments.carrier == "tcp") order.carriers = actors::Carriers::tcp;
   const int devices = devices_wanted(config);
-  return LocalNodes::start(env, arguments.nodes, (devices + arguments.nodes - 1) / arguments.nodes,
-                           std::move(order),
+  return LocalNodes::start(env, network, arguments.nodes,
+                           (devices + arguments.nodes - 1) / arguments.nodes, std::move(order),
                            {config.limits.silence_floor, config.limits.reconnect_patience});
 }
 
@@ -173,6 +175,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
     return complain(ExitCode::invalid,
                     "error: --nodes " + std::to_string(arguments.nodes) + ": wanted 1 or more");
   RealEnv env;
+  transport::RealNetwork network;
   const auto disk = storage::disk_files();
   std::atomic<std::optional<ExitCode>> told;  // How the run ended, once the user knows.
   RunSession session(env, std::move(*loaded),
@@ -210,7 +213,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   recorder.record(state_event(config, "running", {}));
   std::unique_ptr<LocalNodes> nodes;
   if (others_play) {
-    auto started = start_nodes(env, arguments, session);
+    auto started = start_nodes(env, network, arguments, session);
     if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
     nodes = std::move(*started);
   }

@@ -5,18 +5,18 @@
 #include <utility>
 #include <vector>
 
-#include "actors/nodes/mesh.h"
 #include "apps/gpu/nccl_links.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/machine/arena.h"
 #include "transport/links/ipc_fabric.h"
+#include "transport/machine_id.h"
 
 namespace troupe::apps {
 namespace {
 
 /// The place contains the user, since processes of other users cannot open exported memory.
 std::string place_of(const std::string& gpu) {
-  return actors::this_machine_id() + "/" + std::to_string(geteuid()) + "/" + gpu;
+  return transport::this_machine_id() + "/" + std::to_string(geteuid()) + "/" + gpu;
 }
 
 Status add_ipc_links(const GpuToLink& order, actors::LinkedDevice& linked) {

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "actors/nodes/mesh.h"
 #include "apps/gpu/gpus.h"
 #include "apps/hosts/interfaces.h"
 #include "transport/links/nccl_fabric.h"
+#include "transport/machine_id.h"
 
 namespace troupe::apps {
 
@@ -32,8 +32,8 @@ Status add_nccl_links(const GpuToLink& order, actors::LinkedDevice& linked) {
                                    .remark = order.remark});
   if (!fabric) return fabric.error();
   linked.links.push_back(std::make_unique<actors::DeviceLinks>(
-      *kind, actors::this_machine_id() + "/" + *bus, std::vector<std::string>{}, std::move(*fabric),
-      [&gpu = order.gpu] { gpu.enter(); }));
+      *kind, transport::this_machine_id() + "/" + *bus, std::vector<std::string>{},
+      std::move(*fabric), [&gpu = order.gpu] { gpu.enter(); }));
   return Done{};
 }
 

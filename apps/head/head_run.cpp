@@ -160,9 +160,8 @@ void HeadRun::tell_unfit(const actors::NodeHere& node) {
 }
 
 void HeadRun::start() {
-  player_host_ =
-      std::make_unique<actors::RemotePlayerHost>(around_.env, around_.nodes, around_.channels,
-                                                 order(session_.loaded()), std::move(decisions_));
+  player_host_ = std::make_unique<actors::RemotePlayerHost>(
+      around_.env, around_.network, around_.nodes, order(session_.loaded()), std::move(decisions_));
   thread_ = std::thread([this] { run(); });
 }
 

@@ -22,6 +22,7 @@
 #include "config/load.h"
 #include "core/threads/event_fd.h"
 #include "transport/control/publisher.h"
+#include "transport/network.h"
 
 namespace troupe::apps {
 
@@ -30,8 +31,8 @@ class HeadRun {
  public:
   struct Context {
     Env& env;
+    transport::Network& network;
     actors::NodePool& nodes;
-    transport::ChannelThread& channels;
     std::string interface;
     std::optional<transport::KeyPair> keys;  // The head's keys.
     actors::PlainTensors plain = actors::PlainTensors::within_machine;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <latch>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -96,7 +95,8 @@ transport::Message answer_of(const Value& body) {
 
 class HeadService::Service {
  public:
-  Service(Env& env, HeadOptions options) : env_(env), options_(std::move(options)) {}
+  Service(Env& env, transport::Network& network, HeadOptions options)
+      : env_(env), network_(network), options_(std::move(options)) {}
 
   ~Service() {
     is_closing_ = true;
@@ -118,7 +118,7 @@ class HeadService::Service {
     publishing.endpoint = listen_at(options_.events, journal_->published());
     publishing.keys = options_.keys;
     publishing.allowed = options_.allowed;
-    auto publisher = transport::Publisher::bind(std::move(publishing));
+    auto publisher = network_.open_publisher(std::move(publishing));
     if (!publisher) return publisher.error();
     publisher_ = std::move(*publisher);
     GateOptions gate_options;
@@ -146,7 +146,7 @@ class HeadService::Service {
       asked(peer, std::move(message));
     };
     events.say = options_.say;
-    auto gate = NodeGate::open(env_, std::move(gate_options), std::move(events));
+    auto gate = NodeGate::open(env_, network_, std::move(gate_options), std::move(events));
     if (!gate) return gate.error();
     gate_ = std::move(*gate);
     orders_.emplace(HeadOrdersContext{
@@ -157,9 +157,10 @@ class HeadService::Service {
         env_, [this] { return gate_->nodes().all(); },
         [this](const config::Loaded& loaded) { return may_use(loaded); });
     auto noted = journal_->listens(endpoint(), this->events());
-    if (noted) go_on_with_runs();
-    opened_.count_down();
-    return noted;
+    if (!noted) return noted;
+    go_on_with_runs();
+    gate_->start();
+    return Done{};
   }
 
   const std::string& endpoint() const { return gate_->endpoint(); }
@@ -225,7 +226,7 @@ class HeadService::Service {
     const std::string name = loaded.config.name;
     auto run = std::make_shared<HeadRun>(
         std::move(loaded), std::move(*setup), begins,
-        HeadRun::Context{env_, gate_->nodes(), gate_->channels(), options_.interface, options_.keys,
+        HeadRun::Context{env_, network_, gate_->nodes(), options_.interface, options_.keys,
                          options_.plain, *publisher_,
                          [this](const RunStanding& run) { ended(run); },
                          [this, name] { over(name); },
@@ -346,7 +347,6 @@ class HeadService::Service {
   }
 
   void asked(const transport::Peer& peer, transport::Message message) {
-    opened_.wait();
     const auto answer = std::make_shared<OneAnswer>(
         [this, to = peer.id, re = message.id](const Reply& answer) { say(to, re, answer); });
     if (is_order(message.type))
@@ -574,6 +574,7 @@ class HeadService::Service {
   }
 
   Env& env_;
+  transport::Network& network_;
   HeadOptions options_;
   const std::shared_ptr<storage::Files> files_ = storage::disk_files();
   EventBacklog told_;
@@ -586,7 +587,6 @@ class HeadService::Service {
   std::map<std::string, RunStanding> ended_;
   std::map<std::uint64_t, std::string> submitted_;  // Used only on the loop of submits.
   std::unique_ptr<transport::Publisher> publisher_;
-  std::latch opened_{1};  // Messages may arrive before open() has returned.
   std::optional<HeadQuestions> questions_;
   std::optional<HeadOrders> orders_;
   std::unique_ptr<Loop> submits_ =
@@ -598,8 +598,9 @@ class HeadService::Service {
 HeadService::HeadService(std::unique_ptr<Service> service) : service_(std::move(service)) {}
 HeadService::~HeadService() = default;
 
-Result<std::unique_ptr<HeadService>> HeadService::open(Env& env, HeadOptions options) {
-  auto service = std::make_unique<Service>(env, std::move(options));
+Result<std::unique_ptr<HeadService>> HeadService::open(Env& env, transport::Network& network,
+                                                       HeadOptions options) {
+  auto service = std::make_unique<Service>(env, network, std::move(options));
   if (auto opened = service->open(); !opened) return opened.error();
   return std::unique_ptr<HeadService>(new HeadService(std::move(service)));
 }

@@ -16,6 +16,7 @@
 #include "core/value.h"
 #include "transport/control/control_socket.h"
 #include "transport/control/term_seal.h"
+#include "transport/network.h"
 #include "transport/wire/fields.h"
 
 namespace troupe::apps {
@@ -87,8 +88,9 @@ struct HeadOptions {
 /// that had not ended resumes from its newest checkpoint.
 class HeadService {
  public:
-  /// The environment outlives the head.
-  static Result<std::unique_ptr<HeadService>> open(Env& env, HeadOptions options);
+  /// The environment and the network outlive the head.
+  static Result<std::unique_ptr<HeadService>> open(Env& env, transport::Network& network,
+                                                   HeadOptions options);
   /// Drains and saves all runs. They resume in the head's next life.
   ~HeadService();
   HeadService(const HeadService&) = delete;

@@ -26,15 +26,16 @@ NodeGate::NodeGate(Env& env, GateOptions options, GateEvents events)
       nodes_([this](std::uint64_t node,
                     const transport::Message& message) { return send(node, message); },
              [this](std::uint64_t node, const std::string& why) { strike(node, why); }),
-      watch_(env.make_loop({"gate"})) {}
+      loop_(env.make_loop({"gate"})) {}
 
 NodeGate::~NodeGate() {
-  watch_->end();
+  loop_->end();
   const std::lock_guard lock(mutex_);
   for (auto& [node, line] : lines_) line.conversation->pause();
 }
 
-Result<std::unique_ptr<NodeGate>> NodeGate::open(Env& env, GateOptions options, GateEvents events) {
+Result<std::unique_ptr<NodeGate>> NodeGate::open(Env& env, transport::Network& network,
+                                                 GateOptions options, GateEvents events) {
   std::unique_ptr<NodeGate> gate(new NodeGate(env, std::move(options), std::move(events)));
   transport::ServerEvents heard;
   heard.message = [gate = gate.get()](const transport::Peer& peer, transport::Message message) {
@@ -45,24 +46,19 @@ Result<std::unique_ptr<NodeGate>> NodeGate::open(Env& env, GateOptions options, 
   heard.refused = [gate = gate.get()](const std::string& address, const std::string& why) {
     gate->events_.say(printable(address) + " was refused: " + printable(why));
   };
-  auto server = transport::ControlServer::bind(gate->options_.listening, std::move(heard));
+  auto server = network.listen(gate->options_.listening, std::move(heard), *gate->loop_);
   if (!server) return server.error();
   gate->server_ = std::move(*server);
-  gate->opened_.count_down();
   return gate;
 }
 
 class NodeGate::Deafness {
  public:
-  explicit Deafness(NodeGate& gate) : gate_(gate), since_(gate.env_.now()) {
-    const std::lock_guard lock(gate_.mutex_);
-    gate_.deaf_since_ = since_;
-  }
+  explicit Deafness(NodeGate& gate) : gate_(gate), since_(gate.env_.now()) {}
   ~Deafness() {
-    const std::lock_guard lock(gate_.mutex_);
-    gate_.deaf_since_.reset();
     const auto time = gate_.env_.now() - since_;
     if (time < least_deafness) return;
+    const std::lock_guard lock(gate_.mutex_);
     for (auto& [node, line] : gate_.lines_)
       if (line.evidence && line.evidence->pulses.last() <= since_)
         line.evidence->pulses.forgive(time);
@@ -76,7 +72,6 @@ class NodeGate::Deafness {
 };
 
 void NodeGate::heard(const transport::Peer& peer, transport::Message message) {
-  opened_.wait();
   const Deafness deafness(*this);
   if (auto may = this->may(peer, message); !may) {
     // An honest node got its term from a head that does not share this head's secret, so it gets an
@@ -331,7 +326,6 @@ void NodeGate::welcome(const actors::NodeHere& node, transport::PeerId peer,
 }
 
 void NodeGate::gone(const transport::Peer& peer, transport::Gone how, const std::string& why) {
-  opened_.wait();
   std::uint64_t struck_off = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -347,7 +341,7 @@ void NodeGate::gone(const transport::Peer& peer, transport::Gone how, const std:
   }
   // Many nodes may go at once.
   if (!looks_soon_.exchange(true))
-    watch_->post([this] {
+    loop_->post([this] {
       looks_soon_ = false;
       look();
     });
@@ -434,7 +428,7 @@ actors::Evidence& NodeGate::evidence_of(Line& line) {
 }
 
 void NodeGate::look_later() {
-  watch_->after(look_every, [this] {
+  loop_->after(look_every, [this] {
     look();
     const std::lock_guard lock(mutex_);
     looks_ = !lines_.empty();
@@ -456,7 +450,6 @@ void NodeGate::look() {
 std::vector<std::pair<std::uint64_t, std::string>> NodeGate::find_dead() {
   std::vector<std::pair<std::uint64_t, std::string>> dead;
   const auto now = env_.now();
-  if (deaf_since_ && now - *deaf_since_ >= least_deafness) return dead;
   actors::DetectorLimits limits;
   auto patience = patience_.empty() ? options_.patience : patience_.begin()->second;
   for (const auto& [_, asked] : patience_) {

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <latch>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,10 +17,10 @@
 #include "actors/nodes/node_pool.h"
 #include "core/env.h"
 #include "core/result.h"
-#include "transport/channels/channel_thread.h"
 #include "transport/control/control_socket.h"
 #include "transport/control/conversation.h"
 #include "transport/control/term_seal.h"
+#include "transport/network.h"
 
 namespace troupe::apps {
 
@@ -63,16 +62,19 @@ struct GateEvents {
 /// returns misses no message.
 class NodeGate {
  public:
-  /// The environment outlives the gate.
-  static Result<std::unique_ptr<NodeGate>> open(Env& env, GateOptions options, GateEvents events);
+  /// Binds the endpoint. The environment and the network outlive the gate.
+  static Result<std::unique_ptr<NodeGate>> open(Env& env, transport::Network& network,
+                                                GateOptions options, GateEvents events);
   /// Stops all callbacks.
   ~NodeGate();
   NodeGate(const NodeGate&) = delete;
   NodeGate& operator=(const NodeGate&) = delete;
 
+  /// Begins to hear those who dial, and to call the callbacks. Called once.
+  void start() { server_->start(); }
+
   const std::string& endpoint() const { return server_->endpoint(); }
   actors::NodePool& nodes() { return nodes_; }
-  transport::ChannelThread& channels() { return channels_; }
   /// Sets the patience of a run until forget_patience(). Among several runs the most patient
   /// counts.
   void set_patience(const std::string& run, const NodePatience& patience);
@@ -143,7 +145,6 @@ class NodeGate {
   GateOptions options_;
   GateEvents events_;
   const std::uint64_t incarnation_;
-  transport::ChannelThread channels_;
   actors::NodePool nodes_;
 
   mutable std::mutex mutex_;
@@ -153,15 +154,12 @@ class NodeGate {
   std::unordered_map<std::int64_t, std::uint64_t> by_life_;       // Keyed by Join::life.
   std::set<transport::PeerId> strangers_told_;    // Refused peers that are not nodes.
   std::map<std::string, NodePatience> patience_;  // Keyed by run.
-  std::optional<Env::Time> deaf_since_;
-  bool looks_ = false;  // Again and again.
+  bool looks_ = false;                            // Again and again.
   std::atomic<bool> looks_soon_ = false;
   Env::Time last_look_ = env_.now();
 
-  // Before the server, whose thread posts to it until that thread ends.
-  std::unique_ptr<Loop> watch_;
-  std::latch opened_{1};  // Messages may arrive before bind() has returned.
-  std::unique_ptr<transport::ControlServer> server_;
+  std::unique_ptr<Loop> loop_;                        // Outlives the server.
+  std::unique_ptr<transport::ControlServer> server_;  // Its callbacks are tasks of the loop.
 };
 
 }  // namespace troupe::apps

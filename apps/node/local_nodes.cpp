@@ -14,7 +14,8 @@ LocalNodes::~LocalNodes() {
   if (player_host_) player_host_->end();
 }
 
-Result<std::unique_ptr<LocalNodes>> LocalNodes::start(Env& env, int count, int devices,
+Result<std::unique_ptr<LocalNodes>> LocalNodes::start(Env& env, transport::Network& network,
+                                                      int count, int devices,
                                                       actors::RemoteOrder order,
                                                       const NodePatience& patience) {
   auto local = std::make_unique<LocalNodes>();
@@ -22,7 +23,6 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(Env& env, int count, int d
   options.listening.endpoint = "tcp://127.0.0.1:0";
   options.patience = patience;
   GateEvents events;
-  // Nodes start only after `player_host_` is set, so no event comes earlier.
   events.joined = [local = local.get()](const actors::NodeHere&) {
     local->player_host_->arrived();
   };
@@ -35,7 +35,7 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(Env& env, int count, int d
   events.about_run = [local = local.get()](std::uint64_t node, transport::Message message) {
     local->player_host_->heard(node, std::move(message));
   };
-  auto gate = NodeGate::open(env, std::move(options), std::move(events));
+  auto gate = NodeGate::open(env, network, std::move(options), std::move(events));
   if (!gate) return gate.error();
   local->gate_ = std::move(*gate);
   NodeArguments arguments;
@@ -43,8 +43,8 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(Env& env, int count, int d
   arguments.carrier = order.carriers == actors::Carriers::tcp ? "tcp" : "auto";
   order.fewest = order.most = count;
   local->player_host_ = std::make_unique<actors::RemotePlayerHost>(
-      env, local->gate_->nodes(), local->gate_->channels(), std::move(order),
-      actors::DecisionLog{});
+      env, network, local->gate_->nodes(), std::move(order), actors::DecisionLog{});
+  local->gate_->start();
   const int cores = own_machine_share().cores();
   arguments.cores = std::max(1, cores / count);
   for (int i = 0; i < count; ++i) {

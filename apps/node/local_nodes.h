@@ -9,6 +9,7 @@
 #include "apps/machine/kept_process.h"
 #include "core/env.h"
 #include "core/result.h"
+#include "transport/network.h"
 
 namespace troupe::apps {
 
@@ -16,9 +17,9 @@ namespace troupe::apps {
 class LocalNodes {
  public:
   /// Starts the nodes. They divide this machine's cores and take turns with its GPUs. Each has
-  /// `devices` devices. The environment outlives them.
-  static Result<std::unique_ptr<LocalNodes>> start(Env& env, int count, int devices,
-                                                   actors::RemoteOrder order,
+  /// `devices` devices. The environment and the network outlive them.
+  static Result<std::unique_ptr<LocalNodes>> start(Env& env, transport::Network& network, int count,
+                                                   int devices, actors::RemoteOrder order,
                                                    const NodePatience& patience);
   ~LocalNodes();
 

@@ -27,6 +27,7 @@
 #include "config/load.h"
 #include "core/threads/real_env.h"
 #include "transport/control/conversation.h"
+#include "transport/real_network.h"
 
 namespace troupe::apps {
 namespace {
@@ -108,6 +109,7 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
   const int machine = own_machine_share().cores();
   const int cores = arguments.cores > 0 ? arguments.cores : machine;
   RealEnv env;
+  transport::RealNetwork network;
   EventFd bell;
   actors::Pace pace;
   constexpr int unknown = -1;
@@ -153,7 +155,7 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
     say("node stopped: " + why);
     end(ExitCode::dismissed);
   };
-  auto started = actors::Node::start(env, std::move(options));
+  auto started = actors::Node::start(env, network, std::move(options));
   if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
   GpuWatchOptions watching;
   watching.tell = [&](const auto& gpus) { (*started)->tell({gpus}); };

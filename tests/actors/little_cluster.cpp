@@ -212,7 +212,10 @@ class LittleNode {
     if (message.type == Stop::type) return end();
     if (!node_attempt_ || message.epoch != attempt()) return;
     if (message.type == Start::type) {
-      const auto started = node_attempt_->start(*transport::from_message<Start>(message));
+      std::promise<Status> came;
+      node_attempt_->start(*transport::from_message<Start>(message), *connecting_,
+                           [&](const Status& status) { came.set_value(status); });
+      const auto started = came.get_future().get();
       const auto cause = node_attempt_->lost().has_value() ? EndCause::lost : EndCause::failed;
       if (!started) tell(message.epoch, PrepareFailed{started.error().text, cause});
     } else {
@@ -244,25 +247,25 @@ class LittleNode {
     if (number_ == cluster_.order_.born_frozen && std::exchange(is_first_, false))
       cluster_.freeze_devices(number_);
     auto node_attempt = NodeAttempt::open(
-        channels_, {.home = in_the_hands_of_a_site(),
-                    .prepare = std::move(order),
-                    .state_store = nullptr,
-                    .attempt = static_cast<int>(message.epoch),
-                    .epoch = epoch_of(message.run, message.epoch),
-                    .carriers = cluster_.order_.carriers,
-                    .edges = cluster_.order_.patience,
-                    .stuck =
-                        [this](const std::string& why) {
-                          cluster_.tell_stuck(why);
-                          // Simulates the end of the process: a dead device touches no memory, and
-                          // the next process finds its devices working.
-                          for_each_device([&](int device) { cluster_.world_.kill(device); });
-                          *are_broken_ = false;
-                        },
-                    .tell_head = [this, epoch = message.epoch](transport::Message said) -> Status {
-                      tell(epoch, std::move(said));
-                      return Done{};
-                    }});
+        network_, {.home = in_the_hands_of_a_site(),
+                   .prepare = std::move(order),
+                   .state_store = nullptr,
+                   .attempt = static_cast<int>(message.epoch),
+                   .epoch = epoch_of(message.run, message.epoch),
+                   .carriers = cluster_.order_.carriers,
+                   .edges = cluster_.order_.patience,
+                   .stuck =
+                       [this](const std::string& why) {
+                         cluster_.tell_stuck(why);
+                         // Simulates the end of the process: a dead device touches no memory, and
+                         // the next process finds its devices working.
+                         for_each_device([&](int device) { cluster_.world_.kill(device); });
+                         *are_broken_ = false;
+                       },
+                   .tell_head = [this, epoch = message.epoch](transport::Message said) -> Status {
+                     tell(epoch, std::move(said));
+                     return Done{};
+                   }});
     if (!node_attempt) return tell(message.epoch, PrepareFailed{node_attempt.error().text});
     node_attempt_ = std::move(*node_attempt);
     tell(message.epoch, Prepared{node_attempt_->address(), {}});
@@ -295,7 +298,8 @@ class LittleNode {
 
   const int number_;
   LittleCluster& cluster_;
-  transport::ChannelThread channels_;
+  transport::RealNetwork network_;
+  const std::unique_ptr<Loop> connecting_ = cluster_.env_.make_loop({"connecting"});
   std::shared_ptr<LittleHome> home_;
   std::unique_ptr<NodeAttempt> node_attempt_;
   bool is_first_ = true;
@@ -322,7 +326,7 @@ LittleCluster::LittleCluster(const Piece& piece, const ClusterOrder& order)
           if (!world_.step()) std::this_thread::yield();
       }),
       pool_([this](std::uint64_t to, const transport::Message& said) { return send(to, said); }) {
-  player_host_ = std::make_unique<RemotePlayerHost>(env_, pool_, channels_,
+  player_host_ = std::make_unique<RemotePlayerHost>(env_, network_, pool_,
                                                     RemoteOrder{.run = "little",
                                                                 .config = {},
                                                                 .fewest = 1,

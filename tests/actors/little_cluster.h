@@ -18,8 +18,8 @@
 #include "core/threads/real_env.h"
 #include "little_run.h"
 #include "sim_device/sim_world.h"
-#include "transport/channels/channel_thread.h"
 #include "transport/links/edges.h"
+#include "transport/real_network.h"
 
 namespace troupe::actors {
 
@@ -94,7 +94,7 @@ class LittleCluster {
   std::atomic<bool> stopping_{false};
   std::thread devices_;
   RealEnv env_;
-  transport::ChannelThread channels_;
+  transport::RealNetwork network_;
   NodePool pool_;
   std::vector<std::unique_ptr<LittleNode>> nodes_;
   std::unique_ptr<RemotePlayerHost> player_host_;

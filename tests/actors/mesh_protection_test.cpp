@@ -3,15 +3,17 @@
 
 #include <condition_variable>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "actors/nodes/mesh.h"
 #include "catch.h"
+#include "core/threads/real_env.h"
 #include "transport/channels/socket.h"
+#include "transport/real_network.h"
 
 using namespace troupe;
 using namespace troupe::actors;
@@ -49,7 +51,7 @@ struct HeardByProcess {
 struct ProtectedProcess {
   Result<std::unique_ptr<Mesh>> open(int here, const std::string& interface,
                                      MeshProtection protection) {
-    return Mesh::open(*thread, {.epoch = {{1, 2}, 3},
+    return Mesh::open(network, {.epoch = {{1, 2}, 3},
                                 .here = here,
                                 .processes = 2,
                                 .tokens = {10, 11},
@@ -71,7 +73,9 @@ struct ProtectedProcess {
 
   MemoryPool pool;
   HeardByProcess heard;
-  std::unique_ptr<transport::ChannelThread> thread = std::make_unique<transport::ChannelThread>();
+  RealEnv env;
+  transport::RealNetwork network;
+  const std::unique_ptr<Loop> loop = env.make_loop({"mesh"});
 };
 
 struct TwoProcesses {
@@ -82,10 +86,10 @@ struct TwoProcesses {
     if (!mesh) return mesh.error();
     if (!other) return other.error();
     const std::vector<MeshAddress> all{(*mesh)->address(), (*other)->address()};
-    Status back = Done{};
-    std::thread beside([&] { back = (*other)->connect(all, {11, 11}); });
-    auto there = (*mesh)->connect(all, {10, 10});
-    beside.join();
+    std::promise<Status> here, elsewhere;
+    (*mesh)->connect(all, {10, 10}, *one.loop, [&](const Status& is) { here.set_value(is); });
+    (*other)->connect(all, {11, 11}, *two.loop, [&](const Status& is) { elsewhere.set_value(is); });
+    const auto there = here.get_future().get(), back = elsewhere.get_future().get();
     if (!there) return there;
     if (!back) return back;
     Tensor tensor = Tensor::make(one.pool, {3}, DType::i32);

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <filesystem>
 #include <iterator>
-#include <latch>
 #include <memory>
 
 #include "catch.h"
@@ -142,20 +141,18 @@ class CeaselessAsker {
   explicit CeaselessAsker(const std::string& head) {
     transport::ClientEvents events;
     events.connected = [this] {
-      opened_.wait();
       (void)socket_->send(message_of("hello"));
       for (int i = 0; i < most_waiting; ++i) ask();
     };
     events.message = [this](const transport::Message& message) {
-      opened_.wait();
       if (message.re == 0) return;
       if (message.type == "answer") answers_.add(message.re);
       ask();
     };
-    auto dialled = transport::ControlClient::dial(dial_options(head), std::move(events));
+    auto dialled = own_.network.dial(dial_options(head), std::move(events), *own_.loop);
     REQUIRE(dialled);
     socket_ = std::move(*dialled);
-    opened_.count_down();
+    socket_->start();
   }
 
   /// Waits until this many answers have come since the start.
@@ -164,7 +161,7 @@ class CeaselessAsker {
  private:
   static constexpr int most_waiting = 32;
 
-  /// Called only on the thread of the socket.
+  /// Called only in callbacks of the socket.
   void ask() {
     static constexpr const char* types[] = {"status", "run.list", "run.get", "run.submit"};
     auto question = message_of(types[asked_ % std::size(types)]);
@@ -180,9 +177,9 @@ class CeaselessAsker {
     (void)socket_->send(question);
   }
 
-  std::latch opened_{1};  // A connection may exist before dial() has returned.
   std::uint64_t asked_ = 0;
   Told<std::uint64_t> answers_;
+  OwnNetwork own_;
   std::unique_ptr<transport::ControlClient> socket_;  // Destroyed first.
 };
 

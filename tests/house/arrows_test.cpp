@@ -71,6 +71,7 @@ const std::map<std::string, Folders> allowed_within = {
     {"transport/control", {"transport/keys", "transport/wire"}},
     {"transport/channels", {"transport/keys"}},
     {"transport/links", {"transport/channels"}},
+    {"transport", {"transport/channels", "transport/control"}},
     {"config/toml", {}},
     {"config/schema", {}},
     {"config/section", {"config/schema"}},

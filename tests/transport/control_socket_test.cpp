@@ -42,7 +42,8 @@ struct Keys {
 };
 
 std::string why_not(ServerOptions options) {
-  const auto bound = ControlServer::bind(std::move(options), {});
+  OwnNetwork own;
+  const auto bound = own.network.listen(std::move(options), {}, *own.loop);
   return bound ? "" : bound.error().text;
 }
 
@@ -320,21 +321,28 @@ TEST_CASE("a head can end one connection without affecting others", "[transport]
 
 TEST_CASE("the queue of a socket's thread is bounded", "[transport]") {
   auto options = server_options();
-  options.link.queue = 3;
+  options.link.queue = 1;
+  options.link.queue_bytes = 1000;
   Head head(options);
-  Told<std::string> errors;
-  head.answer_with([&](const Peer& peer, const Message&) {
-    // The socket's thread is in this callback, so nothing is sent meanwhile.
-    for (int i = 0; i < 5; ++i)
-      if (auto status = head.socket->send(peer.id, message_of("node.welcome")); !status)
-        errors.add(status.error().text);
-  });
   Node node(dial_options(head.socket->endpoint()));
-  REQUIRE(errors.wait(2));
-  CHECK(errors[0] ==
-        head.socket->endpoint() + ": 3 orders or 268435456 bytes wait for this socket already");
-  REQUIRE(node.messages.wait(3));
-  CHECK(errors.count() == 2);
+  REQUIRE(head.messages.wait());
+  const auto peer = head.messages[0].peer.id;
+  const auto error =
+      head.socket->endpoint() + ": 1 orders or 1000 bytes wait for this socket already";
+  // A message that is larger than the queue never fits.
+  auto message = message_of("node.welcome");
+  message.payload = {std::string(1000, 'x')};
+  const auto too_large = head.socket->send(peer, message);
+  REQUIRE_FALSE(too_large);
+  CHECK(too_large.error().text == error);
+  // Sending is quicker than the thread of the socket.
+  std::size_t sent = 0;
+  Status last = Done{};
+  for (; sent < 1'000'000; ++sent)
+    if (last = head.socket->send(peer, message_of("node.welcome")); !last) break;
+  REQUIRE_FALSE(last);
+  CHECK(last.error().text == error);
+  CHECK(node.messages.wait(sent));
 }
 
 TEST_CASE("an address that is in use or invalid gives a clear error", "[transport]") {
@@ -400,7 +408,8 @@ TEST_CASE("plain connections must stay on the machine unless the options allow m
               ": without keys everyone on the network could control this head; make keys with "
               "`troupe keys new`, or use 127.0.0.1 or ipc://");
   }
-  CHECK_FALSE(ControlClient::dial(dial_options("tcp://192.0.2.1:4711"), {}));
+  OwnNetwork own;
+  CHECK_FALSE(own.network.dial(dial_options("tcp://192.0.2.1:4711"), {}, *own.loop));
 
   auto anywhere = server_options("tcp://0.0.0.0:0");
   anywhere.link.plain = LinkOptions::Plain::anywhere;
@@ -411,8 +420,9 @@ TEST_CASE("plain connections must stay on the machine unless the options allow m
 }
 
 TEST_CASE("dialing an invalid address fails", "[transport]") {
-  const auto why = [](DialOptions options) {
-    const auto dialled = ControlClient::dial(std::move(options), {});
+  OwnNetwork own;
+  const auto why = [&](DialOptions options) {
+    const auto dialled = own.network.dial(std::move(options), {}, *own.loop);
     return dialled ? "" : dialled.error().text;
   };
   CHECK(why(dial_options("tcp://127.0.0.1:0")) ==

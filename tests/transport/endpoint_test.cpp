@@ -66,7 +66,8 @@ TEST_CASE("a file that is not a socket is refused as an endpoint and keeps its c
   CHECK(check_free(*parse_endpoint("ipc://" + (directory / "none"))));
 
   // ZeroMQ itself would replace the file.
-  const auto server = ControlServer::bind(server_options("ipc://" + path), {});
+  OwnNetwork own;
+  const auto server = own.network.listen(server_options("ipc://" + path), {}, *own.loop);
   REQUIRE_FALSE(server);
   CHECK(server.error().text == status.error().text);
   CHECK(content() == "mine");

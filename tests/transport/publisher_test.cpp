@@ -8,6 +8,7 @@
 
 #include "catch.h"
 #include "storage/temporary_directory.h"
+#include "transport/control/zmq_sockets.h"
 #include "transport/sockets.h"
 
 using namespace troupe;
@@ -34,7 +35,7 @@ struct Stage {
     PublisherEvents events;
     events.subscribed = [this](const std::string& topic) { subscribed.add(topic); };
     events.refused = [this](const std::string&, const std::string& why) { refused.add(why); };
-    auto bound = Publisher::bind(std::move(options), std::move(events));
+    auto bound = bind_publisher(std::move(options), std::move(events));
     assert(bound.ok());
     socket = std::move(*bound);
   }
@@ -44,8 +45,9 @@ struct Stage {
   std::unique_ptr<Publisher> socket;  // Destroyed first.
 };
 
-struct Listener {
-  Listener(DialOptions options, std::string topic, const std::function<void()>& before_each = {}) {
+struct EventListener {
+  EventListener(DialOptions options, std::string topic,
+                const std::function<void()>& before_each = {}) {
     SubscriberEvents told;
     told.event = [this, before_each](Message event) {
       if (before_each) before_each();
@@ -54,7 +56,8 @@ struct Listener {
     told.missed = [this](const std::string& run, std::uint64_t count) { missed.add({run, count}); };
     told.gone = [this](const std::string& why) { gone.add(why); };
     told.refused = [this](const std::string& why) { refused.add(why); };
-    auto dialled = Subscriber::dial(std::move(options), std::move(topic), std::move(told));
+    auto dialled =
+        own.network.subscribe(std::move(options), std::move(topic), std::move(told), *own.loop);
     assert(dialled.ok());
     socket = std::move(*dialled);
   }
@@ -63,6 +66,7 @@ struct Listener {
   Told<std::pair<std::string, std::uint64_t>> missed;
   Told<std::string> gone;
   Told<std::string> refused;
+  OwnNetwork own;
   std::unique_ptr<Subscriber> socket;  // Destroyed first.
 };
 
@@ -75,9 +79,9 @@ TEST_CASE("a subscriber of a run gets its events in order, and no others", "[tra
     INFO(endpoint);
     Stage stage(publisher_options(endpoint));
     const auto dial = dial_options(stage.socket->endpoint());
-    Listener one(dial, "gpt/");
-    Listener steps(dial, "gpt/step");
-    Listener all(dial, "");
+    EventListener one(dial, "gpt/");
+    EventListener steps(dial, "gpt/step");
+    EventListener all(dial, "");
     REQUIRE(stage.subscribed.wait(3));
     REQUIRE(stage.socket->publish(event_of("gpt", "run.state")));
     REQUIRE(stage.socket->publish(event_of("gpt-small", "step", 1)));
@@ -133,10 +137,11 @@ TEST_CASE("a slow subscriber learns how many events it missed", "[transport]") {
   Stage stage(options);
   auto dial = dial_options(stage.socket->endpoint());
   dial.link.high_water = 4;
+  dial.link.queue = 4;
   std::promise<void> go_on;
   auto until_then = go_on.get_future().share();
-  Listener slow(dial, "gpt/", [until_then] { until_then.wait(); });
-  Listener quick(dial_options(stage.socket->endpoint()), "other/");
+  EventListener slow(dial, "gpt/", [until_then] { until_then.wait(); });
+  EventListener quick(dial_options(stage.socket->endpoint()), "other/");
   REQUIRE(stage.subscribed.wait(2));
   auto event = event_of("gpt", "plan.changed");
   Value::List lanes;
@@ -179,7 +184,7 @@ TEST_CASE("subscribers reconnect to a publisher that was away", "[transport]") {
   const TemporaryDirectory directory;
   const auto endpoint = "ipc://" + (directory / "events");
   auto stage = std::make_unique<Stage>(publisher_options(endpoint));
-  Listener listener(dial_options(endpoint), "");
+  EventListener listener(dial_options(endpoint), "");
   REQUIRE(stage->subscribed.wait());
   REQUIRE(stage->socket->publish(event_of("gpt", "step", 1)));
   REQUIRE(listener.events.wait(1));
@@ -204,13 +209,13 @@ TEST_CASE("only keys on the allow list may subscribe", "[transport]") {
   auto dial = dial_options(stage.socket->endpoint());
   dial.head_key = head_keys.public_key;
   dial.keys = *make_key_pair();
-  Listener stranger(dial, "");
+  EventListener stranger(dial, "");
   REQUIRE(stranger.refused.wait());
   CHECK(stranger.refused[0] ==
         stage.socket->endpoint() +
             ": the head does not know this key; add it to the head's allow list");
   dial.keys = known;
-  Listener listener(dial, "");
+  EventListener listener(dial, "");
   REQUIRE(stage.subscribed.wait());
   REQUIRE(stage.socket->publish(event_of("gpt", "step")));
   CHECK(listener.events.wait());
@@ -246,7 +251,7 @@ TEST_CASE("a peer that subscribes to an overlong topic is disconnected, and othe
   REQUIRE(long_winded.shake_hands("SUB"));
   long_winded.send_message({"\1" + std::string(2000, 'x')});
   CHECK(long_winded.closed());
-  Listener listener(dial_options(stage.socket->endpoint()), "gpt/");
+  EventListener listener(dial_options(stage.socket->endpoint()), "gpt/");
   REQUIRE(stage.subscribed.wait());
   REQUIRE(stage.socket->publish(event_of("gpt", "step")));
   CHECK(listener.events.wait());
@@ -260,6 +265,6 @@ TEST_CASE("events that no subscriber could decode are refused", "[transport]") {
   event = event_of("gpt", "step");
   event.payload = {std::string(std::size_t{1} << 20, 'x')};
   CHECK_FALSE(stage.socket->publish(event));
-  CHECK_FALSE(Publisher::bind(publisher_options(stage.socket->endpoint())));
-  CHECK_FALSE(Publisher::bind(publisher_options("tcp://*:0")));
+  CHECK_FALSE(bind_publisher(publisher_options(stage.socket->endpoint())));
+  CHECK_FALSE(bind_publisher(publisher_options("tcp://*:0")));
 }

@@ -59,9 +59,10 @@ Head::Head(ServerOptions options) {
     gone.add({peer, why, text});
   };
   events.refused = [this](const std::string&, const std::string& why) { refused.add(why); };
-  auto bound = ControlServer::bind(std::move(options), std::move(events));
+  auto bound = own.network.listen(std::move(options), std::move(events), *own.loop);
   assert(bound.ok());
   socket = std::move(*bound);
+  socket->start();
 }
 
 void Head::answer_with(Answer answer) {
@@ -70,11 +71,8 @@ void Head::answer_with(Answer answer) {
 }
 
 Node::Node(DialOptions options, std::uint64_t incarnation) {
-  // The first connection may come before `socket` is set.
-  auto known = std::make_shared<std::shared_future<void>>(ready.get_future());
   ClientEvents events;
-  events.connected = [this, known, incarnation] {
-    known->wait();
+  events.connected = [this, incarnation] {
     auto hello = message_of("hello");
     hello.incarnation = incarnation;
     (void)socket->send(hello);
@@ -83,10 +81,10 @@ Node::Node(DialOptions options, std::uint64_t incarnation) {
   events.message = [this](Message message) { messages.add(std::move(message)); };
   events.gone = [this](Gone why, const std::string& text) { gone.add({why, text}); };
   events.refused = [this](const std::string& why) { refused.add(why); };
-  auto dialled = ControlClient::dial(std::move(options), std::move(events));
+  auto dialled = own.network.dial(std::move(options), std::move(events), *own.loop);
   assert(dialled.ok());
   socket = std::move(*dialled);
-  ready.set_value();
+  socket->start();
 }
 
 RawListener::RawListener() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
-#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/threads/real_env.h"
 #include "transport/control/control_socket.h"
+#include "transport/real_network.h"
 
 /// Helpers for tests of sockets: both ends with a record of their events, and ends that misbehave.
 
@@ -55,6 +56,13 @@ troupe::transport::DialOptions dial_options(const std::string& endpoint);
 
 troupe::transport::Message message_of(std::string type, std::uint64_t id = 0);
 
+/// The network of one end, with the loop on which its callbacks run.
+struct OwnNetwork {
+  troupe::RealEnv env;
+  troupe::transport::RealNetwork network;
+  std::unique_ptr<troupe::Loop> loop = env.make_loop({"callbacks"});
+};
+
 struct Head {
   struct Said {
     troupe::transport::Peer peer;
@@ -73,8 +81,7 @@ struct Head {
   Told<Ended> gone;
   Told<std::string> refused;
 
-  /// Calls `answer` on the socket's thread for each message from now on, before the message is
-  /// recorded.
+  /// Calls `answer` in the callback of each message from now on, before the message is recorded.
   using Answer =
       std::function<void(const troupe::transport::Peer&, const troupe::transport::Message&)>;
   void answer_with(Answer answer);
@@ -84,6 +91,7 @@ struct Head {
   Answer answer_;
 
  public:
+  OwnNetwork own;
   std::unique_ptr<troupe::transport::ControlServer> socket;  // Destroyed first.
 };
 
@@ -100,7 +108,7 @@ struct Node {
   Told<troupe::transport::Message> messages;
   Told<Ended> gone;
   Told<std::string> refused;
-  std::promise<void> ready;
+  OwnNetwork own;
   std::unique_ptr<troupe::transport::ControlClient> socket;  // Destroyed first.
 };
 

@@ -10,7 +10,6 @@
 #include "core/memory/memory_pool.h"
 #include "core/result.h"
 #include "transport/channels/channel.h"
-#include "transport/channels/channel_thread.h"
 #include "transport/channels/key_agreement.h"
 
 namespace troupe::transport {

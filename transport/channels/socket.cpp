@@ -22,7 +22,7 @@ namespace troupe::transport {
 namespace {
 
 /// Returns false once the deadline has passed.
-bool wait_for(int socket, short events, SocketDeadline deadline) {
+bool wait_until_ready(int socket, short events, SocketDeadline deadline) {
   for (;;) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
@@ -48,7 +48,7 @@ Status send_hello(int socket, const Knocking& knocking, SocketDeadline deadline)
       along = &none;
     } else if (!try_again()) {
       return system_error("cannot send the greeting");
-    } else if (!wait_for(socket, POLLOUT, deadline)) {
+    } else if (!wait_until_ready(socket, POLLOUT, deadline)) {
       return Error{"did not accept the greeting in time"};
     }
   }
@@ -64,7 +64,7 @@ Status receive_all(int socket, std::span<std::byte> bytes, SocketDeadline deadli
       return Error{"closed the connection without an answer"};
     } else if (!try_again()) {
       return system_error("no answer to the greeting");
-    } else if (!wait_for(socket, POLLIN, deadline)) {
+    } else if (!wait_until_ready(socket, POLLIN, deadline)) {
       return Error{"no answer to the greeting in time"};
     }
   }
@@ -212,7 +212,7 @@ Result<Descriptor> connect_to(const SocketAddress& address, SocketDeadline deadl
       if (connect(socket.number(), where, address.size) == 0) return socket;
     }
     if (errno != EINPROGRESS) return system_error("cannot connect");
-    if (!wait_for(socket.number(), POLLOUT, deadline))
+    if (!wait_until_ready(socket.number(), POLLOUT, deadline))
       return Error{"cannot connect: no answer in time"};
     socklen_t size = sizeof errno;
     getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &errno, &size);

@@ -24,17 +24,6 @@ bool is_own(const Connection& connection) {
 
 }  // namespace
 
-std::string host_of(const std::string& address) { return address.substr(0, address.rfind(':')); }
-
-CrowdLimits CrowdLimits::of(std::size_t descriptors) {
-  CrowdLimits limits;
-  limits.connections = descriptors / 3;  // A head listens twice: messages, events.
-  // All nodes of a cluster may dial at once, each from its own address.
-  limits.strangers = std::clamp<std::size_t>(descriptors / 4, 8, 8192);
-  limits.of_address = std::min<std::size_t>(limits.strangers / 2, 512);
-  return limits;
-}
-
 void Connections::read_monitor() {
   std::set<int> just_accepted;
   while (const auto event = monitor_.next()) switch (event->what) {
@@ -70,20 +59,20 @@ void Connections::accepted(int descriptor) {
       whose_ == Whose::own_user ? user_at_far_end(descriptor) : std::nullopt};
   connections_[last_] = {connection};
   newest_[descriptor] = last_;
-  ++open_;
-  strangers_.insert(last_);
-  strangers_of_[host_of(connection.far_end)].insert(last_);
   if (whose_ == Whose::own_user && !is_own(connection)) return turn_out(connection);
-  thin_out(connection);
+  for (const auto& [number, why] : crowd_.add(last_, connection.far_end)) {
+    auto& watch = connections_.at(number);
+    watch.is_shut = true;
+    shut(watch.connection.descriptor, watch.connection.far_end);
+    news_.push_back({What::crowded_out, watch.connection, why});
+  }
 }
 
 void Connections::turn_out(const Connection& connection) {
   in_doubt_.insert(connection.descriptor);
   const std::string who = connection.user ? "user " + std::to_string(*connection.user)
                                           : "somebody whose user the system does not tell";
-  forget_stranger(connection);
   connections_.at(connection.number).is_shut = true;
-  --open_;
   shut(connection.descriptor, connection.far_end);
   news_.push_back({What::foreign, connection,
                    "it is " + who + " of this machine, and without keys only user " +
@@ -112,39 +101,7 @@ void Connections::not_accepted(int error) {
     }
 }
 
-void Connections::thin_out(const Connection& newest) {
-  const auto of_address = strangers_of_.find(host_of(newest.far_end));
-  if (of_address->second.size() > limits_.of_address)
-    crowd_out(*of_address->second.begin(),
-              "more than " + std::to_string(limits_.of_address) +
-                  " connections from this address wait to be admitted");
-  if (strangers_.size() > limits_.strangers)
-    crowd_out(*strangers_.begin(), "more than " + std::to_string(limits_.strangers) +
-                                       " connections wait to be admitted");
-  if (open_ > limits_.connections)
-    crowd_out(newest.number, "there are " + std::to_string(limits_.connections) +
-                                 " connections already; raise the limit of open files (ulimit -n) "
-                                 "of this process to have more");
-}
-
-void Connections::crowd_out(std::uint64_t number, const std::string& why) {
-  auto& watch = connections_.at(number);
-  if (watch.is_shut) return;
-  forget_stranger(watch.connection);
-  watch.is_shut = true;
-  --open_;
-  shut(watch.connection.descriptor, watch.connection.far_end);
-  news_.push_back({What::crowded_out, watch.connection, why});
-}
-
-void Connections::admitted(const Connection& connection) { forget_stranger(connection); }
-
-void Connections::forget_stranger(const Connection& connection) {
-  if (strangers_.erase(connection.number) == 0) return;
-  const auto of_address = strangers_of_.find(host_of(connection.far_end));
-  of_address->second.erase(connection.number);
-  if (of_address->second.empty()) strangers_of_.erase(of_address);
-}
+void Connections::admitted(const Connection& connection) { crowd_.admitted(connection.number); }
 
 std::optional<Connections::News> Connections::next() {
   read_monitor();
@@ -155,12 +112,8 @@ std::optional<Connections::News> Connections::next() {
 }
 
 void Connections::forget(const Connection& connection) {
-  forget_stranger(connection);
-  const auto known = connections_.find(connection.number);
-  if (known != connections_.end()) {
-    if (!known->second.is_shut) --open_;
-    connections_.erase(known);
-  }
+  crowd_.remove(connection.number);
+  connections_.erase(connection.number);
   const auto found = newest_.find(connection.descriptor);
   if (found != newest_.end() && found->second == connection.number) newest_.erase(found);
 }

@@ -10,18 +10,11 @@
 
 #include "core/descriptor.h"
 #include "core/descriptor_limit.h"
+#include "transport/control/control_peers.h"
 #include "transport/control/strikes.h"
 #include "transport/control/zmq_parts.h"
 
 namespace troupe::transport {
-
-/// A connection of a listening socket.
-struct Connection {
-  std::uint64_t number = 0;  // Never reused; 0 means none.
-  int descriptor = -1;       // May belong to another connection by now.
-  std::string far_end;
-  std::optional<uid_t> user;  // The peer's user, if that matters and the system knows it.
-};
 
 /// Tracks the connections of a listening socket, which ZeroMQ reports only by its monitor. For use
 /// in this folder only, on one thread.
@@ -43,7 +36,7 @@ class Connections {
 
   Connections(zmq::context_t& context, zmq::socket_t& socket, const CrowdLimits& limits,
               Whose whose)
-      : limits_(limits), whose_(whose), monitor_(context, socket) {}
+      : crowd_(limits), whose_(whose), monitor_(context, socket) {}
 
   /// Becomes readable when there is news.
   zmq::socket_t& socket() { return monitor_.socket(); }
@@ -92,20 +85,12 @@ class Connections {
   /// Shuts another user's connection.
   void turn_out(const Connection& connection);
   void not_accepted(int error);
-  /// Shuts connections until no limit is exceeded: first the oldest stranger, which had most time
-  /// to say hello; if there are too many connections in total, the newest.
-  void thin_out(const Connection& newest);
-  void crowd_out(std::uint64_t number, const std::string& why);
-  void forget_stranger(const Connection& connection);
 
-  CrowdLimits limits_;
+  Crowd crowd_;
   Whose whose_;
   std::set<int> in_doubt_;  // Descriptors.
   Descriptor listening_;    // A duplicate of ZeroMQ's.
   SpareDescriptor spare_;
-  std::set<std::uint64_t> strangers_;  // Connection numbers; the first is the oldest.
-  std::map<std::string, std::set<std::uint64_t>> strangers_of_;  // Keyed by address.
-  std::size_t open_ = 0;  // Connections that were not shut and have not ended.
   Monitor monitor_;
   std::uint64_t last_ = 0;
   std::map<std::uint64_t, Watch> connections_;  // Keyed by number.
@@ -113,8 +98,5 @@ class Connections {
   std::deque<News> news_;
   TimePoint next_look_;
 };
-
-/// Returns "10.0.0.7" for "10.0.0.7:40112", since each connection has another port.
-std::string host_of(const std::string& address);
 
 }  // namespace troupe::transport

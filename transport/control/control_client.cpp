@@ -3,9 +3,11 @@
 #include <thread>
 
 #include "core/threads/thread_name.h"
-#include "transport/control/control_socket.h"
+#include "transport/control/delivery.h"
 #include "transport/control/dialer.h"
+#include "transport/control/loop_delivery.h"
 #include "transport/control/zmq_parts.h"
+#include "transport/control/zmq_sockets.h"
 #include "transport/wire/refusal.h"
 
 namespace troupe::transport {
@@ -16,58 +18,69 @@ constexpr std::size_t most_parts = 3 + 8 + 1;
 /// A connection with this many bad messages is ended.
 constexpr int most_bad_messages = 10;
 
-}  // namespace
-
-class ControlClient::Loop {
+class ZmqClient final : public ControlClient {
  public:
-  Loop(DialOptions options, ClientEvents events)
+  ZmqClient(DialOptions options, ClientEvents events, Loop& loop)
       : options_(std::move(options)),
         events_(std::move(events)),
+        delivery_(loop, options_.link),
         orders_(options_.link),
         dialer_(context_, options_, zmq::socket_type::dealer, [](zmq::socket_t&) {}) {}
-  ~Loop() {
+  ~ZmqClient() override {
+    delivery_.stop();
     stop_ = true;
     orders_.wake().ring();
     if (thread_.joinable()) thread_.join();
   }
-  Loop(const Loop&) = delete;
-  Loop& operator=(const Loop&) = delete;
 
-  Status start() {
-    if (auto possible = dialer_.check(); !possible) return possible;
+  Status check() { return dialer_.check(); }
+
+  void start() override {
+    delivery_.start();
     thread_ = std::thread([this] { run(); });
-    return Done{};
   }
 
-  Status send(const Message& message) {
+  Status send(const Message& message) override {
     auto parts = encode(message);
     if (!parts) return parts.error();
-    if (!connected_)
+    const auto connection = told_.load();
+    if (connection == 0 || connection != connection_)
       return Error{message.type + ": there is no connection to " + options_.endpoint};
     const auto bytes = bytes_of(*parts);
-    if (orders_.push(std::move(*parts), bytes)) return Done{};
+    if (orders_.push({connection, std::move(*parts)}, bytes)) return Done{};
     return Error{message.type + ": " + std::to_string(options_.link.queue) + " messages or " +
                  std::to_string(options_.link.queue_bytes) + " bytes wait to be sent to " +
                  options_.endpoint + " already"};
   }
 
-  const Counters& counters() const { return counters_; }
+  const Counters& counters() const override { return counters_; }
 
  private:
+  struct Order {
+    std::uint64_t connection = 0;
+    std::vector<std::string> parts;
+  };
+
   void run() {
     name_thread("control");
     block_signals();
     while (!stop_) {
-      std::vector<zmq_pollitem_t> items = {{nullptr, orders_.wake().descriptor(), ZMQ_POLLIN, 0}};
-      dialer_.wait_for_news(items);
+      std::vector<zmq_pollitem_t> items = {{nullptr, orders_.wake().descriptor(), ZMQ_POLLIN, 0},
+                                           {nullptr, delivery_.room().descriptor(), ZMQ_POLLIN, 0}};
+      // Until the callbacks have caught up, it only sends.
+      const bool listens = !delivery_.is_full();
+      if (listens) dialer_.wait_for_news(items);
       if (auto* socket = dialer_.socket()) {
-        const int events = ZMQ_POLLIN | (waiting_.empty() ? 0 : ZMQ_POLLOUT);
+        const int events = (listens ? ZMQ_POLLIN : 0) | (waiting_.empty() ? 0 : ZMQ_POLLOUT);
         items.push_back({socket->handle(), 0, static_cast<short>(events), 0});
       }
-      wait_for(items, dialer_.patience());
+      wait_for(items, listens ? dialer_.patience() : std::chrono::milliseconds(-1));
 
-      follow_dialer();
-      for (int i = 0; i < fair_share && dialer_.connected() && receive(); ++i) {
+      delivery_.room().clear();
+      if (listens) {
+        follow_dialer();
+        for (int i = 0; i < fair_share && dialer_.connected() && receive(); ++i) {
+        }
       }
       follow_orders();
     }
@@ -76,12 +89,15 @@ class ControlClient::Loop {
   void follow_dialer() {
     while (const auto news = dialer_.next()) switch (news->what) {
         case Dialer::What::connected:
-          connected_ = true;
-          if (events_.connected) events_.connected();
+          connection_ = ++connections_;
+          delivery_.add(0, [this, connection = connections_] {
+            told_ = connection;
+            if (events_.connected) events_.connected();
+          });
           break;
         case Dialer::What::failed:
           counters_.add(Count::failed_connection);
-          if (events_.refused) events_.refused(news->why);
+          tell_refused(news->why);
           break;
         case Dialer::What::ended:
           // The head's last messages may still wait to be read.
@@ -108,9 +124,18 @@ class ControlClient::Loop {
     } else {
       dialer_.succeed();
       counters_.add(Count::received);
-      if (events_.message) events_.message(std::move(*message));
+      if (events_.message) {
+        const auto bytes = bytes_of(*message);
+        delivery_.add(bytes, [this, message = std::move(*message)]() mutable {
+          events_.message(std::move(message));
+        });
+      }
     }
     return true;
+  }
+
+  void tell_refused(const std::string& why) {
+    if (events_.refused) delivery_.add(why.size(), [this, why] { events_.refused(why); });
   }
 
   /// Tells the head that this end does not know the type of a message.
@@ -125,7 +150,7 @@ class ControlClient::Loop {
 
   void bad(Count count, const std::string& why) {
     counters_.add(count);
-    if (bad_messages_++ == 0 && events_.refused) events_.refused(why);
+    if (bad_messages_++ == 0) tell_refused(why);
     if (bad_messages_ < most_bad_messages) return;
     counters_.add(Count::struck_off);
     end(Gone::struck_off,
@@ -135,7 +160,8 @@ class ControlClient::Loop {
   void follow_orders() {
     auto orders = orders_.take();
     if (!dialer_.connected()) return;
-    for (auto& parts : orders) waiting_.push_back(std::move(parts));
+    for (auto& order : orders)
+      if (order.connection == connections_) waiting_.push_back(std::move(order.parts));
     while (!waiting_.empty() &&
            send_parts(*dialer_.socket(), std::nullopt, waiting_.front()) == 0) {
       taken_ = true;
@@ -151,21 +177,23 @@ class ControlClient::Loop {
   }
 
   void end(Gone gone, const std::string& why) {
-    connected_ = false;
+    connection_ = 0;
     dialer_.hang_up();
     orders_.take();
     waiting_.clear();
     taken_ = false;
     bad_messages_ = 0;
-    if (events_.gone) events_.gone(gone, why);
+    if (events_.gone) delivery_.add(why.size(), [this, gone, why] { events_.gone(gone, why); });
   }
 
   DialOptions options_;
   ClientEvents events_;
   Counters counters_;
-  Handover<std::vector<std::string>> orders_;
+  LoopDelivery delivery_;
+  Handover<Order> orders_;
   std::atomic<bool> stop_ = false;
-  std::atomic<bool> connected_ = false;
+  std::atomic<std::uint64_t> connection_ = 0;  // The number of the connection; 0: there is none.
+  std::atomic<std::uint64_t> told_ = 0;        // The last connection that was reported.
 
   // The context must outlive its sockets.
   zmq::context_t context_{1};
@@ -173,6 +201,7 @@ class ControlClient::Loop {
   // The members below belong to the thread.
   Dialer dialer_;
   Parts parts_;
+  std::uint64_t connections_ = 0;                 // How many there were so far.
   std::deque<std::vector<std::string>> waiting_;  // Messages that the socket does not take yet.
   bool taken_ = false;    // The socket has taken a message on this connection.
   int bad_messages_ = 0;  // On this connection.
@@ -180,17 +209,13 @@ class ControlClient::Loop {
   std::thread thread_;
 };
 
-ControlClient::ControlClient(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
-ControlClient::~ControlClient() = default;
+}  // namespace
 
-Result<std::unique_ptr<ControlClient>> ControlClient::dial(DialOptions options,
-                                                           ClientEvents events) {
-  auto loop = std::make_unique<Loop>(std::move(options), std::move(events));
-  if (auto started = loop->start(); !started) return started.error();
-  return std::unique_ptr<ControlClient>(new ControlClient(std::move(loop)));
+Result<std::unique_ptr<ControlClient>> dial_server(DialOptions options, ClientEvents events,
+                                                   Loop& loop) {
+  auto client = std::make_unique<ZmqClient>(std::move(options), std::move(events), loop);
+  if (auto possible = client->check(); !possible) return possible.error();
+  return std::unique_ptr<ControlClient>(std::move(client));
 }
-
-Status ControlClient::send(const Message& message) { return loop_->send(message); }
-const Counters& ControlClient::counters() const { return loop_->counters(); }
 
 }  // namespace troupe::transport

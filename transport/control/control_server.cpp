@@ -1,32 +1,22 @@
 #include <algorithm>
 #include <atomic>
-#include <cassert>
-#include <map>
 #include <optional>
 #include <thread>
-#include <unordered_map>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "core/threads/thread_name.h"
-#include "transport/control/control_socket.h"
+#include "transport/control/control_peers.h"
+#include "transport/control/delivery.h"
 #include "transport/control/listening_socket.h"
-#include "transport/wire/refusal.h"
+#include "transport/control/loop_delivery.h"
+#include "transport/control/zmq_sockets.h"
 
 namespace troupe::transport {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// The parts of a message: routing id, three, the payload, and one more to detect an excess.
-constexpr std::size_t most_with_sender = 1 + 3 + 8 + 1;
-/// The time that a rejected peer has to read the reason.
-constexpr auto farewell = std::chrono::seconds(1);
-constexpr std::size_t most_farewells = 1024;
-struct Session {
-  Peer peer;
-  std::string routing_id;
-  Connection connection;
-};
 
 /// Requests of callers to the thread.
 struct Outgoing {
@@ -42,56 +32,32 @@ struct Strike {
   std::string why;
 };
 struct Allow {
-  PeerId peer = 0;  // Not used.
   AllowList allowed;
 };
 using Order = std::variant<Outgoing, Cut, Strike, Allow>;
 
-Message rejection(const std::string& reason, const std::string& found, const std::string& wanted) {
-  Message message;
-  message.type = MessageName("node.reject").text();
-  message.body.set("reason", reason);
-  message.body.set("found", found);
-  message.body.set("wanted", wanted);
-  return message;
-}
-
-/// The answer to a message that a head does not handle.
-Refusal not_handled(std::string_view type) {
-  return refusal(RefusalCode::unsupported, "type",
-                 "'" + std::string(type) + "' is not a message type that this head supports");
-}
-
-/// The answer to a message that the sender's roles may not send.
-Refusal not_entitled(const MessageType& type, const Roles& roles) {
-  if (!type.from.meets(all_dialers)) return not_handled(type.name);
-  return refusal(
-      RefusalCode::forbidden, "type",
-      "a key with the roles " + to_string(roles) + " may not send '" + std::string(type.name) + "'",
-      "it takes the role " + to_string(type.from) + " in the head's allow list");
-}
-
-}  // namespace
-
-class ControlServer::Loop {
+class ZmqServer final : public ControlServer, private ControlPeers::Socket {
  public:
-  Loop(ServerOptions options, ServerEvents events)
+  ZmqServer(ServerOptions options, ServerEvents events, Loop& loop)
       : options_(std::move(options)),
         events_(std::move(events)),
+        delivery_(loop, options_.link),
         orders_(options_.link),
-        listening_({options_.endpoint, options_.link, options_.keys, options_.allowed},
-                   events_.refused),
-        strikes_(options_.strikes),
-        hellos_(options_.hellos_of_address, options_.hellos) {}
-  ~Loop() {
+        peers_(options_, delivered(), counters_, *this),
+        listening_({options_.endpoint, options_.link, options_.keys, peers_.allowed()},
+                   [this](const std::string& address, const std::string& why) {
+                     if (!events_.refused) return;
+                     delivery_.add(why.size(),
+                                   [this, address, why] { events_.refused(address, why); });
+                   }) {}
+  ~ZmqServer() override {
+    delivery_.stop();
     stop_ = true;
     orders_.wake().ring();
     if (thread_.joinable()) thread_.join();
   }
-  Loop(const Loop&) = delete;
-  Loop& operator=(const Loop&) = delete;
 
-  Status start() {
+  Status open() {
     auto opened = listening_.open(zmq::socket_type::router, [this](zmq::socket_t& socket) {
       socket.set(zmq::sockopt::router_mandatory, true);
       socket.set(zmq::sockopt::backlog, options_.backlog);
@@ -101,88 +67,98 @@ class ControlServer::Loop {
     return Done{};
   }
 
-  const std::string& endpoint() const { return listening_.endpoint(); }
-  const Counters& counters() const { return counters_; }
+  void start() override { delivery_.start(); }
 
+  const std::string& endpoint() const override { return listening_.endpoint(); }
+  const Counters& counters() const override { return counters_; }
+
+  Status send(PeerId peer, const Message& message) override {
+    auto parts = encode(message);
+    if (!parts) return parts.error();
+    const auto bytes = bytes_of(*parts);
+    return order(Outgoing{peer, std::move(*parts)}, bytes);
+  }
+  Status cut(PeerId peer, std::string why) override { return order(Cut{peer, std::move(why)}, 0); }
+  Status strike(PeerId peer, std::string why) override {
+    return order(Strike{peer, std::move(why)}, 0);
+  }
+  Status allow(AllowList allowed) override {
+    return order(Allow{.allowed = std::move(allowed)}, 0);
+  }
+
+ private:
   Status order(Order order, std::size_t bytes) {
     if (orders_.push(std::move(order), bytes)) return Done{};
     return Error{endpoint() + ": " + std::to_string(options_.link.queue) + " orders or " +
                  std::to_string(options_.link.queue_bytes) + " bytes wait for this socket already"};
   }
 
- private:
+  /// Returns callbacks for the sessions, which pass everything on to the loop.
+  ServerEvents delivered() {
+    ServerEvents events;
+    events.connected = [this](const Peer& peer) {
+      if (events_.connected) delivery_.add(0, [this, peer] { events_.connected(peer); });
+    };
+    events.message = [this](const Peer& peer, Message message) {
+      if (!events_.message) return;
+      const auto bytes = bytes_of(message);
+      delivery_.add(bytes, [this, peer, message = std::move(message)]() mutable {
+        events_.message(peer, std::move(message));
+      });
+    };
+    events.gone = [this](const Peer& peer, Gone gone, const std::string& why) {
+      if (events_.gone)
+        delivery_.add(why.size(), [this, peer, gone, why] { events_.gone(peer, gone, why); });
+    };
+    events.refused = [this](const std::string& address, const std::string& why) {
+      listening_.tell_refused(address, why);
+    };
+    return events;
+  }
+
   void run() {
     name_thread("control");
     block_signals();
-    auto items = listening_.items();
-    items.push_back({nullptr, orders_.wake().descriptor(), ZMQ_POLLIN, 0});
+    auto all_items = listening_.items();
+    const std::vector<zmq_pollitem_t> own_items = {
+        {nullptr, orders_.wake().descriptor(), ZMQ_POLLIN, 0},
+        {nullptr, delivery_.room().descriptor(), ZMQ_POLLIN, 0}};
+    all_items.insert(all_items.end(), own_items.begin(), own_items.end());
     while (!stop_) {
-      wait_for(items, until(next_duty(), Clock::now()));
+      // Until the callbacks have caught up, it only follows orders.
+      if (delivery_.is_full()) {
+        auto items = own_items;
+        wait_for(items, until(peers_.next_duty(), Clock::now()));
+      } else {
+        wait_for(all_items, until(next_duty(), Clock::now()));
+      }
+      delivery_.room().clear();
       now_ = Clock::now();
-      listening_.let_in(counters_);
-      follow_connections();
+      peers_.set_time(now_);
+      const bool reads = !delivery_.is_full();
       int read = 0;
-      while (read < fair_share && receive()) ++read;
+      if (reads) {
+        listening_.let_in(counters_);
+        follow_connections();
+        while (read < fair_share && receive()) ++read;
+      }
       follow_orders();
-      end_farewells();
-      if (read < fair_share) end_endless();
+      if (reads && read < fair_share) end_endless();
     }
   }
 
-  // The functions below handle incoming messages.
-
   bool receive() {
-    if (!parts_.receive(listening_.socket(), most_with_sender)) {
+    if (!parts_.receive(listening_.socket(), 1 + most_parts_kept)) {
       listening_.connections().all_read();
       return false;
     }
-    const std::string routing_id(parts_[0]);
-    const auto found = sessions_.find(routing_id);
-    Session* const session = found == sessions_.end() ? nullptr : &found->second;
-    // Messages after a farewell cost only these look-ups.
-    if (!session && farewells_.contains(routing_id)) return true;
-    if (!session && is_in_doubt()) return true;
+    const ControlPeers::Route from(parts_[0]);
+    if (!peers_.has_session(from)) {
+      // Messages after a rejection cost only these look-ups.
+      if (peers_.is_rejected(from) || is_in_doubt()) return true;
+    }
     listening_.connections().heard(parts_.descriptor());
-
-    const auto parts = parts_.from(1);
-    if (const auto prelude = read_prelude(parts.empty() ? "" : parts[0]);
-        prelude && prelude->major != wire_major) {
-      refuse_version(routing_id, session, *prelude);
-      return true;
-    }
-    auto message = parts_.all_kept() ? decode(parts)
-                                     : Error{"found a message of more than " +
-                                             std::to_string(most_with_sender - 1) + " parts"};
-    if (!message) {
-      bad(routing_id, session, Count::malformed, message.error().text);
-      return true;
-    }
-    const auto* type = find_message_type(message->type);
-    if (!type) {
-      counters_.add(Count::unknown_type);
-      refuse(routing_id, *message, not_handled(message->type));
-      return true;
-    }
-    const Roles roles = session ? session->peer.roles : roles_of(parts_.property("User-Id"));
-    if (!roles.meets(type->from)) {
-      if (session) refuse(routing_id, *message, not_entitled(*type, roles));
-      bad(routing_id, session, Count::wrong_role,
-          message->type + ": a key with the roles " + to_string(roles) + " may not send this");
-      return true;
-    }
-    if (session) {
-      pass_on(session->peer, std::move(*message));
-      return true;
-    }
-    if (type->session == MessageType::Session::opens)
-      open_session(routing_id, std::move(*message));
-    else {
-      counters_.add(Count::before_hello);
-      refuse(routing_id, *message,
-             refusal(RefusalCode::conflict, "type",
-                     "found '" + message->type + "' before a session was opened",
-                     "send 'hello' first"));
-    }
+    peers_.hear(from, parts_.from(1), parts_.all_kept());
     return true;
   }
 
@@ -191,140 +167,14 @@ class ControlServer::Loop {
     const auto sender = listening_.connections().find(parts_.descriptor());
     if (!listening_.connections().is_in_doubt(parts_.descriptor())) return false;
     counters_.add(Count::before_hello);
-    shut(sender.descriptor, sender.far_end);  // A peer of this user dials again after a while.
-    return true;
-  }
-
-  void open_session(const std::string& routing_id, Message message) {
-    const std::string key = parts_.property("User-Id");
-    const auto connection = listening_.connections().find(parts_.descriptor());
-    if (connection.number == 0) return;  // It has ended already.
-    const std::string address = host_of(connection.far_end);
-    const auto subject = subject_of(key, address, message.incarnation);
-    if (const auto left = strikes_.quarantine_left(subject, now_)) {
-      counters_.add(Count::quarantined);
-      const auto seconds = std::chrono::ceil<std::chrono::seconds>(*left).count();
-      reject(routing_id, connection,
-             rejection("quarantined", "a peer that was disconnected for its bad messages",
-                       "no message from it for " + std::to_string(seconds) + " s"));
-      listening_.tell_refused(address, "was disconnected and is quarantined for " +
-                                           std::to_string(seconds) + " s more");
-      return;
-    }
-    if (!hellos_.admit(address, now_)) {
-      counters_.add(Count::too_many_hellos);
-      listening_.tell_refused(address, "sends hello too often");
-      shut(connection.descriptor, connection.far_end);  // It dials again after a while.
-      return;
-    }
-
-    Session session;
-    session.peer.id = ++last_peer_;
-    session.peer.address = connection.far_end;
-    session.peer.key = key;
-    session.peer.user = connection.user;
-    if (const auto* host = options_.allowed.find(key)) session.peer.host = host->name;
-    session.peer.roles = roles_of(key);
-    session.peer.incarnation = message.incarnation;
-    session.routing_id = routing_id;
-    session.connection = connection;
-    const auto& placed = sessions_.emplace(routing_id, std::move(session)).first->second;
-    by_id_[placed.peer.id] = routing_id;
-    // A hello that was read after its connection's end took the place of another peer.
-    if (const auto other = by_connection_.find(connection.number); other != by_connection_.end())
-      forget(other->second, Gone::closed, "its connection has ended");
-    by_connection_[connection.number] = routing_id;
-    listening_.connections().admitted(connection);
-    if (events_.connected) events_.connected(placed.peer);
-    pass_on(placed.peer, std::move(message));
-  }
-
-  void pass_on(const Peer& peer, Message message) {
-    counters_.add(Count::received);
-    if (events_.message) events_.message(peer, std::move(message));
-  }
-
-  // The functions below handle unwanted messages.
-
-  /// Answers a request that the head refuses. A message without an id expects no answer.
-  void refuse(const std::string& routing_id, const Message& question, const Refusal& why) {
-    if (question.type == Refusal::type) return;
-    Message answer = to_message(why);
-    answer.re = question.id;
-    const auto parts = encode(answer);
-    if (parts && send_parts(listening_.socket(), routing_id, *parts) == 0)
-      counters_.add(Count::sent);
-  }
-
-  void bad(const std::string& routing_id, const Session* session, Count count,
-           const std::string& why) {
-    counters_.add(count);
-    const auto connection =
-        session ? session->connection : listening_.connections().find(parts_.descriptor());
-    listening_.tell_refused(connection.far_end, why);
-    if (session) {
-      strike(*session, why);
-      return;
-    }
-    // A strike is the only state that a stranger causes.
-    const auto subject = subject_of(parts_.property("User-Id"), host_of(connection.far_end), 0);
-    if (strikes_.strike(subject, now_) == Strikes::Verdict::noted) return;
-    counters_.add(Count::struck_off);
-    say_farewell(routing_id, connection);
-    shut(connection.descriptor, connection.far_end);
-  }
-
-  void strike(const Session& session, const std::string& why) {
-    const auto subject =
-        subject_of(session.peer.key, host_of(session.peer.address), session.peer.incarnation);
-    if (strikes_.strike(subject, now_) == Strikes::Verdict::noted) return;
-    counters_.add(Count::struck_off);
-    end_session(session.routing_id, Gone::struck_off, "disconnected; the last bad message: " + why);
-  }
-
-  void refuse_version(const std::string& routing_id, const Session* session,
-                      const Prelude& prelude) {
-    const std::string found = std::to_string(prelude.major) + "." + std::to_string(prelude.minor);
-    const std::string wanted = std::to_string(wire_major) + ".x";
-    if (session) {
-      bad(routing_id, session, Count::wrong_version,
-          "uses version " + found + " of the wire protocol");
-      return;
-    }
-    counters_.add(Count::wrong_version);
-    const auto connection = listening_.connections().find(parts_.descriptor());
-    listening_.tell_refused(connection.far_end,
-                            "uses version " + found + " of the wire protocol, wanted " + wanted);
-    reject(routing_id, connection, rejection("version", found, wanted));
-  }
-
-  /// Sends the reason and ends the connection a little later. Nothing more is read from it.
-  void reject(const std::string& routing_id, const Connection& connection, const Message& why) {
-    if (!say_farewell(routing_id, connection)) {
-      shut(connection.descriptor, connection.far_end);
-      return;
-    }
-    if (const auto parts = encode(why)) send_parts(listening_.socket(), routing_id, *parts);
-  }
-  /// Ignores all further messages of a connection until it has ended.
-  bool say_farewell(const std::string& routing_id, const Connection& connection) {
-    if (farewells_.size() >= most_farewells) return false;
-    farewells_[routing_id] = {now_ + farewell, connection};
+    shut(sender);  // A peer of this user dials again after a while.
     return true;
   }
 
   std::optional<TimePoint> next_duty() {
-    auto next = listening_.connections().next_look();
-    for (const auto& [unused, farewell] : farewells_)
-      if (!next || farewell.time < *next) next = farewell.time;
-    return next;
-  }
-  void end_farewells() {
-    std::erase_if(farewells_, [this](const auto& entry) {
-      if (entry.second.time > now_) return false;
-      shut(entry.second.connection.descriptor, entry.second.connection.far_end);
-      return true;
-    });
+    const auto look = listening_.connections().next_look();
+    const auto duty = peers_.next_duty();
+    return look && duty ? std::min(look, duty) : look ? look : duty;
   }
 
   // The functions below follow connections, which a ROUTER socket does not report.
@@ -352,7 +202,7 @@ class ControlServer::Loop {
     for (const auto& connection : listening_.connections().endless(now_)) {
       counters_.add(Count::malformed);
       listening_.tell_refused(connection.far_end, "sends parts of a message without end");
-      shut(connection.descriptor, connection.far_end);
+      shut(connection);
     }
   }
 
@@ -362,153 +212,61 @@ class ControlServer::Loop {
     }
     if (listening_.connections().silent(connection)) counters_.add(Count::failed_connection);
     listening_.connections().forget(connection);
-    const auto found = by_connection_.find(connection.number);
-    if (found != by_connection_.end())
-      forget(found->second, Gone::closed, "its connection has ended");
-    std::erase_if(farewells_, [&](const auto& entry) {
-      return entry.second.connection.number == connection.number;
-    });
+    peers_.lost(connection);
   }
-
-  void end_session(std::string routing_id, Gone gone, const std::string& why) {
-    const auto found = sessions_.find(routing_id);
-    if (found == sessions_.end()) return;
-    const Connection connection = found->second.connection;
-    forget(routing_id, gone, why);
-    // The peer may send more until it notices.
-    say_farewell(routing_id, connection);
-    shut(connection.descriptor, connection.far_end);
-  }
-
-  void forget(std::string routing_id, Gone gone, const std::string& why) {
-    const auto found = sessions_.find(routing_id);
-    assert(found != sessions_.end());
-    const Session session = std::move(found->second);
-    sessions_.erase(found);
-    by_id_.erase(session.peer.id);
-    by_connection_.erase(session.connection.number);
-    if (events_.gone) events_.gone(session.peer, gone, why);
-  }
-
-  // The functions below handle outgoing messages.
 
   void follow_orders() {
     for (auto& order : orders_.take()) {
-      if (auto* allow = std::get_if<Allow>(&order)) {
-        change(std::move(allow->allowed));
-        continue;
-      }
-      const PeerId peer = std::visit([](const auto& any) { return any.peer; }, order);
-      const auto found = by_id_.find(peer);
-      if (found == by_id_.end()) {
-        if (std::holds_alternative<Outgoing>(order)) counters_.add(Count::no_such_peer);
-        continue;
-      }
-      const std::string routing_id = found->second;
-      if (const auto* outgoing = std::get_if<Outgoing>(&order))
-        send(routing_id, outgoing->parts);
+      if (auto* allow = std::get_if<Allow>(&order))
+        peers_.allow(std::move(allow->allowed));
+      else if (const auto* outgoing = std::get_if<Outgoing>(&order))
+        peers_.send(outgoing->peer, outgoing->parts);
       else if (const auto* cut = std::get_if<Cut>(&order))
-        end_session(routing_id, Gone::cut, cut->why);
+        peers_.cut(cut->peer, cut->why);
       else if (const auto* struck = std::get_if<Strike>(&order))
-        strike(Session(sessions_.at(routing_id)), struck->why);
+        peers_.strike(struck->peer, struck->why);
     }
   }
 
-  void change(AllowList allowed) {
-    std::vector<std::string> stale;
-    for (const auto& [routing_id, session] : sessions_) {
-      const auto* before = options_.allowed.find(session.peer.key);
-      const auto* now = allowed.find(session.peer.key);
-      if (!before || !now || !(*before == *now)) stale.push_back(routing_id);
-    }
-    options_.allowed = std::move(allowed);
-    for (const auto& routing_id : stale)
-      end_session(routing_id, Gone::cut, "the allow list has changed");
-  }
+  // The functions below act for the sessions.
 
-  void send(const std::string& routing_id, const std::vector<std::string>& parts) {
-    switch (send_parts(listening_.socket(), routing_id, parts)) {
-      case 0:
-        counters_.add(Count::sent);
-        return;
-      case EAGAIN:
-        counters_.add(Count::too_slow);
-        end_session(routing_id, Gone::too_slow,
-                    "it let more than " + std::to_string(options_.link.high_water) +
-                        " messages come together");
-        return;
-      default:
-        // Its end will be reported.
-        counters_.add(Count::no_such_peer);
-    }
+  ControlPeers::Origin origin() override {
+    return {listening_.connections().find(parts_.descriptor()), parts_.property("User-Id")};
   }
-
-  // The functions below identify peers.
-
-  Roles roles_of(const std::string& key) const {
-    if (!options_.keys) return all_dialers;
-    const auto* host = options_.allowed.find(key);
-    return host ? host->roles : Roles();
+  Sent send(const ControlPeers::Route& to, const std::vector<std::string>& parts) override {
+    const int error = send_parts(listening_.socket(), to, parts);
+    return error == 0 ? Sent::yes : error == EAGAIN ? Sent::full : Sent::gone;
   }
-  static std::string subject_of(const std::string& key, const std::string& address,
-                                std::uint64_t incarnation) {
-    return (key.empty() ? address : key) + "/" + std::to_string(incarnation);
+  void shut(const Connection& connection) override {
+    transport::shut(connection.descriptor, connection.far_end);
   }
-
-  struct Farewell {
-    TimePoint time;
-    Connection connection;
-  };
+  void admitted(const Connection& connection) override {
+    listening_.connections().admitted(connection);
+  }
 
   ServerOptions options_;
   ServerEvents events_;
   Counters counters_;
+  LoopDelivery delivery_;
   Handover<Order> orders_;
   std::atomic<bool> stop_ = false;
-  ListeningSocket listening_;  // The thread's own, like all members below.
+
+  // The members below belong to the thread.
+  ControlPeers peers_;
+  ListeningSocket listening_;
   TimePoint now_ = Clock::now();
   Parts parts_;
-  PeerId last_peer_ = 0;
-  std::unordered_map<std::string, Session> sessions_;  // Keyed by routing id.
-  std::unordered_map<PeerId, std::string> by_id_;
-  std::unordered_map<std::uint64_t, std::string> by_connection_;
-  std::map<std::string, Farewell> farewells_;
-  Strikes strikes_;
-  RateLimit hellos_;
 
   std::thread thread_;
 };
 
-ControlServer::ControlServer(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
-ControlServer::~ControlServer() = default;
+}  // namespace
 
-Result<std::unique_ptr<ControlServer>> ControlServer::bind(ServerOptions options,
-                                                           ServerEvents events) {
-  auto loop = std::make_unique<Loop>(std::move(options), std::move(events));
-  if (auto started = loop->start(); !started) return started.error();
-  return std::unique_ptr<ControlServer>(new ControlServer(std::move(loop)));
-}
-
-const std::string& ControlServer::endpoint() const { return loop_->endpoint(); }
-const Counters& ControlServer::counters() const { return loop_->counters(); }
-
-Status ControlServer::send(PeerId peer, const Message& message) {
-  auto parts = encode(message);
-  if (!parts) return parts.error();
-  const auto bytes = bytes_of(*parts);
-  return loop_->order(Outgoing{peer, std::move(*parts)}, bytes);
-}
-
-Status ControlServer::cut(PeerId peer, std::string why) {
-  return loop_->order(Cut{peer, std::move(why)}, 0);
-}
-
-Status ControlServer::allow(AllowList allowed) {
-  return loop_->order(Allow{.allowed = std::move(allowed)}, 0);
-}
-
-Status ControlServer::strike(PeerId peer, std::string why) {
-  return loop_->order(Strike{peer, std::move(why)}, 0);
+Result<std::unique_ptr<ControlServer>> bind_server(ServerOptions options, ServerEvents events,
+                                                   Loop& loop) {
+  auto server = std::make_unique<ZmqServer>(std::move(options), std::move(events), loop);
+  if (auto opened = server->open(); !opened) return opened.error();
+  return std::unique_ptr<ControlServer>(std::move(server));
 }
 
 }  // namespace troupe::transport

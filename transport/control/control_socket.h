@@ -21,8 +21,8 @@
 #include "transport/wire/message_types.h"
 #include "transport/wire/wire.h"
 
-/// The two ends of the control plane: the head listens, and all others dial it. Each end has a
-/// thread that does all its work; any thread may send.
+/// The two ends of the control plane: the head listens, and all others dial it. A Network
+/// (transport/network.h) makes them and says how it calls the callbacks. Any thread may send.
 ///
 /// Messages sent shortly before a connection ends may be lost, and neither end learns which.
 /// delivery.h numbers messages and sends them again.
@@ -48,7 +48,8 @@ struct LinkOptions {
   /// Messages queued for one peer; a peer that lets more pile up is cut off. It must exceed the
   /// window of delivery.h, which is sent again at once.
   int high_water = 4096;
-  /// Messages and bytes that wait for this end's thread.
+  /// Messages and bytes that wait to be sent by this end, and also those that wait for its
+  /// callbacks.
   std::size_t queue = 10'000;
   std::size_t queue_bytes = std::size_t{256} << 20;
   /// A peer that is silent for longer than `silence` is gone, even if its host keeps the
@@ -84,8 +85,7 @@ struct Peer {
   std::uint64_t incarnation = 0;  // As in its hello.
 };
 
-/// The callbacks of the head's end. They run one at a time on its thread, must return soon, and
-/// must not destroy the socket. Any may be empty.
+/// The callbacks of the head's end. Any may be empty.
 struct ServerEvents {
   /// Reports a new session; its hello is the first message.
   std::function<void(const Peer&)> connected;
@@ -108,42 +108,38 @@ struct ServerOptions {
   int backlog = 4096;  // Connections that wait for accept().
 };
 
-/// The head's end (ROUTER). It tells peers apart by its own numbers and identifies them by their
-/// keys, never by the names they claim.
+/// The head's end. It tells peers apart by its own numbers and identifies them by their keys, never
+/// by the names they claim. Destroying it closes all connections without notice.
 class ControlServer {
  public:
-  static Result<std::unique_ptr<ControlServer>> bind(ServerOptions options, ServerEvents events);
-  /// Closes all connections without notice.
-  ~ControlServer();
+  ControlServer() = default;
+  virtual ~ControlServer() = default;
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
+  /// Begins to call the callbacks. Events that happened before wait for it. Called once.
+  virtual void start() = 0;
+
   /// Returns the endpoint with its actual port.
-  const std::string& endpoint() const;
+  virtual const std::string& endpoint() const = 0;
 
   /// Sends a message, from any thread; the order is kept. Fails if the message is invalid or too
   /// many wait. A peer that is gone is no error: its end was reported, or will be.
-  Status send(PeerId peer, const Message& message);
+  virtual Status send(PeerId peer, const Message& message) = 0;
 
   /// Ends a session, from any thread, after what was sent before.
-  Status cut(PeerId peer, std::string why);
+  virtual Status cut(PeerId peer, std::string why) = 0;
   /// Counts a strike for a message that only the caller can judge as invalid. Any thread.
-  Status strike(PeerId peer, std::string why);
+  virtual Status strike(PeerId peer, std::string why) = 0;
 
   /// Replaces the allow-list, from any thread. Ends the sessions of keys that were removed or have
   /// other roles or another host.
-  Status allow(AllowList allowed);
+  virtual Status allow(AllowList allowed) = 0;
 
-  const Counters& counters() const;
-
- private:
-  class Loop;
-  explicit ControlServer(std::unique_ptr<Loop> loop);
-
-  std::unique_ptr<Loop> loop_;
+  virtual const Counters& counters() const = 0;
 };
 
-/// The callbacks of the dialing end, under the same rules.
+/// The callbacks of the dialing end. Any may be empty.
 struct ClientEvents {
   /// Reports a connection: send a hello.
   std::function<void()> connected;
@@ -163,25 +159,22 @@ struct DialOptions {
   std::uint64_t seed = 0;  // For the back-off; different in each process.
 };
 
-/// The end of a node, a daemon or a client (DEALER). It reconnects whenever there is no connection.
+/// The end of a node, a daemon or a client. It reconnects whenever there is no connection.
 class ControlClient {
  public:
-  static Result<std::unique_ptr<ControlClient>> dial(DialOptions options, ClientEvents events);
-  ~ControlClient();
+  ControlClient() = default;
+  virtual ~ControlClient() = default;
   ControlClient(const ControlClient&) = delete;
   ControlClient& operator=(const ControlClient&) = delete;
 
-  /// Sends a message, from any thread. Fails if the message is invalid, there is no connection, or
-  /// too many wait.
-  Status send(const Message& message);
+  /// Begins to dial and to call the callbacks. Called once.
+  virtual void start() = 0;
 
-  const Counters& counters() const;
+  /// Sends a message, from any thread, on the connection that ClientEvents::connected reported
+  /// last. Fails if the message is invalid, that connection has ended, or too many wait.
+  virtual Status send(const Message& message) = 0;
 
- private:
-  class Loop;
-  explicit ControlClient(std::unique_ptr<Loop> loop);
-
-  std::unique_ptr<Loop> loop_;
+  virtual const Counters& counters() const = 0;
 };
 
 }  // namespace troupe::transport

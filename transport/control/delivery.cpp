@@ -19,18 +19,18 @@ std::size_t bytes_of(const Value& value) {
   return bytes;
 }
 
-std::size_t bytes_of(const Message& message) {
-  std::size_t bytes = sizeof(Message) + bytes_of(message.body);
-  for (const auto& part : message.payload) bytes += part.size();
-  return bytes;
-}
-
 bool may_overtake(const Message& message) {
   const auto* type = find_message_type(message.type);
   return type && type->order == MessageType::Order::any;
 }
 
 }  // namespace
+
+std::size_t bytes_of(const Message& message) {
+  std::size_t bytes = sizeof(Message) + bytes_of(message.body);
+  for (const auto& part : message.payload) bytes += part.size();
+  return bytes;
+}
 
 Status SendWindow::stamp(Message& message) {
   const std::size_t bytes = bytes_of(message);

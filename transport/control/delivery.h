@@ -18,6 +18,9 @@
 /// once.
 namespace troupe::transport {
 
+/// Returns about how many bytes of memory a message needs.
+std::size_t bytes_of(const Message& message);
+
 struct DeliveryLimits {
   std::size_t messages = 1024;  // The window; both ends use the same number.
   std::size_t bytes = std::size_t{64} << 20;

@@ -8,6 +8,7 @@
 
 #include "core/threads/thread_name.h"
 #include "transport/control/listening_socket.h"
+#include "transport/control/zmq_sockets.h"
 
 namespace troupe::transport {
 namespace {
@@ -45,27 +46,21 @@ class RunNumbers {
   std::map<std::string, Entry> last_;
 };
 
-}  // namespace
-
-std::string topic_of(const Message& event) { return event.run + "/" + event.type; }
-
-class Publisher::Loop {
+class ZmqPublisher final : public Publisher {
  public:
-  Loop(PublisherOptions options, PublisherEvents events)
+  ZmqPublisher(PublisherOptions options, PublisherEvents events)
       : options_(std::move(options)),
         events_(std::move(events)),
         queue_(options_.link),
         listening_({options_.endpoint, options_.link, options_.keys, options_.allowed},
                    events_.refused) {}
-  ~Loop() {
+  ~ZmqPublisher() override {
     stop_ = true;
     queue_.wake().ring();
     if (thread_.joinable()) thread_.join();
   }
-  Loop(const Loop&) = delete;
-  Loop& operator=(const Loop&) = delete;
 
-  Status start() {
+  Status open() {
     auto opened = listening_.open(zmq::socket_type::xpub, [](zmq::socket_t& socket) {
       // The socket receives only subscriptions, and reports each of them.
       socket.set(zmq::sockopt::maxmsgsize, longest_subscription);
@@ -78,7 +73,7 @@ class Publisher::Loop {
     return Done{};
   }
 
-  Status publish(Message event) {
+  Status publish(Message event) override {
     // The lock makes the numbers follow the order of sending.
     const std::lock_guard lock(publishing_);
     event.ack = 0;
@@ -94,7 +89,7 @@ class Publisher::Loop {
                  " already"};
   }
 
-  void allow(AllowList allowed) {
+  void allow(AllowList allowed) override {
     {
       const std::lock_guard lock(publishing_);
       new_list_ = std::move(allowed);
@@ -102,8 +97,8 @@ class Publisher::Loop {
     queue_.wake().ring();
   }
 
-  const std::string& endpoint() const { return listening_.endpoint(); }
-  const Counters& counters() const { return counters_; }
+  const std::string& endpoint() const override { return listening_.endpoint(); }
+  const Counters& counters() const override { return counters_; }
 
  private:
   void run() {
@@ -225,19 +220,15 @@ class Publisher::Loop {
   std::thread thread_;
 };
 
-Publisher::Publisher(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
-Publisher::~Publisher() = default;
+}  // namespace
 
-Result<std::unique_ptr<Publisher>> Publisher::bind(PublisherOptions options,
-                                                   PublisherEvents events) {
-  auto loop = std::make_unique<Loop>(std::move(options), std::move(events));
-  if (auto started = loop->start(); !started) return started.error();
-  return std::unique_ptr<Publisher>(new Publisher(std::move(loop)));
+std::string topic_of(const Message& event) { return event.run + "/" + event.type; }
+
+Result<std::unique_ptr<Publisher>> bind_publisher(PublisherOptions options,
+                                                  PublisherEvents events) {
+  auto publisher = std::make_unique<ZmqPublisher>(std::move(options), std::move(events));
+  if (auto opened = publisher->open(); !opened) return opened.error();
+  return std::unique_ptr<Publisher>(std::move(publisher));
 }
-
-const std::string& Publisher::endpoint() const { return loop_->endpoint(); }
-void Publisher::allow(AllowList allowed) { loop_->allow(std::move(allowed)); }
-Status Publisher::publish(Message event) { return loop_->publish(std::move(event)); }
-const Counters& Publisher::counters() const { return loop_->counters(); }
 
 }  // namespace troupe::transport

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -41,40 +40,28 @@ struct PublisherOptions {
   std::size_t topic_bytes = 4096;
 };
 
-struct PublisherEvents {
-  /// Reports each subscription, with its prefix.
-  std::function<void(const std::string& topic)> subscribed;
-  std::function<void(const std::string& address, const std::string& why)> refused;
-};
-
-/// The head's end (XPUB), with its own thread.
+/// The head's end. Destroying it closes all connections.
 class Publisher {
  public:
-  static Result<std::unique_ptr<Publisher>> bind(PublisherOptions options,
-                                                 PublisherEvents events = {});
-  ~Publisher();
+  Publisher() = default;
+  virtual ~Publisher() = default;
   Publisher(const Publisher&) = delete;
   Publisher& operator=(const Publisher&) = delete;
 
-  const std::string& endpoint() const;
+  /// Returns the endpoint with its actual port.
+  virtual const std::string& endpoint() const = 0;
 
   /// Replaces the allow-list, from any thread. Ends the connections of keys that were removed.
-  void allow(AllowList allowed);
+  virtual void allow(AllowList allowed) = 0;
 
   /// Publishes an event, from any thread; never blocks. Sets its seq and ack. Fails if the event is
   /// invalid or too many wait.
-  Status publish(Message event);
+  virtual Status publish(Message event) = 0;
 
-  const Counters& counters() const;
-
- private:
-  class Loop;
-  explicit Publisher(std::unique_ptr<Loop> loop);
-
-  std::unique_ptr<Loop> loop_;
+  virtual const Counters& counters() const = 0;
 };
 
-/// The callbacks of a listener. They run one at a time on its thread.
+/// The callbacks of a listener. Any may be empty.
 struct SubscriberEvents {
   std::function<void()> connected;
   std::function<void(Message)> event;
@@ -84,23 +71,15 @@ struct SubscriberEvents {
   std::function<void(const std::string& why)> refused;
 };
 
-/// A listener's end (SUB). It reconnects whenever there is no connection.
+/// A listener's end. It reconnects whenever there is no connection.
 class Subscriber {
  public:
-  /// `topic` is a prefix of topics: "" for all, "gpt-small/", "gpt-small/step".
-  static Result<std::unique_ptr<Subscriber>> dial(DialOptions options, std::string topic,
-                                                  SubscriberEvents events);
-  ~Subscriber();
+  Subscriber() = default;
+  virtual ~Subscriber() = default;
   Subscriber(const Subscriber&) = delete;
   Subscriber& operator=(const Subscriber&) = delete;
 
-  const Counters& counters() const;
-
- private:
-  class Loop;
-  explicit Subscriber(std::unique_ptr<Loop> loop);
-
-  std::unique_ptr<Loop> loop_;
+  virtual const Counters& counters() const = 0;
 };
 
 }  // namespace troupe::transport

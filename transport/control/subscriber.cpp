@@ -4,9 +4,11 @@
 
 #include "core/threads/event_fd.h"
 #include "core/threads/thread_name.h"
+#include "transport/control/delivery.h"
 #include "transport/control/dialer.h"
-#include "transport/control/publisher.h"
+#include "transport/control/loop_delivery.h"
 #include "transport/control/zmq_parts.h"
+#include "transport/control/zmq_sockets.h"
 
 namespace troupe::transport {
 namespace {
@@ -18,40 +20,46 @@ constexpr std::size_t most_runs = 4096;
 /// Returns whether the seqs of a topic's events have no gaps: it must cover whole runs.
 bool is_whole(const std::string& topic) { return topic.empty() || topic.ends_with('/'); }
 
-}  // namespace
-
-class Subscriber::Loop {
+class ZmqSubscriber final : public Subscriber {
  public:
-  Loop(const DialOptions& options, std::string topic, SubscriberEvents events)
+  ZmqSubscriber(const DialOptions& options, std::string topic, SubscriberEvents events, Loop& loop)
       : topic_(std::move(topic)),
         events_(std::move(events)),
+        delivery_(loop, options.link),
         dialer_(context_, options, zmq::socket_type::sub,
                 [this](zmq::socket_t& socket) { socket.set(zmq::sockopt::subscribe, topic_); }) {}
-  ~Loop() {
+  ~ZmqSubscriber() override {
+    delivery_.stop();
     stop_ = true;
     wake_.ring();
     if (thread_.joinable()) thread_.join();
   }
-  Loop(const Loop&) = delete;
-  Loop& operator=(const Loop&) = delete;
 
   Status start() {
     if (auto possible = dialer_.check(); !possible) return possible;
+    delivery_.start();
     thread_ = std::thread([this] { run(); });
     return Done{};
   }
 
-  const Counters& counters() const { return counters_; }
+  const Counters& counters() const override { return counters_; }
 
  private:
   void run() {
     name_thread("subscriber");
     block_signals();
     while (!stop_) {
-      std::vector<zmq_pollitem_t> items = {{nullptr, wake_.descriptor(), ZMQ_POLLIN, 0}};
-      dialer_.wait_for_news(items);
-      if (auto* socket = dialer_.socket()) items.push_back({socket->handle(), 0, ZMQ_POLLIN, 0});
-      wait_for(items, dialer_.patience());
+      std::vector<zmq_pollitem_t> items = {{nullptr, wake_.descriptor(), ZMQ_POLLIN, 0},
+                                           {nullptr, delivery_.room().descriptor(), ZMQ_POLLIN, 0}};
+      // It reads nothing until the callbacks have caught up.
+      const bool listens = !delivery_.is_full();
+      if (listens) {
+        dialer_.wait_for_news(items);
+        if (auto* socket = dialer_.socket()) items.push_back({socket->handle(), 0, ZMQ_POLLIN, 0});
+      }
+      wait_for(items, listens ? dialer_.patience() : std::chrono::milliseconds(-1));
+      delivery_.room().clear();
+      if (!listens) continue;
 
       follow_dialer();
       for (int i = 0; i < fair_share && dialer_.connected() && receive(); ++i) {
@@ -62,17 +70,18 @@ class Subscriber::Loop {
   void follow_dialer() {
     while (const auto news = dialer_.next()) switch (news->what) {
         case Dialer::What::connected:
-          if (events_.connected) events_.connected();
+          if (events_.connected) delivery_.add(0, [this] { events_.connected(); });
           break;
         case Dialer::What::failed:
           counters_.add(Count::failed_connection);
-          if (events_.refused) events_.refused(news->why);
+          tell_refused(news->why);
           break;
         case Dialer::What::ended:
           for (int i = 0; i < last_words && receive(); ++i) {
           }
           dialer_.hang_up();
-          if (events_.gone) events_.gone(news->why);
+          if (events_.gone)
+            delivery_.add(news->why.size(), [this, why = news->why] { events_.gone(why); });
           break;
       }
   }
@@ -84,16 +93,25 @@ class Subscriber::Loop {
       event = Error{event->type + ": has another topic than it says"};
     if (!event) {
       counters_.add(Count::malformed);
-      if (events_.refused) events_.refused(event.error().text);
+      tell_refused(event.error().text);
     } else if (!find_message_type(event->type)) {
       counters_.add(Count::unknown_type);
     } else {
       dialer_.succeed();
       counters_.add(Count::received);
       count(*event);
-      if (events_.event) events_.event(std::move(*event));
+      if (events_.event) {
+        const auto bytes = bytes_of(*event);
+        delivery_.add(bytes, [this, event = std::move(*event)]() mutable {
+          events_.event(std::move(event));
+        });
+      }
     }
     return true;
+  }
+
+  void tell_refused(const std::string& why) {
+    if (events_.refused) delivery_.add(why.size(), [this, why] { events_.refused(why); });
   }
 
   void count(const Message& event) {
@@ -101,13 +119,17 @@ class Subscriber::Loop {
     const auto [last, is_first] = last_.emplace(event.run, event.seq);
     // A number that goes back comes from another head.
     if (!is_first && event.seq > last->second + 1 && events_.missed)
-      events_.missed(event.run, event.seq - last->second - 1);
+      delivery_.add(event.run.size(),
+                    [this, run = event.run, count = event.seq - last->second - 1] {
+                      events_.missed(run, count);
+                    });
     last->second = event.seq;
     if (last_.size() > most_runs) last_.clear();
   }
 
   std::string topic_;
   SubscriberEvents events_;
+  LoopDelivery delivery_;
   Counters counters_;
   EventFd wake_;
   std::atomic<bool> stop_ = false;
@@ -123,16 +145,14 @@ class Subscriber::Loop {
   std::thread thread_;
 };
 
-Subscriber::Subscriber(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
-Subscriber::~Subscriber() = default;
+}  // namespace
 
-Result<std::unique_ptr<Subscriber>> Subscriber::dial(DialOptions options, std::string topic,
-                                                     SubscriberEvents events) {
-  auto loop = std::make_unique<Loop>(options, std::move(topic), std::move(events));
-  if (auto started = loop->start(); !started) return started.error();
-  return std::unique_ptr<Subscriber>(new Subscriber(std::move(loop)));
+Result<std::unique_ptr<Subscriber>> dial_publisher(DialOptions options, std::string topic,
+                                                   SubscriberEvents events, Loop& loop) {
+  auto subscriber =
+      std::make_unique<ZmqSubscriber>(options, std::move(topic), std::move(events), loop);
+  if (auto started = subscriber->start(); !started) return started.error();
+  return std::unique_ptr<Subscriber>(std::move(subscriber));
 }
-
-const Counters& Subscriber::counters() const { return loop_->counters(); }
 
 }  // namespace troupe::transport

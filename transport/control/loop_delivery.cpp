@@ -1,0 +1,107 @@
+#include "transport/control/loop_delivery.h"
+
+#include <deque>
+#include <mutex>
+#include <utility>
+
+namespace troupe::transport {
+namespace {
+
+/// The most calls in one task, so that the loop's other tasks get their turn.
+constexpr int most_in_task = 64;
+
+}  // namespace
+
+struct LoopDelivery::State {
+  struct Call {
+    std::size_t bytes = 0;
+    Loop::Task run;
+  };
+
+  State(Loop& on, const LinkOptions& link)
+      : loop(on), most(link.queue), most_bytes(link.queue_bytes) {}
+  /// Requires the lock.
+  bool is_full() const { return waiting.size() >= most || bytes >= most_bytes; }
+
+  Loop& loop;
+  const std::size_t most;
+  const std::size_t most_bytes;
+  EventFd room;
+  std::mutex calling;  // Held during each call. Locked before `mutex`.
+  std::mutex mutex;
+  std::deque<Call> waiting;
+  std::size_t bytes = 0;
+  bool has_started = false;
+  bool is_posted = false;  // A task waits or runs.
+  bool is_stopped = false;
+};
+
+LoopDelivery::LoopDelivery(Loop& loop, const LinkOptions& link)
+    : state_(std::make_shared<State>(loop, link)) {}
+
+void LoopDelivery::start() {
+  const std::lock_guard lock(state_->mutex);
+  state_->has_started = true;
+  if (!state_->waiting.empty()) post(state_);
+}
+
+void LoopDelivery::add(std::size_t bytes, Loop::Task call) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->is_stopped) return;
+  state_->waiting.push_back({bytes, std::move(call)});
+  state_->bytes += bytes;
+  if (state_->has_started) post(state_);
+}
+
+/// Posts a task, unless there is one. Requires the lock.
+void LoopDelivery::post(const std::shared_ptr<State>& state) {
+  if (std::exchange(state->is_posted, true)) return;
+  if (state->loop.post([state] { run(state); }) == Loop::Posted::yes) return;
+  // The loop has ended.
+  state->is_stopped = true;
+  state->waiting.clear();
+  state->bytes = 0;
+}
+
+void LoopDelivery::run(const std::shared_ptr<State>& state) {
+  for (int i = 0; i < most_in_task; ++i) {
+    const std::lock_guard calling(state->calling);
+    State::Call call;
+    {
+      const std::lock_guard lock(state->mutex);
+      if (state->waiting.empty()) {
+        state->is_posted = false;
+        return;
+      }
+      const bool was_full = state->is_full();
+      call = std::move(state->waiting.front());
+      state->waiting.pop_front();
+      state->bytes -= call.bytes;
+      if (was_full && !state->is_full()) state->room.ring();
+    }
+    call.run();
+  }
+  const std::lock_guard lock(state->mutex);
+  state->is_posted = false;
+  post(state);
+}
+
+bool LoopDelivery::is_full() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->is_full();
+}
+
+EventFd& LoopDelivery::room() const { return state_->room; }
+
+void LoopDelivery::stop() {
+  std::deque<State::Call> dropped;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->is_stopped = true;
+    state_->bytes = 0;
+    dropped.swap(state_->waiting);
+  }
+  const std::lock_guard calling(state_->calling);
+}
+
+}  // namespace troupe::transport
