@@ -27,9 +27,9 @@ TEST_CASE("a run that goes from 4 nodes to 3, to 1 and to 4 again changes no bit
     REQUIRE(submit.says("placement: a: device 0; b: device 1; c: device 2; d: device 3"));
     REQUIRE(submit.says("step 30 "));
     const auto lose = [&] {
+      submit.see_all();
       cluster.nodes.front()->send(SIGKILL);
       cluster.nodes.erase(cluster.nodes.begin());
-      submit.see_all();
     };
     lose();
     REQUIRE(submit.says_once_more("placement: b: device 0 1; c: device 2; d: device 3"));
