@@ -30,8 +30,8 @@ Result<std::unique_ptr<Subscriber>> RealNetwork::subscribe(DialOptions options, 
 
 Result<std::unique_ptr<Door>> RealNetwork::open_door(const std::string& at,
                                                      const DoorOrder& order) {
-  return at == shared_memory ? open_shm_door(channels(), order)
-                             : open_tcp_door(channels(), at, order);
+  return at == shared_memory ? open_shm_door(channels_, order)
+                             : open_tcp_door(channels_, at, order);
 }
 
 void RealNetwork::connect(const std::string& to, Sending sending, Loop& loop,
@@ -47,19 +47,13 @@ void RealNetwork::connect(const std::string& to, Sending sending, Loop& loop,
       "dialing",
       [this, dial] {
         dial->sender = dial->to.starts_with(shared_memory)
-                           ? connect_shm(channels(), dial->to.substr(shared_memory.size()),
+                           ? connect_shm(channels_, dial->to.substr(shared_memory.size()),
                                          std::move(dial->sending))
-                           : connect_tcp(channels(), dial->to, std::move(dial->sending));
+                           : connect_tcp(channels_, dial->to, std::move(dial->sending));
       },
       [dial] { dial->then(std::move(dial->sender)); });
 }
 
 std::string RealNetwork::machine_id() { return this_machine_id(); }
-
-ChannelThread& RealNetwork::channels() {
-  const std::lock_guard lock(mutex_);
-  if (!channels_) channels_.emplace();
-  return *channels_;
-}
 
 }  // namespace troupe::transport

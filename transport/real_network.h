@@ -2,8 +2,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 
 #include "transport/channels/channel_thread.h"
@@ -29,10 +27,7 @@ class RealNetwork final : public Network {
   std::string machine_id() override;
 
  private:
-  ChannelThread& channels();
-
-  std::mutex mutex_;
-  std::optional<ChannelThread> channels_;  // Made when it is first needed.
+  ChannelThread channels_;
 };
 
 }  // namespace troupe::transport
