@@ -30,8 +30,9 @@ class Conversation {
   explicit Conversation(std::uint64_t incarnation) : here_(incarnation) {}
 
   /// Continues on a new connection, after the other end has said who it is and which messages it
-  /// has. The accepting end calls it first, then the dialing end. Fails if the other end is another
-  /// process than before.
+  /// has. The accepting end calls it first, then the dialing end. An end must have sent its own
+  /// greeting before, because this sends messages at once, and the other end drops those that come
+  /// before the greeting. Fails if the other end is another process than before.
   Status resume(std::uint64_t incarnation, std::uint64_t ack, Send send);
   /// Called when the connection has ended.
   void pause();
