@@ -11,7 +11,46 @@ caf::error failure(const std::string& text) {
 
 }  // namespace
 
-Base::Base(caf::actor_config& config) : caf::event_based_actor(config) {
+void ActorGroup::enter(caf::weak_actor_ptr actor) {
+  const std::lock_guard lock(mutex_);
+  const auto id = actor->id();
+  actors_.emplace(id, std::move(actor));
+}
+
+void ActorGroup::leave(caf::actor_id actor) {
+  Task then;
+  {
+    const std::lock_guard lock(mutex_);
+    actors_.erase(actor);
+    if (actors_.empty()) then = std::exchange(then_, nullptr);
+  }
+  if (then) then();
+}
+
+void ActorGroup::when_empty(Task then) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!actors_.empty()) {
+      then_ = std::move(then);
+      return;
+    }
+  }
+  then();
+}
+
+void ActorGroup::kill_all() {
+  std::vector<caf::actor> actors;  // Freed without the lock: an actor leaves its group at its end.
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, weak] : actors_)
+      if (auto actor = caf::actor_cast<caf::actor>(weak)) actors.push_back(std::move(actor));
+  }
+  for (const auto& actor : actors) kill(actor);
+}
+
+Base::Base(caf::actor_config& config, Spawner spawner)
+    : caf::event_based_actor(config), spawner_(std::move(spawner)) {
+  if (spawner_.group) spawner_.group->enter(caf::weak_actor_ptr(ctrl()));
   set_exception_handler([](std::exception_ptr& thrown) -> caf::error {
     try {
       std::rethrow_exception(thrown);
@@ -30,6 +69,16 @@ Base::Base(caf::actor_config& config) : caf::event_based_actor(config) {
   set_down_handler([this](caf::down_msg& down) {
     if (down_) down_(down.source, down.reason);
   });
+}
+
+Base::resume_result Base::resume(caf::execution_unit* unit, std::size_t most) {
+  const auto result = caf::event_based_actor::resume(unit, most);
+  if (result == caf::resumable::done) leave_group();
+  return result;
+}
+
+void Base::leave_group() {
+  if (const auto group = std::exchange(spawner_.group, nullptr)) group->leave(id());
 }
 
 void Base::end_with(const caf::actor& other) {

@@ -2,9 +2,12 @@
 
 #include <caf/all.hpp>
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,13 +21,56 @@ namespace troupe::actors::caf_shim {
 using Duration = std::chrono::nanoseconds;
 using TimePoint = caf::actor_clock::time_point;
 
+/// Actors that end together, such as those of one attempt. Thread-safe.
+class ActorGroup {
+ public:
+  using Task = std::function<void()>;
+
+  ActorGroup() = default;
+  ActorGroup(const ActorGroup&) = delete;
+  ActorGroup& operator=(const ActorGroup&) = delete;
+
+  /// Kills all actors of the group.
+  void kill_all();
+  /// Calls `then` once, when no actor of the group is left: each has freed its state and the last
+  /// message that it handled. Calls it at once if none is left, else on the thread of the last
+  /// actor, which `then` must not block. Replaces an earlier `then`.
+  void when_empty(Task then);
+
+ private:
+  friend class Base;
+  void enter(caf::weak_actor_ptr actor);
+  void leave(caf::actor_id actor);
+
+  std::mutex mutex_;
+  std::map<caf::actor_id, caf::weak_actor_ptr> actors_;
+  Task then_;
+};
+
+/// The actor system and the group in which actors are spawned. An actor spawns others in its own
+/// system and group.
+struct Spawner {
+  Spawner(caf::actor_system& system) : system(&system) {}
+  Spawner(caf::actor_system& system, std::shared_ptr<ActorGroup> group)
+      : system(&system), group(std::move(group)) {}
+
+  caf::actor_system* system;
+  std::shared_ptr<ActorGroup> group;  // May be null.
+};
+
 /// The base class of all actors. An exception in a handler, or an unknown message, ends the actor
 /// with its text as the reason: either is a bug of Troupe.
 class Base : public caf::event_based_actor {
  public:
   using DownHandler = std::function<void(const caf::actor_addr&, const caf::error&)>;
 
-  explicit Base(caf::actor_config& config);
+  Base(caf::actor_config& config, Spawner spawner);
+  ~Base() override { leave_group(); }
+
+  /// Leaves the group after the end, once CAF has freed the last message.
+  resume_result resume(caf::execution_unit* unit, std::size_t most) override;
+  /// Returns where this actor was spawned.
+  const Spawner& spawner() const { return spawner_; }
 
   /// Sets the handler for the end of watched actors, whose memory is freed before.
   void on_down(DownHandler handler) { down_ = std::move(handler); }
@@ -49,6 +95,9 @@ class Base : public caf::event_based_actor {
   TimePoint now() { return home_system().clock().now(); }
 
  private:
+  void leave_group();
+
+  Spawner spawner_;
   DownHandler down_;
 };
 
@@ -61,7 +110,8 @@ template <class State>
 class Actor final : public Base {
  public:
   template <class... Arguments>
-  explicit Actor(caf::actor_config& config, Arguments&&... arguments) : Base(config) {
+  explicit Actor(caf::actor_config& config, const Spawner& spawner, Arguments&&... arguments)
+      : Base(config, spawner) {
     state_.emplace(this, std::forward<Arguments>(arguments)...);
   }
   caf::behavior make_behavior() override { return state_->make_behavior(); }
@@ -73,8 +123,8 @@ class Actor final : public Base {
 };
 
 template <class State, class... Arguments>
-caf::actor spawn(caf::actor_system& system, Arguments&&... arguments) {
-  return system.spawn<Actor<State>>(std::forward<Arguments>(arguments)...);
+caf::actor spawn(const Spawner& spawner, Arguments&&... arguments) {
+  return spawner.system->spawn<Actor<State>>(spawner, std::forward<Arguments>(arguments)...);
 }
 
 /// Sends a message, from any thread. A job's message is withheld until its device is done.
@@ -122,6 +172,20 @@ std::string to_text(const caf::error& reason);
 class Config : public caf::actor_system_config {
  public:
   explicit Config(std::size_t threads);
+};
+
+/// The actor system of one process. Actors never compute, so two threads are enough for their
+/// messages.
+class System {
+ public:
+  explicit System(std::size_t threads = 2) : config_(threads), system_(config_) {}
+
+  caf::actor_system& caf() { return system_; }
+
+ private:
+  Config config_;
+  caf::actor_system
+      system_;  // Its destructor waits for its actors: whoever spawned them ends them.
 };
 
 }  // namespace troupe::actors::caf_shim

@@ -50,20 +50,36 @@ void ComputingThread::work_slowly(Job& job, Stream& stream) {
   for (const auto& say : said) say();
 }
 
+namespace {
+
+/// A job that comes after all others.
+class LastJob final : public Job {
+ public:
+  explicit LastJob(std::function<void()> then) : then_(std::move(then)) {}
+  void work(Stream&) override {}
+  void done(const WorkTime&) override { then_(); }
+  void lost(const std::string&) override { then_(); }
+
+ private:
+  std::function<void()> then_;
+};
+
+}  // namespace
+
+void finish(const std::vector<Executor*>& executors, std::function<void()> then) {
+  // The last of the executors releases it.
+  const std::shared_ptr<void> finished(nullptr, [then = std::move(then)](void*) { then(); });
+  for (auto* executor : executors)
+    executor->post(std::make_unique<LastJob>([held = finished]() mutable { held.reset(); }));
+}
+
 bool finish(const std::vector<Executor*>& executors,
             std::optional<std::chrono::steady_clock::time_point> end) {
-  class Last final : public Job {
-   public:
-    void work(Stream&) override {}
-    void done(const WorkTime&) override { reached.set_value(); }
-    void lost(const std::string&) override { reached.set_value(); }
-    std::promise<void> reached;
-  };
   std::vector<std::future<void>> all;
   for (auto* executor : executors) {
-    auto last = std::make_unique<Last>();
-    all.push_back(last->reached.get_future());
-    executor->post(std::move(last));
+    const auto reached = std::make_shared<std::promise<void>>();
+    all.push_back(reached->get_future());
+    executor->post(std::make_unique<LastJob>([reached] { reached->set_value(); }));
   }
   for (const auto& one : all) {
     if (!end)

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <concepts>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,6 +71,9 @@ class ComputingThread final : public Executor {
   JobQueue jobs_;
   std::thread thread_;
 };
+
+/// Calls `then`, on one of their threads, once all executors have finished and freed their jobs.
+void finish(const std::vector<Executor*>& executors, std::function<void()> then);
 
 /// Waits until all executors have finished and freed their jobs; returns false if `end` passes
 /// first. Jobs use memory of other executors, so call this before any executor is destroyed.

@@ -88,8 +88,9 @@ class RecorderActor {
 
 }  // namespace
 
-caf::actor spawn_recorder(caf::actor_system& system, RunSpecPtr spec, caf::actor supervisor) {
-  return caf_shim::spawn<RecorderActor>(system, std::move(spec), std::move(supervisor));
+caf::actor spawn_recorder(const caf_shim::Spawner& spawner, RunSpecPtr spec,
+                          caf::actor supervisor) {
+  return caf_shim::spawn<RecorderActor>(spawner, std::move(spec), std::move(supervisor));
 }
 
 }  // namespace troupe::actors

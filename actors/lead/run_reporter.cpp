@@ -7,7 +7,7 @@
 namespace troupe::actors {
 
 void RunReporter::open() {
-  recorder_ = spawn_recorder(self_->home_system(), spec_, caf::actor_cast<caf::actor>(self_));
+  recorder_ = spawn_recorder(self_->spawner(), spec_, caf::actor_cast<caf::actor>(self_));
   self_->watch(recorder_);
 }
 

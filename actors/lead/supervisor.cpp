@@ -143,18 +143,18 @@ class Supervisor {
     patience_ = {};
     if (next_ == Next::try_again) loss_.over(self_->now());
     const AttemptContext attempt_context{spec_, caf::actor_cast<caf::actor>(self_), ending_};
-    auto& system = self_->home_system();
+    const auto& spawner = self_->spawner();
     ++attempt_;
     Assembled here{.attempt = attempt_};
     if (spec_->player_host) {
       const auto saved = start_ ? start_->step : saves_.newest();
-      players_.begin(spec_->player_host->begin(system, attempt_context, attempt_,
+      players_.begin(spec_->player_host->begin(spawner, attempt_context, attempt_,
                                                {saved, step(), loading(spec_, start_)}));
     } else {
       sign("it reads the newest checkpoint");
       const auto start = loading(spec_, start_)();
       if (!start) return finish(failed(last_failure_ + " (and " + start.error().text + ")"));
-      players_.begin(spawn_team(system, attempt_context, attempt_, *start));
+      players_.begin(spawn_team(spawner, attempt_context, attempt_, *start));
       here.step = start->step;
     }
     if (!spec_->player_host) return begun(here);
@@ -493,10 +493,10 @@ class Supervisor {
 
 }  // namespace
 
-caf::actor spawn_supervisor(caf::actor_system& system, RunSpecPtr spec, StartPoint start,
+caf::actor spawn_supervisor(const caf_shim::Spawner& spawner, RunSpecPtr spec, StartPoint start,
                             std::function<void(Outcome)> ended) {
   const auto ending = std::make_shared<Ending>(std::move(ended));
-  auto supervisor = caf_shim::spawn<Supervisor>(system, std::move(spec), std::move(start), ending);
+  auto supervisor = caf_shim::spawn<Supervisor>(spawner, std::move(spec), std::move(start), ending);
   supervisor->attach_functor([ending](const caf::error& why) { ending->supervisor_died(why); });
   return supervisor;
 }

@@ -3,6 +3,7 @@
 #include <caf/all.hpp>
 #include <functional>
 
+#include "actors/caf_shim.h"
 #include "actors/messages.h"
 #include "actors/run_spec.h"
 
@@ -15,7 +16,7 @@ namespace troupe::actors {
 /// can be resumed.
 ///
 /// The caller keeps the handle until then. The supervisor takes Drain, StopNow, Pause and Resume.
-caf::actor spawn_supervisor(caf::actor_system& system, RunSpecPtr spec, StartPoint start,
+caf::actor spawn_supervisor(const caf_shim::Spawner& spawner, RunSpecPtr spec, StartPoint start,
                             std::function<void(Outcome)> ended);
 
 }  // namespace troupe::actors

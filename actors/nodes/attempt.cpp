@@ -6,7 +6,6 @@
 #include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
 #include "actors/nodes/node_attempt.h"
-#include "core/threads/thread_name.h"
 
 namespace troupe::actors {
 namespace {
@@ -34,14 +33,12 @@ Attempt::Attempt(Context around, const AttemptContext& attempt_context, int numb
       number_(number),
       origin_(std::move(origin)) {}
 
-Attempt::~Attempt() {
+void Attempt::end() {
   {
     const std::lock_guard lock(mutex_);
     is_over_ = true;
   }
-  if (aside_.joinable()) aside_.join();
   for (const auto& node : used_) (void)say(node, transport::to_message(Stop{}));
-  mesh_.reset();
 }
 
 // The functions below are called in sequence.
@@ -109,10 +106,11 @@ MeshProtection Attempt::protection(const Lineup& lineup) const {
 }
 
 void Attempt::find_state(std::function<void(Result<std::int64_t>)> found) {
-  aside([this, found = std::move(found)] {
-    const auto state = find_state();
-    found(state ? Result<std::int64_t>(step_) : state.error());
-  });
+  const auto state = std::make_shared<Status>(Done{});
+  aside([this, state] { *state = find_state(); },
+        [this, state, found = std::move(found)] {
+          found(*state ? Result<std::int64_t>(step_) : state->error());
+        });
 }
 
 Status Attempt::find_state() {
@@ -130,15 +128,17 @@ Status Attempt::find_state() {
   return Done{};
 }
 
-void Attempt::start(Loop& loop, std::function<void(Status)> started) {
+void Attempt::start(std::function<void(Status)> started) {
   if (auto told = tell_start(); !told) return started(told);
   const auto tokens = tokens_of(static_cast<std::size_t>(placement_.head()));
-  mesh_->connect(addresses_, {tokens.begin(), tokens.end()}, loop,
+  mesh_->connect(addresses_, {tokens.begin(), tokens.end()}, around_.loop,
                  [weak = weak_from_this(), started = std::move(started)](const Status& connected) {
                    const auto self = weak.lock();
-                   if (!self) return;
-                   if (!connected) return started(connected);
-                   self->aside([self = self.get(), started] { started(self->give_state()); });
+                   if (!self || self->is_over_) return;
+                   if (!connected || self->loaded_.weights.empty()) return started(connected);
+                   const auto given = std::make_shared<Status>(Done{});
+                   self->aside([self = self.get(), given] { *given = self->give_state(); },
+                               [given, started] { started(*given); });
                  });
 }
 
@@ -220,12 +220,14 @@ void Attempt::begin(std::chrono::nanoseconds nodes, std::chrono::nanoseconds pre
                            copies, nodes, prepare, load});
 }
 
-void Attempt::aside(std::function<void()> what) {
-  if (aside_.joinable()) aside_.join();
-  aside_ = std::thread([what = std::move(what)] {
-    name_thread("assembling");
-    what();
-  });
+/// Runs work outside the loop. The attempt lives until it is done.
+void Attempt::aside(Loop::Task work, Loop::Task then) {
+  const auto self = shared_from_this();
+  around_.loop.aside(
+      "assembling", [self, work = std::move(work)] { work(); },
+      [self, then = std::move(then)] {
+        if (!self->is_over_) then();
+      });
 }
 
 void Attempt::wait(const std::string& for_what) {
@@ -316,6 +318,7 @@ Status same_data(const RunSpec& spec, const std::vector<DataHere>& there) {
 
 /// Needs no lock: the placement is fixed before any process takes part.
 Status Attempt::take_from(int process, PlayerId to, WireMessage wire_message) const {
+  if (is_over_) return Done{};
   if (to != the_supervisor)
     return Error{wire_message.type + ": found it addressed to a player that is not here"};
   auto supervisor = caf::actor_cast<caf::actor>(supervisor_);
@@ -325,6 +328,7 @@ Status Attempt::take_from(int process, PlayerId to, WireMessage wire_message) co
 
 /// Refuses a message that came by a channel.
 void Attempt::refuse(int process, const std::string& why) {
+  if (is_over_) return;
   const std::string text = name_of(process) + ": " + why;
   end_process(process, {text, EndCause::failed});
   std::optional<std::uint64_t> node;

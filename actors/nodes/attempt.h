@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -7,7 +8,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "actors/assembled.h"
@@ -39,12 +39,14 @@ Result<NewestState> newest_state(std::optional<Found> in_memory, std::int64_t sa
                                  const std::function<Result<StartPoint>()>& load);
 
 /// One attempt of a run whose players are on nodes. It begins when the previous attempt is gone and
-/// lives until its last proxy is gone; the proxies hold it. The caller decides when to prepare,
-/// find a state, start and begin.
+/// is over when its last proxy is gone; then its owner calls end(). The caller decides when to
+/// prepare, find a state, start and begin. Nothing waits. Work aside holds the attempt, so it may
+/// outlive its end for a while.
 class Attempt : public std::enable_shared_from_this<Attempt> {
  public:
   struct Context {
     Env& env;
+    Loop& loop;
     NodePool& nodes;
     transport::Network& network;
     MemoryPool& memory;  // For states in transit.
@@ -61,19 +63,19 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   };
 
   Attempt(Context around, const AttemptContext& attempt_context, int number, Origin origin);
-  ~Attempt();
+  /// Stops the nodes. Nothing that arrives later counts.
+  void end();
 
   const RunSpec& spec() const { return *spec_; }
   std::int64_t committed() const { return origin_.committed; }
   std::map<PlayerId, caf::weak_actor_ptr>& proxies() { return proxies_; }
 
-  // Call these in this order. The callbacks run on any thread.
+  // The loop calls these in this order. It calls back unless the attempt is over.
 
   Status prepare(const Lineup& lineup, const Value& config);
   /// Finds the newest state, in these nodes' memory or on disk. Reports its step.
   void find_state(std::function<void(Result<std::int64_t>)> found);
-  /// Returns before the channels are connected, which tasks of the loop do.
-  void start(Loop& loop, std::function<void(Status)> started);
+  void start(std::function<void(Status)> started);
   /// Returns, after start(), the nodes that keep each optimizer's state.
   std::vector<std::vector<std::uint64_t>> keepers() const;
   void begin(std::chrono::nanoseconds nodes, std::chrono::nanoseconds prepare,
@@ -109,7 +111,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   void remark_on_links();
   Status take(std::uint64_t node, transport::Message message);
   Status take_from(int process, PlayerId to, WireMessage wire_message) const;
-  void aside(std::function<void()> what);
+  void aside(Loop::Task work, Loop::Task then);
   Status prepared(int process, std::uint64_t node, const transport::Message& message);
   int process_of(std::uint64_t node) const;
   Status say(const NodeHere& node, transport::Message message) const;
@@ -136,15 +138,14 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   std::vector<std::vector<std::int64_t>> tokens_;  // [to][from]
 
   std::mutex mutex_;
-  bool is_over_ = false;
+  std::atomic<bool> is_over_ = false;
   bool cannot_begin_ = false;   // No node is to blame.
   std::string failure_;         // The failure of the first failed node.
   std::vector<NodeHere> used_;  // Indexed by process.
   Placement placement_;
   std::vector<MeshAddress> addresses_;
   std::vector<std::vector<KeptStep>> kept_;  // Indexed by process.
-  std::unique_ptr<Mesh> mesh_;
-  std::thread aside_;  // Runs blocking work.
+  std::unique_ptr<Mesh> mesh_;               // Last: its threads use the members above.
 };
 
 }  // namespace troupe::actors

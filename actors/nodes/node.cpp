@@ -35,12 +35,13 @@ using News = std::variant<Connected, Lost, Leave, transport::Message>;
 
 }  // namespace
 
-/// Does all work that may block on one loop, in the order of the news.
+/// Does its work on one loop, in the order of the news. No task waits.
 class Node::Work {
  public:
-  Work(Env& env, transport::Network& network, NodeOptions options)
+  Work(Env& env, transport::Network& network, caf_shim::System& system, NodeOptions options)
       : env_(env),
         network_(network),
+        system_(system),
         options_(std::move(options)),
         term_(options_.term),
         term_proof_(options_.term_proof) {}
@@ -76,8 +77,12 @@ class Node::Work {
  private:
   struct Here {
     std::uint64_t epoch = 0;
-    std::chrono::nanoseconds head_patience{};
-    std::unique_ptr<NodeAttempt> node_attempt;
+    std::optional<std::chrono::nanoseconds> head_patience = {};  // Known once it has opened.
+    std::unique_ptr<NodeAttempt> node_attempt = nullptr;
+    bool is_ending = false;
+    std::optional<transport::Message> next = {};  // An order to prepare, which waits for the end.
+
+    bool has_part() const { return !is_ending || next; }
   };
 
   /// The states of a run, from one attempt to the next.
@@ -187,7 +192,7 @@ class Node::Work {
       return kept.second.until && *kept.second.until <= now;
     });
     if (!headless_until_ || *headless_until_ > now) return;
-    headless_until_.reset();
+    find_head();
     retire("no connection to the head for longer than limits.head_patience");
   }
 
@@ -195,6 +200,7 @@ class Node::Work {
 
   void join() {
     if (!is_dialed_) return;  // It joins when it is connected.
+    if (retires_ || comes_anew_) return;
     auto inventory = options_.inventory;
     for (const auto& [run, memory] : state_stores_) inventory.kept.push_back({run, memory.nodes});
     auto join = transport::to_message(
@@ -209,16 +215,21 @@ class Node::Work {
   void come_anew(const std::string& why) {
     if (leaving_) return retire(why);
     options_.say("rejoining: " + why);
-    node_attempts_.clear();
-    const auto now = env_.now();
-    for (auto& [run, memory] : state_stores_) memory.until = now + memory.head_patience;
-    {
-      const std::lock_guard lock(mutex_);
-      conversation_ = new_conversation();
-    }
-    was_welcome_ = is_welcome_ = false;
-    headless_until_.reset();
-    join();
+    comes_anew_ = true;
+    end_attempts([this, why] {
+      comes_anew_ = false;
+      if (leaving_) return retire(why);
+      const auto now = env_.now();
+      for (auto& [run, memory] : state_stores_) memory.until = now + memory.head_patience;
+      {
+        const std::lock_guard lock(mutex_);
+        conversation_ = new_conversation();
+      }
+      was_welcome_ = is_welcome_ = false;
+      find_head();
+      join();
+      set_patience();
+    });
   }
 
   void heard(Lost& lost) {
@@ -226,23 +237,38 @@ class Node::Work {
     is_welcome_ = false;
     if (leaving_) return retire("stopped while there was no connection to the head");
     for (auto& [run, memory] : state_stores_)
-      if (!node_attempts_.contains(run)) memory.until = env_.now() + memory.head_patience;
-    if (node_attempts_.empty()) return;
+      if (!has_part_in(run)) memory.until = env_.now() + memory.head_patience;
+    if (!has_part()) return;
     options_.say("lost the connection to the head; runs wait for it: " + lost.why);
-    std::chrono::nanoseconds patience{};
+    lost_at_ = env_.now();
+    wait_for_head();
+  }
+
+  /// Stops waiting for a lost head.
+  void find_head() {
+    lost_at_.reset();
+    headless_until_.reset();
+  }
+
+  /// Sets how long it waits for a lost head: as long as the most patient run does.
+  void wait_for_head() {
+    if (!lost_at_) return;
+    std::optional<std::chrono::nanoseconds> patience;
     for (const auto& [run, here] : node_attempts_)
-      patience = std::max(patience, here.head_patience);
-    headless_until_ = env_.now() + patience;
+      if (!here.is_ending && here.head_patience)
+        patience = std::max(patience.value_or(*here.head_patience), *here.head_patience);
+    if (patience) headless_until_ = *lost_at_ + *patience;
   }
 
   void heard(Leave& leave) {
     leaving_ = true;
-    if (node_attempts_.empty() || !is_welcome_) return retire(leave.reason);
+    if (!has_part() || !is_welcome_) return retire(leave.reason);
     options_.say("leaving: " + leave.reason);
     (void)say(transport::to_message(Leaving{leave.reason}));
   }
 
   void heard(transport::Message& message) {
+    if (retires_ || comes_anew_) return;
     // A head that refuses an unproved term has a lower term itself.
     if (message.type == Rejected::type) return act_on(message);
     if (message.term < term_) return;  // A newer head has taken the sender's place.
@@ -270,17 +296,51 @@ class Node::Work {
       return (this->**act)(message);
     const auto* type = transport::find_message_type(message.type);
     if (!type || !type->handlers.has(transport::Handler::player)) return refuse(message);
-    auto* node_attempt = site_of(message);
+    auto* node_attempt = attempt_of(message);
     if (!node_attempt) return;  // The attempt is over.
     if (auto told = node_attempt->deliver(std::move(message)); !told)
       options_.say("dropped a message: " + told.error().text);
   }
 
   /// Returns null if the attempt that a message is about is over.
-  NodeAttempt* site_of(const transport::Message& message) {
+  NodeAttempt* attempt_of(const transport::Message& message) {
     const auto found = node_attempts_.find(message.run);
     if (found == node_attempts_.end() || found->second.epoch != message.epoch) return nullptr;
-    return found->second.node_attempt.get();
+    return found->second.is_ending ? nullptr : found->second.node_attempt.get();
+  }
+
+  bool has_part_in(const std::string& run) const {
+    const auto found = node_attempts_.find(run);
+    return found != node_attempts_.end() && found->second.has_part();
+  }
+  bool has_part() const {
+    return std::ranges::any_of(node_attempts_,
+                               [](const auto& attempt) { return attempt.second.has_part(); });
+  }
+
+  void end_attempt(const std::string& run) {
+    auto& here = node_attempts_.at(run);
+    if (std::exchange(here.is_ending, true)) return;
+    here.node_attempt->end([this, run] { attempt_ended(run); });
+  }
+
+  void attempt_ended(const std::string& run) {
+    auto next = std::move(node_attempts_.at(run).next);
+    node_attempts_.erase(run);
+    if (next) return begin_attempt(*next);
+    if (!node_attempts_.empty()) return;
+    for (const auto& then : std::exchange(when_ended_, {})) then();
+    if (leaving_) retire("stopped");
+  }
+
+  /// Ends all attempts, and then calls `then`.
+  void end_attempts(Loop::Task then) {
+    if (node_attempts_.empty()) return then();
+    when_ended_.push_back(std::move(then));
+    for (auto& [run, here] : node_attempts_) {
+      here.next.reset();
+      end_attempt(run);
+    }
   }
 
   /// Tells the head that a node does not handle a message.
@@ -318,14 +378,15 @@ class Node::Work {
     if (was_welcome_)
       for (auto& [run, memory] : state_stores_) memory.until.reset();
     was_welcome_ = is_welcome_ = true;
-    headless_until_.reset();
+    find_head();
   }
 
   void reject(const transport::Message& message) {
+    if (std::exchange(retires_, true)) return;
     const auto reject = transport::from_message<Rejected>(message);
-    options_.rejected(reject ? reject->reason + ": found " + reject->found + ", wanted " +
-                                   reject->wanted
-                             : reject.error().text);
+    end_attempts([this, why = reject ? reject->reason + ": found " + reject->found + ", wanted " +
+                                           reject->wanted
+                                     : reject.error().text] { options_.rejected(why); });
   }
 
   void unfit(const transport::Message& message) {
@@ -342,54 +403,67 @@ class Node::Work {
   }
 
   void retire(const std::string& why) {
-    node_attempts_.clear();
-    state_stores_.clear();
-    is_dismissed_ ? options_.dismissed(why) : options_.retired(why);
+    if (std::exchange(retires_, true)) return;
+    end_attempts([this, why] {
+      state_stores_.clear();
+      is_dismissed_ ? options_.dismissed(why) : options_.retired(why);
+    });
   }
 
   void prepare(const transport::Message& message) {
-    const auto answer = [&](auto body) { (void)say_about(message, transport::to_message(body)); };
-    node_attempts_.erase(message.run);  // An attempt that the head has given up.
-    if (leaving_) return answer(PrepareFailed{"stopping"});
+    const auto found = node_attempts_.find(message.run);
+    if (found == node_attempts_.end()) return begin_attempt(message);
+    found->second.next = message;
+    end_attempt(message.run);  // The head has given that attempt up.
+  }
+
+  void begin_attempt(const transport::Message& message) {
+    const auto refuse = [&](const std::string& why) {
+      (void)say_about(message, transport::to_message(PrepareFailed{why}));
+    };
+    if (leaving_) return refuse("stopping");
     auto order = transport::from_message<Prepare>(message);
-    if (!order) return answer(PrepareFailed{order.error().text});
-    auto home = options_.open_run(order->config, order->placement, order->here);
-    if (!home) return answer(PrepareFailed{home.error().text});
-    const auto head_patience = (*home)->head_patience();
-    const auto state_store = state_store_of(message.run, *order, **home);
-    std::vector<DataHere> data;
-    const auto spec = (*home)->spec();
-    for (const auto& file : spec->data) data.push_back({file.path, to_string(file.digest)});
-    auto node_attempt =
-        NodeAttempt::open(network_, {.home = std::move(*home),
-                                     .prepare = std::move(*order),
-                                     .state_store = state_store,
-                                     .attempt = static_cast<int>(message.epoch),
-                                     .epoch = epoch_of(message.run, message.epoch),
-                                     .interface = options_.interface,
-                                     .carriers = options_.carriers,
-                                     .edges = {},
-                                     .keys = options_.dial.keys,
-                                     .stuck = options_.stuck,
-                                     .tell_head = [this, run = message.run, epoch = message.epoch](
-                                                      transport::Message said) -> Status {
-                                       said.run = run;
-                                       said.epoch = epoch;
-                                       return say(std::move(said));
-                                     }});
-    if (!node_attempt) return answer(PrepareFailed{node_attempt.error().text});
-    const auto address = (*node_attempt)->address();
-    node_attempts_[message.run] = {message.epoch, head_patience, std::move(*node_attempt)};
-    answer(Prepared{address, state_store ? state_store->kept() : std::vector<KeptStep>(),
-                    std::move(data)});
+    if (!order) return refuse(order.error().text);
+    const auto& run = message.run;
+    NodeAttemptOrder attempt{
+        .open_home = [open = options_.open_run, config = order->config,
+                      placement = order->placement,
+                      here = order->here] { return open(config, placement, here); },
+        .find_store =
+            [this, run, config = digest_of(to_json(order->config)),
+             nodes = order->placement.head()](RunHome& home) {
+              node_attempts_.at(run).head_patience = home.head_patience();
+              wait_for_head();
+              set_patience();
+              return state_store_of(run, config, nodes, home);
+            },
+        .prepare = std::move(*order),
+        .attempt = static_cast<int>(message.epoch),
+        .epoch = epoch_of(run, message.epoch),
+        .interface = options_.interface,
+        .carriers = options_.carriers,
+        .edges = {},
+        .keys = options_.dial.keys,
+        .stuck = options_.stuck,
+        .tell_head = [this, run, epoch = message.epoch](transport::Message said) -> Status {
+          said.run = run;
+          said.epoch = epoch;
+          return say(std::move(said));
+        }};
+    auto& here = node_attempts_[run];
+    here.epoch = message.epoch;
+    here.node_attempt =
+        std::make_unique<NodeAttempt>(NodeAttempt::Context{env_, *loop_, network_, system_},
+                                      std::move(attempt), [this, run](const Status& ready) {
+                                        if (!ready) end_attempt(run);
+                                      });
   }
 
   /// Returns the states of earlier attempts. All results depend on the configuration, so states of
   /// another configuration are dropped.
-  std::shared_ptr<StateStore> state_store_of(const std::string& run, const Prepare& order,
-                                             RunHome& home) {
+  std::shared_ptr<StateStore> state_store_of(const std::string& run, const Digest& config,
+                                             int nodes, RunHome& home) {
     const bool is_kept = home.spec()->copies > 1;
-    const auto config = digest_of(to_json(order.config));
     const auto known = state_stores_.find(run);
     if (known != state_stores_.end() && (!is_kept || known->second.config != config))
       state_stores_.erase(known);
@@ -399,35 +473,27 @@ class Node::Work {
       memory.state_store =
           std::make_shared<StateStore>(std::make_shared<ComputingThread>(1, nullptr, "keeping"));
     memory.config = config;
-    memory.nodes = order.placement.head();
+    memory.nodes = nodes;
     memory.head_patience = home.head_patience();
     memory.until.reset();
     return memory.state_store;
   }
 
   void start(const transport::Message& message) {
-    auto* const here = site_of(message);
-    if (!here) return;  // The attempt is over.
-    const auto fail = [this, here, run = message.run,
-                       epoch = message.epoch](const std::string& why) {
-      const auto lost = here->lost();
-      auto failed = transport::to_message(lost ? PrepareFailed{why, EndCause::lost, lost->process}
-                                               : PrepareFailed{why});
-      failed.run = run;
-      failed.epoch = epoch;
-      (void)say(std::move(failed));
-    };
+    auto* const node_attempt = attempt_of(message);
+    if (!node_attempt) return;  // The attempt is over.
     const auto order = transport::from_message<Start>(message);
-    if (!order) return fail(order.error().text);
-    here->start(*order, *loop_, [fail](const Status& started) {
-      if (!started) fail(started.error().text);
-    });
+    if (order) return node_attempt->start(*order);
+    (void)say_about(message, transport::to_message(PrepareFailed{order.error().text}));
   }
 
   void stop(const transport::Message& message) {
     const auto found = node_attempts_.find(message.run);
-    if (found != node_attempts_.end() && found->second.epoch <= message.epoch)
-      node_attempts_.erase(found);
+    if (found != node_attempts_.end()) {
+      auto& here = found->second;
+      if (here.next && here.next->epoch <= message.epoch) here.next.reset();
+      if (here.epoch <= message.epoch) end_attempt(message.run);
+    }
     if (leaving_ && node_attempts_.empty()) retire("stopped");
   }
 
@@ -443,17 +509,18 @@ class Node::Work {
   void part(std::chrono::nanoseconds time) {
     conversation()->pause();
     client_.reset();
-    node_attempts_.clear();
     is_welcome_ = false;
-    headless_until_.reset();
+    find_head();
     {
       const std::lock_guard lock(mutex_);
       std::erase_if(news_, [](const News& one) { return !std::holds_alternative<Leave>(one); });
     }
     is_dialed_ = false;
-    loop_->after(time, [this] {
-      if (auto dialed = dial(); !dialed) retire(dialed.error().text);
-      go_on();
+    end_attempts([this, time] {
+      loop_->after(time, [this] {
+        if (auto dialed = dial(); !dialed) retire(dialed.error().text);
+        go_on();
+      });
     });
   }
 
@@ -474,6 +541,7 @@ class Node::Work {
 
   Env& env_;
   transport::Network& network_;
+  caf_shim::System& system_;
   NodeOptions options_;
 
   // Used by the node's loop.
@@ -481,14 +549,18 @@ class Node::Work {
   std::string term_proof_;
   std::map<std::string, Memory> state_stores_;  // Keyed by run.
   std::map<std::string, Here> node_attempts_;   // Keyed by run.
+  std::vector<Loop::Task> when_ended_;          // Run once no attempt is left.
   bool was_welcome_ = false;                    // The head has welcomed it,
   bool is_welcome_ = false;                     // and has done so on this connection.
   bool leaving_ = false;
+  bool comes_anew_ = false;           // Its attempts end before it joins as a new node,
+  bool retires_ = false;              // or before it retires.
   bool is_dialed_ = false;            // News wait as long as there is no client.
   std::optional<Loop::Timer> timer_;  // The timer of the first timeout.
   bool is_dismissed_ = false;
-  std::optional<Env::Time> told_away_;  // When it last reported an unreachable head.
-  std::optional<Env::Time> headless_until_;
+  std::optional<Env::Time> told_away_;       // When it last reported an unreachable head.
+  std::optional<Env::Time> lost_at_;         // When a head was lost that runs wait for,
+  std::optional<Env::Time> headless_until_;  // and how long they wait.
 
   mutable std::mutex mutex_;
   std::shared_ptr<transport::Conversation> conversation_ = new_conversation();
@@ -498,13 +570,13 @@ class Node::Work {
   const std::unique_ptr<Loop> heart_ = env_.make_loop({"heart"});
 };
 
-Node::Node(Env& env, transport::Network& network, NodeOptions options)
-    : work_(std::make_unique<Work>(env, network, std::move(options))) {}
+Node::Node(Env& env, transport::Network& network, caf_shim::System& system, NodeOptions options)
+    : work_(std::make_unique<Work>(env, network, system, std::move(options))) {}
 Node::~Node() = default;
 
 Result<std::unique_ptr<Node>> Node::start(Env& env, transport::Network& network,
-                                          NodeOptions options) {
-  std::unique_ptr<Node> node(new Node(env, network, std::move(options)));
+                                          caf_shim::System& system, NodeOptions options) {
+  std::unique_ptr<Node> node(new Node(env, network, system, std::move(options)));
   if (auto started = node->work_->start(); !started) return started.error();
   return node;
 }

@@ -27,7 +27,7 @@ struct NodeOptions {
   transport::DialOptions dial;
   std::string interface = "127.0.0.1";  // The interface for other nodes.
   Carriers carriers = Carriers::shm_and_tcp;
-  /// Opens what a configuration names, with executors for the devices placed here.
+  /// Opens what a configuration names, with executors for the devices placed here. Runs aside.
   std::function<Result<std::shared_ptr<RunHome>>(const Value& config, const Placement& placement,
                                                  int here)>
       open_run;
@@ -49,10 +49,10 @@ struct NodeOptions {
 /// ends its attempts and joins as a new node, with the states that it keeps.
 class Node {
  public:
-  /// The environment and the network outlive the node.
+  /// The environment, the network and the actor system outlive the node.
   static Result<std::unique_ptr<Node>> start(Env& env, transport::Network& network,
-                                             NodeOptions options);
-  /// Ends its attempts.
+                                             caf_shim::System& system, NodeOptions options);
+  /// Drops its attempts. A node that has retired has none.
   ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -64,7 +64,7 @@ class Node {
 
  private:
   class Work;
-  Node(Env& env, transport::Network& network, NodeOptions options);
+  Node(Env& env, transport::Network& network, caf_shim::System& system, NodeOptions options);
 
   std::unique_ptr<Work> work_;
 };

@@ -31,12 +31,17 @@ class RunHome {
   virtual std::vector<LinkedDevice*> linked() { return {}; }
   /// Returns how long the run waits for a lost head.
   virtual std::chrono::nanoseconds head_patience() const = 0;
+  /// Calls `then`, on any thread, once the executors have finished their jobs. No job may be posted
+  /// any more.
+  virtual void finish(std::function<void()> then) = 0;
 };
 
 struct NodeAttemptOrder {
-  std::shared_ptr<RunHome> home;
+  /// Opens the run's configuration. It may take long, so it runs aside.
+  std::function<Result<std::shared_ptr<RunHome>>()> open_home;
+  /// Called on the loop when that is done. Returns the process's states of the run; null: none.
+  std::function<std::shared_ptr<StateStore>(RunHome&)> find_store;
   Prepare prepare;
-  std::shared_ptr<StateStore> state_store;  // The process's states of the run; null: none.
   int attempt = 0;
   transport::Epoch epoch;
   std::string interface = "127.0.0.1";
@@ -50,59 +55,51 @@ struct NodeAttemptOrder {
   std::function<Status(const transport::Message&)> tell_head;
 };
 
-/// Another process of the attempt that cannot be reached any more.
-struct LostProcess {
-  int process = 0;  // The number in the placement.
-  std::string why;
-};
-
 /// A node attempt: a node's part in one attempt, with its players, proxies of all others, and the
-/// channels between them. One thread uses it. Functions block only where they say so.
+/// channels between them. Its loop calls its functions, and none of them waits. It tells the head
+/// by itself that it has prepared or failed.
 class NodeAttempt {
  public:
-  /// The network outlives the attempt.
-  static Result<std::unique_ptr<NodeAttempt>> open(transport::Network& network,
-                                                   NodeAttemptOrder order);
-  /// Waits until all players have ended and devices have let go of transfers.
+  enum class Phase : std::uint8_t {
+    preparing,   // Opens its configuration and its doors.
+    prepared,    // Waits for the head's order to start.
+    connecting,  // Forms channels and edges.
+    loading,     // Waits for states from other processes.
+    playing,
+    failed,  // Waits for its end.
+    ending,  // Waits until its actors, jobs and transfers are gone.
+    ended,
+  };
+
+  struct Context {
+    Env& env;
+    Loop& loop;
+    transport::Network& network;
+    caf_shim::System& system;
+  };
+
+  /// Prepares. Calls `then` with the outcome on the loop, unless the attempt is ended before. The
+  /// environment and the loop outlive the attempt. The system and the network outlive its actors.
+  NodeAttempt(Context context, NodeAttemptOrder order, std::function<void(Status)> then);
+  /// Drops the attempt if it has not ended: kills its actors, which keep what they use as long as
+  /// they need it. The loop must have ended then.
   ~NodeAttempt();
+  NodeAttempt(const NodeAttempt&) = delete;
+  NodeAttempt& operator=(const NodeAttempt&) = delete;
 
-  MeshAddress address() const { return mesh_->address(); }
+  Phase phase() const;
 
-  /// Connects to the other processes, and returns before that is done. Then waits for the state,
-  /// starts the players and calls `then`, all in one task of the loop. An attempt that is destroyed
-  /// before calls nothing.
-  void start(const Start& start, Loop& loop, std::function<void(const Status&)> then);
-  /// Returns the first process of the attempt that was lost.
-  std::optional<LostProcess> lost() const;
-
-  /// Passes a message of the head to a player, or keeps it until the players have started.
+  /// Connects to the other processes, takes over states, and starts the players.
+  void start(const Start& start);
+  /// Passes a message of the head to a player. It waits for a player that is about to start.
   Status deliver(transport::Message message);
+  /// Ends the attempt in any phase. Calls `then` on the loop once players have ended, devices have
+  /// let go of transfers, and all memory is free.
+  void end(std::function<void()> then);
 
  private:
-  class State;
-  explicit NodeAttempt(NodeAttemptOrder order);
-
-  bool is_here(PlayerId player) const;
-  LinkedDevices linked() const;
-  Route route();
-  Status deliver(int from, PlayerId to, WireMessage wire_message);
-  void arrived(int from, PlayerId to, WireMessage wire_message);
-  Status check_start(const Start& start) const;
-  Status play(const Start& start);
-  Status give_states(const Start& start);
-  Result<StartPoint> state_of(PlayerId optimizer, int from, std::int64_t step,
-                              std::chrono::steady_clock::time_point end);
-  Status check_state(const Snapshot& state, PlayerId optimizer, int from, std::int64_t step) const;
-  std::string name_of(int process) const;
-
-  NodeAttemptOrder order_;
-  RunSpecPtr spec_;
-  const RunBounds bounds_;
-  std::unique_ptr<MemoryPool> memory_;  // For received data; outlives all members below.
-  std::unique_ptr<State> state_;        // Shared with other threads.
-  std::unique_ptr<Mesh> mesh_;
-  caf_shim::Config config_;  // Must outlive the system.
-  std::unique_ptr<caf::actor_system> system_;
+  class Work;
+  std::shared_ptr<Work> work_;
 };
 
 /// Returns the bound for what is in flight between two processes of a run.

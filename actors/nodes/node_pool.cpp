@@ -61,7 +61,6 @@ NodeHere NodePool::add(std::uint64_t incarnation, std::string wanted, Inventory 
                                       .name = name,
                                       .inventory = std::move(inventory),
                                       .key = std::move(key)};
-  changed_.notify_all();
   return node;
 }
 
@@ -72,7 +71,6 @@ std::optional<NodeHere> NodePool::remove(std::uint64_t incarnation) {
   NodeHere gone = std::move(nodes_.extract(found->second).mapped());
   by_incarnation_.erase(found);
   by_name_.erase(gone.name);
-  changed_.notify_all();
   return gone;
 }
 
@@ -87,7 +85,6 @@ bool NodePool::cordon(const std::string& name, bool cordoned) {
   const auto found = by_name_.find(name);
   if (found == by_name_.end()) return false;
   nodes_.at(found->second).cordoned = cordoned;
-  changed_.notify_all();
   return true;
 }
 
@@ -96,7 +93,6 @@ void NodePool::set_away(std::uint64_t incarnation, bool away) {
   auto* const node = find_here(incarnation);
   if (!node || node->away == away) return;
   node->away = away;
-  changed_.notify_all();
 }
 
 void NodePool::set_gpus(std::uint64_t incarnation, std::vector<GpuReading> gpus, Time now) {
@@ -123,39 +119,16 @@ std::vector<NodeHere> NodePool::all() const {
 
 std::vector<NodeHere> NodePool::usable(kernels::Precision least) const {
   const std::lock_guard lock(mutex_);
-  return find_usable(least);
-}
-
-int NodePool::count_usable(kernels::Precision least) const {
-  const std::lock_guard lock(mutex_);
-  return find_usable_count(least);
-}
-
-std::vector<NodeHere> NodePool::find_usable(kernels::Precision least) const {
   std::vector<NodeHere> found;
   for (const auto& [_, node] : nodes_)
     if (is_usable(node, least)) found.push_back(node);
   return found;
 }
 
-int NodePool::find_usable_count(kernels::Precision least) const {
+int NodePool::count_usable(kernels::Precision least) const {
+  const std::lock_guard lock(mutex_);
   return static_cast<int>(std::ranges::count_if(
       nodes_, [&](const auto& entry) { return is_usable(entry.second, least); }));
-}
-
-void NodePool::wake() {
-  // Take the lock, so that no caller misses the wake between its check and its wait.
-  { const std::lock_guard lock(mutex_); }
-  changed_.notify_all();
-}
-
-std::vector<NodeHere> NodePool::wait_for(int fewest, kernels::Precision least,
-                                         std::chrono::milliseconds patience,
-                                         const std::function<bool()>& cancelled) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, patience,
-                    [&] { return cancelled() || find_usable_count(least) >= fewest; });
-  return find_usable(least);
 }
 
 }  // namespace troupe::actors

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -83,12 +82,6 @@ class NodePool {
   std::vector<NodeHere> usable(kernels::Precision least = kernels::Precision::fp32) const;
   /// Returns how many nodes usable() would return.
   int count_usable(kernels::Precision least = kernels::Precision::fp32) const;
-  /// Waits until `fewest` nodes are usable or the patience is over, and returns the usable ones.
-  std::vector<NodeHere> wait_for(int fewest, kernels::Precision least,
-                                 std::chrono::milliseconds patience,
-                                 const std::function<bool()>& cancelled);
-  /// Makes waiting callers check whether they are cancelled.
-  void wake();
 
   Status send(std::uint64_t incarnation, const transport::Message& message) const {
     return send_(incarnation, message);
@@ -98,15 +91,11 @@ class NodePool {
   }
 
  private:
-  /// The caller holds the lock.
-  std::vector<NodeHere> find_usable(kernels::Precision least) const;
-  int find_usable_count(kernels::Precision least) const;
   NodeHere* find_here(std::uint64_t incarnation);
 
   Send send_;
   Strike strike_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
   std::map<std::uint64_t, NodeHere> nodes_;  // Keyed by a number that grows with each join.
   std::uint64_t joins_ = 0;
   std::unordered_map<std::uint64_t, std::uint64_t> by_incarnation_;  // The keys in `nodes_`.

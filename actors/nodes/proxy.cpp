@@ -78,9 +78,9 @@ class Proxy {
 
 }  // namespace
 
-caf::actor spawn_proxy(caf::actor_system& system, PlayerId player, Route route,
+caf::actor spawn_proxy(const caf_shim::Spawner& spawner, PlayerId player, Route route,
                        MemoryPool& memory) {
-  return caf_shim::spawn<Proxy>(system, player, std::move(route), &memory);
+  return caf_shim::spawn<Proxy>(spawner, player, std::move(route), &memory);
 }
 
 }  // namespace troupe::actors

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/caf_shim.h"
 #include "actors/end_cause.h"
 #include "actors/executor.h"
 #include "actors/nodes/wire_message.h"
@@ -41,7 +42,8 @@ struct TensorsBrought {
 /// Spawns a proxy, which stands for a player of another process. It forwards all messages to that
 /// player and ends when the player ends, for the same reason; so no player knows where its peers
 /// are. `memory` and the executors must outlive the proxy and all that it sends.
-caf::actor spawn_proxy(caf::actor_system& system, PlayerId player, Route route, MemoryPool& memory);
+caf::actor spawn_proxy(const caf_shim::Spawner& spawner, PlayerId player, Route route,
+                       MemoryPool& memory);
 
 }  // namespace troupe::actors
 

@@ -68,13 +68,13 @@ recon::Limits RemotePlayerHost::limits(const recon::State& state) const {
 
 // The functions below are called by the supervisor.
 
-Team RemotePlayerHost::begin(caf::actor_system& system, const AttemptContext& attempt_context,
-                             int number, Origin origin) {
+Team RemotePlayerHost::begin(const caf_shim::Spawner& spawner,
+                             const AttemptContext& attempt_context, int number, Origin origin) {
   const auto order = this->order();
-  const auto attempt = std::make_shared<Attempt>(
+  const auto own = std::make_shared<Attempt>(
       Attempt::Context{
-          env_, nodes_, network_, memory_, order.run, order.interface, order.carriers, order.keys,
-          order.plain,
+          env_, *loop_, nodes_, network_, memory_, order.run, order.interface, order.carriers,
+          order.keys, order.plain,
           [this, number](std::uint64_t node) {
             reconciling_.post([this, number, node] {
               if (progress_.number != number) return;
@@ -88,8 +88,14 @@ Team RemotePlayerHost::begin(caf::actor_system& system, const AttemptContext& at
             });
           }},
       attempt_context, number, std::move(origin));
+  // The attempt is over when its last proxy is gone, even if it still works aside. Weak pointers
+  // keep this function, which must not keep the attempt.
+  const std::shared_ptr<Attempt> attempt(own.get(), [held = own](Attempt*) mutable {
+    held->end();
+    held.reset();
+  });
   auto team = team_of(attempt_context, number, [&](PlayerId id) {
-    auto proxy = spawn_proxy(system, id, {[attempt](PlayerId to, WireMessage wire_message) {
+    auto proxy = spawn_proxy(spawner, id, {[attempt](PlayerId to, WireMessage wire_message) {
                                return attempt->carry(to, std::move(wire_message));
                              }},
                              memory_);
@@ -101,8 +107,7 @@ Team RemotePlayerHost::begin(caf::actor_system& system, const AttemptContext& at
     attempt_ = attempt;
   }
   for (const auto& player : team.all) caf_shim::post(player.actor, Meet{team.players});
-  reconciling_.post(
-      [this, number, weak = attempt->weak_from_this()] { stage_is_free(number, weak); });
+  reconciling_.post([this, number, weak = std::weak_ptr(attempt)] { stage_is_free(number, weak); });
   return team;
 }
 
@@ -374,7 +379,7 @@ void RemotePlayerHost::on(const recon::FindLine& order) {
 void RemotePlayerHost::on(const recon::Load& order) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.epoch != order.epoch) return;
-  attempt->start(*loop_, [this, order, number = progress_.number](const Status& started) {
+  attempt->start([this, order, number = progress_.number](const Status& started) {
     if (!started)  // Some process could not be reached.
       return reconciling_.post(
           [=, this, why = started.error().text] { cannot_begin(number, why, EndCause::lost); });

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/caf_shim.h"
 #include "actors/nodes/attempt.h"
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/loss_plans.h"
@@ -61,7 +62,7 @@ class RemotePlayerHost final : public PlayerHost {
   /// All actors of the run must have ended.
   ~RemotePlayerHost() override;
 
-  Team begin(caf::actor_system& system, const AttemptContext& attempt_context, int attempt,
+  Team begin(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context, int attempt,
              Origin origin) override;
   std::optional<std::string> set_aside(PlayerId player, const std::string& why) override;
   void refuse(PlayerId player, const std::string& why) override;

@@ -45,8 +45,8 @@ class Keeper {
 
 }  // namespace
 
-caf::actor spawn_keeper(caf::actor_system& system, std::shared_ptr<StateStore> state_store) {
-  return caf_shim::spawn<Keeper>(system, std::move(state_store));
+caf::actor spawn_keeper(const caf_shim::Spawner& spawner, std::shared_ptr<StateStore> state_store) {
+  return caf_shim::spawn<Keeper>(spawner, std::move(state_store));
 }
 
 }  // namespace troupe::actors

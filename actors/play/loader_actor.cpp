@@ -151,8 +151,8 @@ class LoaderActor {
 
 }  // namespace
 
-caf::actor spawn_loader(caf::actor_system& system, RunSpecPtr spec, int replica, Half half) {
-  return caf_shim::spawn<LoaderActor>(system, std::move(spec), replica, half);
+caf::actor spawn_loader(const caf_shim::Spawner& spawner, RunSpecPtr spec, int replica, Half half) {
+  return caf_shim::spawn<LoaderActor>(spawner, std::move(spec), replica, half);
 }
 
 }  // namespace troupe::actors

@@ -2,6 +2,7 @@
 
 #include <caf/all.hpp>
 
+#include "actors/caf_shim.h"
 #include "actors/run_spec.h"
 
 namespace troupe::actors {
@@ -12,6 +13,6 @@ enum class Half : std::uint8_t { inputs, targets };
 /// Spawns a loader: it cuts one replica's batches into micro-batches and sends them in the order of
 /// the lanes, as far as its credit allows. A replica's two loaders do not communicate; the last
 /// stage checks that they read the same samples.
-caf::actor spawn_loader(caf::actor_system& system, RunSpecPtr spec, int replica, Half half);
+caf::actor spawn_loader(const caf_shim::Spawner& spawner, RunSpecPtr spec, int replica, Half half);
 
 }  // namespace troupe::actors

@@ -450,9 +450,9 @@ class OptimizerActor {
 
 }  // namespace
 
-caf::actor spawn_optimizer_actor(caf::actor_system& system, RunSpecPtr spec, int optimizer,
+caf::actor spawn_optimizer_actor(const caf_shim::Spawner& spawner, RunSpecPtr spec, int optimizer,
                                  StartPoint start) {
-  return caf_shim::spawn<OptimizerActor>(system, std::move(spec), optimizer, std::move(start));
+  return caf_shim::spawn<OptimizerActor>(spawner, std::move(spec), optimizer, std::move(start));
 }
 
 }  // namespace troupe::actors

@@ -67,18 +67,18 @@ std::string title_of(const RunSpec& spec, PlayerId player) {
   return {};
 }
 
-caf::actor spawn_player(caf::actor_system& system, const RunSpecPtr& spec, PlayerId player,
+caf::actor spawn_player(const caf_shim::Spawner& spawner, const RunSpecPtr& spec, PlayerId player,
                         StartPoint start) {
   const int devices = spec->evaluation->devices();
   switch (player.kind) {
     case PlayerId::Kind::stage:
-      return spawn_stage_actor(system, spec, player.index / devices, player.index % devices);
+      return spawn_stage_actor(spawner, spec, player.index / devices, player.index % devices);
     case PlayerId::Kind::optimizer:
-      return spawn_optimizer_actor(system, spec, player.index, std::move(start));
+      return spawn_optimizer_actor(spawner, spec, player.index, std::move(start));
     case PlayerId::Kind::inputs:
-      return spawn_loader(system, spec, player.index, Half::inputs);
+      return spawn_loader(spawner, spec, player.index, Half::inputs);
     case PlayerId::Kind::targets:
-      return spawn_loader(system, spec, player.index, Half::targets);
+      return spawn_loader(spawner, spec, player.index, Half::targets);
     case PlayerId::Kind::supervisor:
     case PlayerId::Kind::keeper:
       break;
@@ -127,12 +127,12 @@ Team team_of(const AttemptContext& attempt_context, int attempt,
   return team;
 }
 
-Team spawn_team(caf::actor_system& system, const AttemptContext& attempt_context, int attempt,
-                const StartPoint& start) {
+Team spawn_team(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context,
+                int attempt, const StartPoint& start) {
   auto team = team_of(attempt_context, attempt, [&](PlayerId id) {
     const bool is_optimizer = id.kind == PlayerId::Kind::optimizer;
     return spawn_player(
-        system, attempt_context.spec, id,
+        spawner, attempt_context.spec, id,
         is_optimizer ? part_of(start, *attempt_context.spec, id.index) : StartPoint{});
   });
   for (const auto& player : team.all) caf_shim::post(player.actor, Meet{team.players});

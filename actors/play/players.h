@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/caf_shim.h"
 #include "actors/messages.h"
 #include "actors/recovery.h"
 #include "actors/run_spec.h"
@@ -51,8 +52,8 @@ class PlayerHost {
   virtual ~PlayerHost() = default;
   /// Must not block. A player that cannot be made ends with the reason. Once all are ready, the
   /// supervisor receives Assembled.
-  virtual Team begin(caf::actor_system& system, const AttemptContext& attempt_context, int attempt,
-                     Origin origin) = 0;
+  virtual Team begin(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context,
+                     int attempt, Origin origin) = 0;
   /// Handles a player's failure. Returns the name of its node if the next attempts avoid that node
   /// for a while.
   virtual std::optional<std::string> set_aside(PlayerId, const std::string& /*why*/) { return {}; }
@@ -77,12 +78,12 @@ std::vector<PlayerId> players_of(const RunSpec& spec);
 std::string title_of(const RunSpec& spec, PlayerId player);
 
 /// Spawns a player in this process. Only optimizers use `start`: their part of the state.
-caf::actor spawn_player(caf::actor_system& system, const RunSpecPtr& spec, PlayerId player,
+caf::actor spawn_player(const caf_shim::Spawner& spawner, const RunSpecPtr& spec, PlayerId player,
                         StartPoint start);
 
 /// Spawns all players of an attempt in this process and introduces them to one another.
-Team spawn_team(caf::actor_system& system, const AttemptContext& attempt_context, int attempt,
-                const StartPoint& start);
+Team spawn_team(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context,
+                int attempt, const StartPoint& start);
 
 /// Builds the list of players. `of` makes or finds each one; they are not introduced yet.
 /// `keepers`: by optimizer, the processes that keep copies of its state. `adders`: see Cast.

@@ -431,8 +431,9 @@ class StageActor {
 
 }  // namespace
 
-caf::actor spawn_stage_actor(caf::actor_system& system, RunSpecPtr spec, int replica, int device) {
-  return caf_shim::spawn<StageActor>(system, std::move(spec), replica, device);
+caf::actor spawn_stage_actor(const caf_shim::Spawner& spawner, RunSpecPtr spec, int replica,
+                             int device) {
+  return caf_shim::spawn<StageActor>(spawner, std::move(spec), replica, device);
 }
 
 }  // namespace troupe::actors

@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <future>
 #include <new>
 #include <utility>
 
@@ -95,11 +94,9 @@ void StateStore::begin(std::int64_t step) {
     std::erase_if(states, [step](const auto& entry) { return entry.first != step; });
 }
 
-void StateStore::settle() {
+void StateStore::settle(std::function<void()> then) {
   ++settled_;
-  std::promise<void> reached;
-  thread_->post([&](Stream&) { reached.set_value(); });
-  reached.get_future().wait();
+  thread_->post([then = std::move(then)](Stream&) { then(); });
 }
 
 }  // namespace troupe::actors

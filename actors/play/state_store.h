@@ -40,9 +40,9 @@ class StateStore {
 
   /// Starts an attempt that continues after `step` steps: all other states are dropped.
   void begin(std::int64_t step);
-  /// Cancels pending copies. Returns when no caller's tensor is referenced any more. Do not call it
-  /// on a thread that the executor waits for.
-  void settle();
+  /// Cancels pending copies. Calls `then` on the store's thread when no caller's tensor is
+  /// referenced any more. The caller must hold the store until then.
+  void settle(std::function<void()> then);
 
  private:
   void copy(const StateCopy& copy, const Done& done);

@@ -264,6 +264,9 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   manager->stopping();
   say("stopping: runs finish their step and save a checkpoint; they continue when this head "
       "restarts; interrupt again to stop at once");
+  EventFd ended;
+  (*opened)->end([&ended] { ended.ring(); });
+  ended.wait();
   return ExitCode::done;
 }
 

@@ -40,6 +40,10 @@ class OwnCluster {
     head_.reset();  // First, since runs need their nodes until they have ended.
     for (const auto& node : nodes_) node->ask_to_end();
     nodes_.clear();
+    if (!head_) return;
+    EventFd ended;
+    head_->end([&ended] { ended.ring(); });
+    ended.wait();
   }
   OwnCluster(const OwnCluster&) = delete;
   OwnCluster& operator=(const OwnCluster&) = delete;

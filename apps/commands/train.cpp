@@ -176,6 +176,8 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
                     "error: --nodes " + std::to_string(arguments.nodes) + ": wanted 1 or more");
   RealEnv env;
   transport::RealNetwork network;
+  actors::caf_shim::System system;
+  EventFd bell;
   const auto disk = storage::disk_files();
   std::atomic<std::optional<ExitCode>> told;  // How the run ended, once the user knows.
   RunSession session(env, std::move(*loaded),
@@ -206,7 +208,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   const auto undescribed = session.describe();
   for (const auto* warnings : {&session.warnings(), &undescribed})
     for (const auto& warning : *warnings) recorder.record(warning_event(config, warning));
-  ring_on_signals(session.bell());
+  ring_on_signals(bell);
   const ProcessRun& run = session.run();
   introduce(recorder, config, run.setup(), run);
   recorder.say(place_of_stages(run));
@@ -217,8 +219,9 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
     if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
     nodes = std::move(*started);
   }
-  auto outcome = session.play([&](const Value& event) { recorder.record(event); },
-                              nodes ? &nodes->player_host() : nullptr);
+  auto outcome = session.play_here(
+      bell, system, [&](const Value& event) { recorder.record(event); },
+      nodes ? &nodes->player_host() : nullptr);
   session.watchdog().sign("it tells how it ended");
   session.export_weights(outcome);
   const ExitCode code = code_of(outcome);

@@ -45,8 +45,9 @@ struct Trained {
       ExitCode::failed, [&] { complain(ExitCode::failed, text); }, [&] { return text + "\n"; });
 }
 
-Result<Trained> train(Env& env, const VerifyArguments& arguments, std::vector<std::string> settings,
-                      storage::Files& files, config::Loaded& loaded) {
+Result<Trained> train(Env& env, actors::caf_shim::System& system, const VerifyArguments& arguments,
+                      std::vector<std::string> settings, storage::Files& files,
+                      config::Loaded& loaded) {
   settings.insert(settings.begin(), arguments.settings.begin(), arguments.settings.end());
   auto read = config::load({arguments.config, settings});
   if (!read) return read.error();
@@ -66,8 +67,9 @@ Result<Trained> train(Env& env, const VerifyArguments& arguments, std::vector<st
         give_up("no progress for too long; last known activity: " + last);
       });
   EventFd bell;
-  auto outcome = trained.run->play(
-      {.env = env, .bell = bell, .watchdog = *trained.watchdog, .record = [](const Value&) {}});
+  auto outcome = trained.run->play_here(
+      bell,
+      {.env = env, .system = system, .watchdog = *trained.watchdog, .record = [](const Value&) {}});
   if (!outcome.all_gone) give_up(outcome.why);
   trained.watchdog->rest();
   if (outcome.how != actors::Outcome::How::done) return Error{"error: " + outcome.why};
@@ -142,11 +144,12 @@ void print(const VerifyArguments& arguments, const CommonFlags& flags, const Tra
 
 ExitCode verify(const VerifyArguments& arguments, const CommonFlags& flags) {
   RealEnv env;
+  actors::caf_shim::System system;
   storage::MemoryFiles files, other_files;
   config::Loaded loaded, other_loaded;
-  auto configured = train(env, arguments, {}, files, loaded);
+  auto configured = train(env, system, arguments, {}, files, loaded);
   if (!configured) return complain(ExitCode::invalid, configured.error().text);
-  auto plain = train(env, arguments, as_one_stage, other_files, other_loaded);
+  auto plain = train(env, system, arguments, as_one_stage, other_files, other_loaded);
   if (!plain) return complain(ExitCode::invalid, plain.error().text);
   const auto difference = compare(configured->weights, plain->weights);
   const bool good = arguments.tolerance ? difference.largest <= *arguments.tolerance

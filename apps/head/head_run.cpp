@@ -13,12 +13,12 @@
 #include "config/run_config.h"
 #include "config/schema.h"
 #include "core/json.h"
-#include "core/threads/thread_name.h"
 #include "core/units.h"
 
 namespace troupe::apps {
 namespace {
 
+constexpr auto look_for_nodes_every = std::chrono::milliseconds(100);
 constexpr double least_gain = 1e-3;  // Smaller gains are not reported.
 
 std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
@@ -45,6 +45,7 @@ HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Context 
       around_(std::move(around)),
       setup_(std::move(setup)),
       supervisor_(session_.config().name),
+      loop_(around_.env.make_loop({"run"})),
       replanner_(
           around_.env, in_milliseconds(session_.config().limits.gather_patience),
           [this] { return standing(); }, [this] { begin_switch(); }) {
@@ -58,8 +59,10 @@ HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Context 
 
 void HeadRun::drain() {
   ends_ = true;
-  session_.bell().ring();
-  around_.nodes.wake();
+  loop_->post([this] {
+    session_.drain();
+    look_for_nodes();
+  });
 }
 
 void HeadRun::leave() {
@@ -67,9 +70,17 @@ void HeadRun::leave() {
   drain();
 }
 
-void HeadRun::finish() {
-  drain();
-  if (thread_.joinable()) thread_.join();
+void HeadRun::when_ended(std::function<void()> then) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (life_ == Life::lives) return when_ended_.push_back(std::move(then));
+  }
+  then();
+}
+
+void HeadRun::close() {
+  loop_->end();
+  session_.drop();
   if (player_host_) player_host_->end();
 }
 
@@ -105,10 +116,9 @@ Status HeadRun::choose(std::vector<actors::NodeHere> nodes, RunSetup& setup) {
   return Done{};
 }
 
-Status HeadRun::choose_late() {
+/// Chooses with the nodes that have come.
+Status HeadRun::choose_late(std::vector<actors::NodeHere> nodes) {
   const int fewest = session_.config().elastic.nodes.fewest;
-  const auto patience = order(session_.loaded()).node_patience;
-  auto nodes = around_.nodes.wait_for(fewest, least_, patience, [this] { return ends_.load(); });
   lacks_nodes_ = static_cast<int>(nodes.size()) < fewest;
   if (lacks_nodes_) return actors::too_few(nodes.size(), fewest, least_, around_.nodes.usable());
   auto setup = set_up(session_.config());
@@ -162,7 +172,11 @@ void HeadRun::tell_unfit(const actors::NodeHere& node) {
 void HeadRun::start() {
   player_host_ = std::make_unique<actors::RemotePlayerHost>(
       around_.env, around_.network, around_.nodes, order(session_.loaded()), std::move(decisions_));
-  thread_ = std::thread([this] { run(); });
+  {
+    const std::lock_guard lock(mutex_);
+    life_ = Life::lives;
+  }
+  loop_->post([this] { begin(); });
 }
 
 actors::RemoteOrder HeadRun::order(const config::Loaded& loaded) {
@@ -180,15 +194,23 @@ actors::RemoteOrder HeadRun::order(const config::Loaded& loaded) {
   return order;
 }
 
-void HeadRun::run() {
-  name_thread("run");
+// The functions below run on the loop, one after another.
+
+void HeadRun::begin() {
   const auto& config = session_.config();
   const std::string events = session_.place().folder + "/events.jsonl";
   const auto before = end_of_events(*files_, events);
   if (auto opened = session_.open_events({.file = events, .publisher = &around_.publisher});
       !opened) {
     session_.give_back();
-    return end("failed", opened.error().text);
+    {
+      const std::lock_guard lock(mutex_);
+      report_.state = "failed";
+      report_.why = opened.error().text;
+    }
+    supervisor_.leave("failed");
+    tell_head("failed", opened.error().text);
+    return ended();
   }
   const auto record_event = [this](const Value& event) { record(event); };
   {
@@ -200,9 +222,57 @@ void HeadRun::run() {
   }
   record_event(state_event(config, "running", {}));
   for (const auto& warning : session_.warnings()) record_event(warning_event(config, warning));
-  auto outcome = play();
+  if (choice_) return play(Done{});
+  nodes_until_ = around_.env.now() + order(session_.loaded()).node_patience;
+  look_for_nodes();
+}
+
+/// Plays once there are as many nodes as the run begins with, or its patience has passed.
+void HeadRun::look_for_nodes() {
+  if (!nodes_until_) return;
+  auto nodes = around_.nodes.usable(least_);
+  const bool is_enough = static_cast<int>(nodes.size()) >= session_.config().elastic.nodes.fewest;
+  if (next_look_) loop_->cancel(*next_look_);
+  const auto left = *nodes_until_ - around_.env.now();
+  if (!is_enough && !ends_ && left.count() > 0) {
+    next_look_ = loop_->after(std::min<std::chrono::nanoseconds>(left, look_for_nodes_every),
+                              [this] { look_for_nodes(); });
+    return;
+  }
+  nodes_until_.reset();
+  play(choose_late(std::move(nodes)));
+}
+
+void HeadRun::play(Status ready) {
+  if (ready) ready = around_.chosen(*choice_);
+  if (!ready) {
+    actors::Outcome outcome;
+    outcome.step = session_.run().step();
+    outcome.how = ends_ ? actors::Outcome::How::stopped : actors::Outcome::How::failed;
+    if (!ends_) outcome.why = ready.error().text;
+    return played(std::move(outcome));
+  }
+  for (const auto& warning : session_.describe()) tell(warning_event(session_.config(), warning));
+  tell_choice();
+  for (const auto& node : around_.nodes.all())
+    if (!can_use(node)) tell_unfit(node);
+  system_ = std::make_unique<actors::caf_shim::System>();
+  session_.play(
+      *loop_, *system_, record_, player_host_.get(),
+      [this](const caf::actor& supervisor) { supervisor_.change(supervisor); },
+      [this](actors::Outcome outcome) { played(std::move(outcome)); });
+}
+
+void HeadRun::played(actors::Outcome outcome) {
   session_.watchdog().rest();
-  session_.export_weights(outcome);
+  if (!session_.exports(outcome)) return over(outcome);
+  const auto exported = std::make_shared<actors::Outcome>(std::move(outcome));
+  loop_->aside(
+      "exporting", [this, exported] { session_.export_weights(*exported); },
+      [this, exported] { over(*exported); });
+}
+
+void HeadRun::over(actors::Outcome& outcome) {
   const std::string state = state_of(outcome);
   outcome.weights.clear();
   // Stuck threads may still save something, so the folder stays locked until the head ends.
@@ -212,7 +282,7 @@ void HeadRun::run() {
     // Published and updated together, since a client that hears of the end may submit the run
     // again.
     const std::lock_guard lock(mutex_);
-    record_event(ended_event(config, state, outcome.why, outcome.skipped_steps));
+    record_(ended_event(session_.config(), state, outcome.why, outcome.skipped_steps));
     record_ = nullptr;
     report_.state = state;
     report_.why = outcome.why;
@@ -220,26 +290,28 @@ void HeadRun::run() {
   }
   supervisor_.leave(state);
   // Stuck threads still use this object.
-  if (outcome.all_gone) around_.over();
+  if (outcome.all_gone) return ended();
+  tell_ended();
 }
 
-actors::Outcome HeadRun::play() {
-  actors::Outcome ended;
-  ended.step = session_.run().step();
-  auto ready = choice_ ? Status(Done{}) : choose_late();
-  if (ready) ready = around_.chosen(*choice_);
-  if (!ready) {
-    ended.how = ends_ ? actors::Outcome::How::stopped : actors::Outcome::How::failed;
-    if (!ends_) ended.why = ready.error().text;
-    return ended;
-  }
-  for (const auto& warning : session_.describe()) tell(warning_event(session_.config(), warning));
-  tell_choice();
-  for (const auto& node : around_.nodes.all())
-    if (!can_use(node)) tell_unfit(node);
-  return session_.play(record_, player_host_.get(),
-                       [this](const caf::actor& supervisor) { supervisor_.change(supervisor); });
+/// Nothing of the run is needed any more except its report.
+void HeadRun::ended() {
+  tell_ended();
+  around_.over();
 }
+
+/// Tells those who wait for the end.
+void HeadRun::tell_ended() {
+  std::vector<std::function<void()>> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    life_ = Life::has_ended;
+    waiting = std::exchange(when_ended_, {});
+  }
+  for (const auto& then : waiting) then();
+}
+
+// Any thread may call the functions below.
 
 void HeadRun::record(const Value& event) {
   // The report comes first: whoever hears of an event may ask for it at once.
@@ -253,17 +325,6 @@ void HeadRun::record(const Value& event) {
   }
   session_.recorder().record(event);
   if (type == "checkpoint.saved") replanner_.saved();
-}
-
-void HeadRun::end(const std::string& state, const std::string& why) {
-  {
-    const std::lock_guard lock(mutex_);
-    report_.state = state;
-    report_.why = why;
-  }
-  supervisor_.leave(state);
-  tell_head(state, why);
-  around_.over();
 }
 
 void HeadRun::tell_head(const std::string& state, const std::string& why) {
@@ -309,7 +370,7 @@ RunStanding HeadRun::report() const {
 void HeadRun::stop_now() {
   supervisor_.stop_now();
   ends_ = true;
-  around_.nodes.wake();
+  loop_->post([this] { look_for_nodes(); });
 }
 
 void HeadRun::pause(bool paused) {
@@ -354,6 +415,7 @@ void HeadRun::arrived(const actors::NodeHere& node) {
   if (!can_use(node)) return tell_unfit(node);
   player_host_->arrived();
   replanner_.node_came();
+  loop_->post([this] { look_for_nodes(); });
 }
 
 void HeadRun::learn(const Value& step) {

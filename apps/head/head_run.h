@@ -6,7 +6,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "actors/messages.h"
@@ -26,7 +25,7 @@
 
 namespace troupe::apps {
 
-/// A run that the head leads on a thread of its own, from a valid configuration to its end.
+/// A run that the head leads on a loop of its own, from a valid configuration to its end.
 class HeadRun {
  public:
   struct Context {
@@ -46,7 +45,8 @@ class HeadRun {
   };
 
   HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Context around);
-  ~HeadRun() { finish(); }
+  /// Drops a run that has not ended.
+  ~HeadRun() { close(); }
 
   /// Makes the plan and enters the run's folder, before start(). Uses `kept`, the choices of an
   /// earlier life of the head, if given. Else it chooses now if there are enough nodes, or as soon
@@ -59,8 +59,11 @@ class HeadRun {
   void drain();
   /// Drains the run because the head ends; it resumes in the head's next life.
   void leave();
-  /// Drains the run and waits until it has ended.
-  void finish();
+  /// Calls `then`, on any thread, once the run has ended, or at once if it has not begun.
+  void when_ended(std::function<void()> then);
+  /// Ends its loops: it makes no more decisions, and later events are ignored. For a run that has
+  /// ended. Its own loop must not call it.
+  void close();
   void stop_now();
   void pause(bool paused);
 
@@ -91,20 +94,23 @@ class HeadRun {
   void arrived(const actors::NodeHere& node);
 
  private:
-  void run();
+  void begin();
+  void look_for_nodes();
+  void play(Status ready);
+  void played(actors::Outcome outcome);
+  void over(actors::Outcome& outcome);
   Status make(RunSetup setup);
   Status choose(std::vector<actors::NodeHere> nodes, RunSetup& setup);
-  /// Chooses once the run has as many nodes as it begins with.
-  Status choose_late();
+  Status choose_late(std::vector<actors::NodeHere> nodes);
   void tell_choice();
   void tell_unfit(const actors::NodeHere& node);
-  actors::Outcome play();
   std::optional<Replanner::Standing> standing() const;
   void open_plan(config::Loaded& loaded) const;
   void begin_switch();
   Result<actors::RunSpecPtr> switch_to(const RunChoice& choice);
   void record(const Value& event);
-  void end(const std::string& state, const std::string& why);
+  void ended();
+  void tell_ended();
   void tell_head(const std::string& state, const std::string& why);
   void placed(const actors::Lineup& lineup);
   void learn(const Value& step);
@@ -116,7 +122,9 @@ class HeadRun {
   void tell(const Value& event);
 
   std::unique_ptr<storage::Files> files_ = storage::disk_files();
-  FullDisk disk_;                          // The file system for its checkpoints.
+  FullDisk disk_;  // The file system for its checkpoints.
+  // Its own, so that a run whose disk is stuck holds up no other run.
+  std::unique_ptr<actors::caf_shim::System> system_;
   RunSession session_;                     // Uses `files_` and `disk_`.
   const Value asked_pipeline_;             // The pipeline as configured, without any choices.
   std::atomic<bool> lacks_nodes_ = false;  // Fewer nodes came than the run begins with.
@@ -134,7 +142,13 @@ class HeadRun {
   std::optional<actors::Lineup> lineup_;                 // The lineup of the plan in force.
   std::atomic<bool> ends_ = false;                       // Ends all waits for nodes.
   std::function<void(const Value&)> record_;
-  std::thread thread_;
+  enum class Life { waits_for_start, lives, has_ended } life_ = Life::waits_for_start;
+  std::vector<std::function<void()>> when_ended_;
+
+  // Used by the loop.
+  std::optional<Env::Time> nodes_until_;  // How long it waits for nodes,
+  std::optional<Loop::Timer> next_look_;  // and when it looks for them.
+  const std::unique_ptr<Loop> loop_;
   Replanner replanner_;  // Last: its thread uses the members above.
 };
 

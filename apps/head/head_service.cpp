@@ -99,15 +99,19 @@ class HeadService::Service {
       : env_(env), network_(network), options_(std::move(options)) {}
 
   ~Service() {
-    is_closing_ = true;
-    clearing_->end();
-    submits_->end();
-    if (questions_) questions_->close();
-    const auto runs = all_runs();
-    for (const auto& run : runs) run->leave();
-    // A run needs its nodes until it has ended, and nodes need the gate. So first the runs end,
-    // then the gate closes, then the runs are destroyed. Their supervisors have ended by then.
-    for (const auto& run : runs) run->finish();
+    end_loops();
+    // A run needs its nodes until it has ended, and nodes need the gate. So first the runs are
+    // closed, then the gate closes, then the runs are destroyed.
+    for (const auto& run : all_runs()) run->close();
+  }
+
+  void end(std::function<void()> then) {
+    end_loops();
+    const std::shared_ptr<void> ended(nullptr, [then = std::move(then)](void*) { then(); });
+    for (const auto& run : all_runs()) {
+      run->leave();
+      run->when_ended([held = ended]() mutable { held.reset(); });
+    }
   }
 
   Status open() {
@@ -219,6 +223,14 @@ class HeadService::Service {
   }
 
  private:
+  /// From now on no run begins or is cleared away, and nothing is answered.
+  void end_loops() {
+    is_closing_ = true;
+    clearing_->end();
+    submits_->end();
+    if (questions_) questions_->close();
+  }
+
   Result<std::shared_ptr<HeadRun>> make_run(config::Loaded loaded, RunStart begins,
                                             std::optional<RunChoice> kept = {}) {
     auto setup = set_up(loaded.config);
@@ -258,7 +270,7 @@ class HeadService::Service {
       not_noted(run.name, run.state, noted.error());
   }
 
-  /// Called on a run's own thread, which is about to end.
+  /// Called on a run's own loop.
   void over(const std::string& name) {
     clearing_->post([this, name] { clear_away(name); });
   }
@@ -268,7 +280,7 @@ class HeadService::Service {
     const auto run = find(name);
     // Another run of this name may have replaced it.
     if (!run || !run->report().has_ended()) return;
-    run->finish();
+    run->close();
     const std::lock_guard lock(mutex_);
     const auto known = runs_.find(name);
     if (known == runs_.end() || known->second != run) return;
@@ -605,6 +617,7 @@ Result<std::unique_ptr<HeadService>> HeadService::open(Env& env, transport::Netw
   return std::unique_ptr<HeadService>(new HeadService(std::move(service)));
 }
 
+void HeadService::end(std::function<void()> then) { service_->end(std::move(then)); }
 const std::string& HeadService::endpoint() const { return service_->endpoint(); }
 const std::string& HeadService::events() const { return service_->events(); }
 Value HeadService::status() const { return service_->status(); }

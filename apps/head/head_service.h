@@ -91,10 +91,14 @@ class HeadService {
   /// The environment and the network outlive the head.
   static Result<std::unique_ptr<HeadService>> open(Env& env, transport::Network& network,
                                                    HeadOptions options);
-  /// Drains and saves all runs. They resume in the head's next life.
+  /// Drops all runs that have not ended.
   ~HeadService();
   HeadService(const HeadService&) = delete;
   HeadService& operator=(const HeadService&) = delete;
+
+  /// Drains and saves all runs, which resume in the head's next life. Calls `then`, on any thread,
+  /// when all have ended.
+  void end(std::function<void()> then);
 
   const std::string& endpoint() const;
   const std::string& events() const;

@@ -11,6 +11,7 @@
 #include <functional>
 #include <utility>
 
+#include "actors/caf_shim.h"
 #include "actors/nodes/node.h"
 #include "actors/pace.h"
 #include "apps/command.h"
@@ -82,6 +83,7 @@ class Home final : public actors::RunHome {
   std::chrono::nanoseconds head_patience() const override {
     return loaded_.config.limits.head_patience;
   }
+  void finish(std::function<void()> then) override { run_->finish(std::move(then)); }
 
  private:
   config::Loaded loaded_;
@@ -110,6 +112,7 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
   const int cores = arguments.cores > 0 ? arguments.cores : machine;
   RealEnv env;
   transport::RealNetwork network;
+  actors::caf_shim::System system;
   EventFd bell;
   actors::Pace pace;
   constexpr int unknown = -1;
@@ -155,7 +158,7 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
     say("node stopped: " + why);
     end(ExitCode::dismissed);
   };
-  auto started = actors::Node::start(env, network, std::move(options));
+  auto started = actors::Node::start(env, network, system, std::move(options));
   if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
   GpuWatchOptions watching;
   watching.tell = [&](const auto& gpus) { (*started)->tell({gpus}); };

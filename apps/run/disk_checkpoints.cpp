@@ -1,6 +1,5 @@
 #include "apps/run/disk_checkpoints.h"
 
-#include <chrono>
 #include <utility>
 
 #include "actors/checkpoints.h"
@@ -40,11 +39,6 @@ Result<std::optional<actors::StartPoint>> DiskCheckpoints::newest(MemoryPool& me
   auto start = actors::start_point((*found)->checkpoint, memory);
   if (!start) return start.error();
   return std::optional(std::move(*start));
-}
-
-Status DiskCheckpoints::finish() {
-  return writer_.wait_until_idle(
-      std::chrono::ceil<std::chrono::milliseconds>(around_.config.limits.save_patience));
 }
 
 void DiskCheckpoints::tell(const storage::SaveOutcome& outcome) {

@@ -34,8 +34,8 @@ class DiskCheckpoints final : public actors::CheckpointStore {
   void save(storage::CheckpointContent content, std::function<void(Status)> done) override;
   Result<std::optional<actors::StartPoint>> newest(MemoryPool& memory) override;
 
-  /// Waits for pending saves, for `limits.save_patience` at most.
-  Status finish();
+  /// Calls `then`, on any thread, once no save is pending.
+  void when_idle(std::function<void()> then) { writer_.when_idle(std::move(then)); }
 
  private:
   void tell(const storage::SaveOutcome& outcome);

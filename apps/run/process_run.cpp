@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "actors/exchange.h"
 #include "actors/lead/supervisor.h"
@@ -16,8 +17,6 @@
 namespace troupe::apps {
 namespace {
 
-// Actors never compute, so two threads are enough for their messages.
-constexpr std::size_t actor_threads = 2;
 // How far a head may be ahead of its nodes. Pauses, drains and live changes wait for work that was
 // already given out.
 constexpr auto head_lead = std::chrono::milliseconds(500);
@@ -32,17 +31,29 @@ storage::LedgerTerms terms_of(const config::RunConfig& config, const RunSetup& s
 }  // namespace
 
 ProcessRun::ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Files& files)
-    : config_(loaded.config),
-      tree_(loaded.tree),
-      setup_(std::move(setup)),
-      files_(files),
-      system_config_(actor_threads) {}
+    : config_(loaded.config), tree_(loaded.tree), setup_(std::move(setup)), files_(files) {}
 
 ProcessRun::~ProcessRun() {
-  // The following steps join all threads.
-  if (watchdog_) watchdog_->sign("its threads end");
-  system_.reset();
-  actors::finish(devices_.all());
+  if (own_loop_) own_loop_->end();
+  drop();
+  if (!is_finished_) actors::finish(devices_.all());
+}
+
+void ProcessRun::drop() {
+  supervisor_ = nullptr;
+  const auto group = std::exchange(group_, nullptr);
+  if (!group) return;
+  group->kill_all();
+  EventFd gone;
+  group->when_empty([&gone] { gone.ring(); });
+  gone.wait();
+}
+
+void ProcessRun::finish(std::function<void()> then) {
+  actors::finish(devices_.all(), [this, then = std::move(then)] {
+    is_finished_ = true;
+    then();
+  });
 }
 
 Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loaded, RunSetup setup,
@@ -210,7 +221,9 @@ std::shared_ptr<actors::RunSpec> ProcessRun::led(const config::RunConfig& config
   return led;
 }
 
-actors::Outcome ProcessRun::play(const Context& around) {
+void ProcessRun::play(Loop& loop, Context around, std::function<void(actors::Outcome)> ended) {
+  loop_ = &loop;
+  ended_ = std::move(ended);
   watchdog_ = &around.watchdog;
   watchdog_->sign("it opens its ledger");
   record_ = around.record;
@@ -220,7 +233,7 @@ actors::Outcome ProcessRun::play(const Context& around) {
     actors::Outcome refused;
     refused.how = actors::Outcome::How::failed;
     refused.why = "cannot write the ledger: " + ledger.error().text;
-    return refused;
+    return ended_(std::move(refused));
   }
   ledger_ = std::move(*ledger);
   watchdog_->sign("its actors begin");
@@ -228,46 +241,84 @@ actors::Outcome ProcessRun::play(const Context& around) {
       DiskCheckpoints::Context{around.env, config_, files_, *ledger_, record_, around.claim});
   player_host_ = around.player_host;
   device_notes().pass_on_to([this](const std::string& remark) { warn(remark); });
+  led_by_ = std::move(around.led_by);
+  group_ = std::make_shared<actors::caf_shim::ActorGroup>();
+  supervisor_ = actors::spawn_supervisor(
+      {around.system.caf(), group_}, led(config_, recipe_), std::move(start_),
+      [this](actors::Outcome outcome) {
+        const auto moved = std::make_shared<actors::Outcome>(std::move(outcome));
+        loop_->post([this, moved] { await_actors(std::move(*moved)); });
+      });
+  if (led_by_) led_by_(supervisor_);
+  if (drains_) drain();
+}
+
+actors::Outcome ProcessRun::play_here(EventFd& bell, Context around) {
   std::mutex mutex;
   std::optional<actors::Outcome> outcome;
   const auto has_ended = [&] {
     const std::lock_guard lock(mutex);
     return outcome.has_value();
   };
-  system_ = std::make_unique<caf::actor_system>(system_config_);
-  {
-    const auto supervisor = actors::spawn_supervisor(*system_, led(config_, recipe_),
-                                                     std::move(start_), [&](actors::Outcome ended) {
-                                                       const std::lock_guard lock(mutex);
-                                                       outcome = std::move(ended);
-                                                       around.bell.ring();
-                                                     });
-    if (around.led_by) around.led_by(supervisor);
-    while (!has_ended()) {
-      around.bell.wait();
-      if (!has_ended()) actors::caf_shim::post(supervisor, actors::Drain{});
-    }
-    if (around.led_by) around.led_by({});
+  own_loop_ = around.env.make_loop({"run"});
+  own_loop_->post([&] {
+    play(*own_loop_, std::move(around), [&](actors::Outcome ended) {
+      const std::lock_guard lock(mutex);
+      outcome = std::move(ended);
+      bell.ring();
+    });
+  });
+  while (!has_ended()) {
+    bell.wait();
+    if (!has_ended()) own_loop_->post([this] { drain(); });
   }
-  outcome->all_gone = outcome->all_gone && all_gone(around.env);
   return std::move(*outcome);
 }
 
-/// Waits for the remains of the run, but not for stuck threads. Returns whether everything is gone.
-bool ProcessRun::all_gone(Env& env) {
+void ProcessRun::drain() {
+  drains_ = true;
+  if (supervisor_) actors::caf_shim::post(supervisor_, actors::Drain{});
+}
+
+// The remains of the run, one after another. Nobody waits for stuck threads.
+
+void ProcessRun::await_actors(actors::Outcome outcome) {
+  outcome_ = std::move(outcome);
+  supervisor_ = nullptr;
+  if (led_by_) led_by_({});
+  if (!outcome_->all_gone) return over(false);
   watchdog_->sign("its actors end");
-  system_->await_all_actors_done();
-  system_.reset();
+  group_->when_empty([this] { loop_->post([this] { await_saves(); }); });
+}
+
+void ProcessRun::await_saves() {
+  group_ = nullptr;
   watchdog_->sign("its last checkpoint is written");
-  if (!store_->finish()) return false;
-  const auto& limits = config_.limits;
+  patience_ = loop_->after(config_.limits.save_patience, [this] { over(false); });
+  store_->when_idle([this] { loop_->post([this] { await_devices(); }); });
+}
+
+void ProcessRun::await_devices() {
+  if (!ended_) return;  // Its patience has passed.
+  if (patience_) loop_->cancel(*patience_);
   watchdog_->sign("its devices finish what was begun");
   // The computing threads finish their jobs soon.
-  const auto soon = env.now() + limits.stuck_floor * actors::Allowed().usual;
-  if (!actors::finish(devices_.all(), soon)) return false;
-  // A failed device cannot be closed.
-  return std::ranges::none_of(devices_.all(),
-                              [](const auto* executor) { return executor->fault().has_value(); });
+  patience_ =
+      loop_->after(config_.limits.stuck_floor * actors::Allowed().usual, [this] { over(false); });
+  finish([this] {
+    loop_->post([this] {
+      if (!ended_) return;
+      if (patience_) loop_->cancel(*patience_);
+      // A failed device cannot be closed.
+      over(std::ranges::none_of(
+          devices_.all(), [](const auto* executor) { return executor->fault().has_value(); }));
+    });
+  });
+}
+
+void ProcessRun::over(bool all_gone) {
+  outcome_->all_gone = all_gone;
+  std::exchange(ended_, nullptr)(std::move(*outcome_));
 }
 
 }  // namespace troupe::apps

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <caf/all.hpp>
 #include <chrono>
 #include <functional>
@@ -62,7 +63,7 @@ class ProcessRun {
   /// The environment of a playing run.
   struct Context {
     Env& env;
-    EventFd& bell;       // A ring asks the run to finish what is in flight, to save and to stop.
+    actors::caf_shim::System& system;
     Watchdog& watchdog;  // Gets the run's signs of life from its first one until its end.
     Record record;       // Records an event; any thread.
     actors::PlayerHost* player_host = nullptr;  // Null: all players are in this process.
@@ -71,9 +72,20 @@ class ProcessRun {
     /// Receives the supervisor when it begins, and a null actor when it has ended.
     std::function<void(const caf::actor&)> led_by = {};
   };
-  /// Plays the run to its end, once. If the outcome says that not everything is gone, threads are
-  /// stuck and the object cannot be destroyed: report the end and call exit_now().
-  actors::Outcome play(const Context& around);
+  /// Plays the run to its end, once, and then calls `ended`. All of that happens on the loop, which
+  /// outlives the run. If the outcome says that not everything is gone, threads are stuck and the
+  /// object cannot be destroyed: report the end and call exit_now().
+  void play(Loop& loop, Context around, std::function<void(actors::Outcome)> ended);
+  /// Plays the run to its end, for a main function, which waits. A ring of the bell asks for
+  /// drain().
+  actors::Outcome play_here(EventFd& bell, Context around);
+  /// Asks the run to finish what is in flight, to save and to stop. The loop calls it.
+  void drain();
+  /// Kills the actors of a run that has not ended, and waits for them. The loop must have ended.
+  void drop();
+  /// Calls `then`, on any thread, once the devices here have finished their jobs. For processes in
+  /// which players of another process' run play.
+  void finish(std::function<void()> then);
   /// Returns the spec for the players after a change of live keys.
   actors::RunSpecPtr changed(const config::Loaded& loaded) {
     return led(loaded.config, recipe_of(loaded.tree));
@@ -101,7 +113,10 @@ class ProcessRun {
   std::shared_ptr<actors::RunSpec> led(const config::RunConfig& config, const Value& recipe);
   void keep_memory();
   void warn(const std::string& text);
-  bool all_gone(Env& env);
+  void await_actors(actors::Outcome outcome);
+  void await_saves();
+  void await_devices();
+  void over(bool all_gone);
 
   const config::RunConfig& config_;
   const Value& tree_;
@@ -117,12 +132,25 @@ class ProcessRun {
   MemoryPool host_;  // Memory for what is read before there are devices.
   actors::StartPoint start_;
   RunDevices devices_;
+  std::atomic<bool> is_finished_ = false;  // Whether finish() has called back.
   std::optional<storage::Ledger> ledger_;
   std::unique_ptr<DiskCheckpoints> store_;
   actors::PlayerHost* player_host_ = nullptr;
   Watchdog* watchdog_ = nullptr;
-  actors::caf_shim::Config system_config_;
-  std::unique_ptr<caf::actor_system> system_;
+
+  // Used by the loop of a playing run.
+  Loop* loop_ = nullptr;
+  std::function<void(const caf::actor&)> led_by_;
+  std::function<void(actors::Outcome)> ended_;
+  caf::actor supervisor_;
+  bool drains_ = false;
+  std::optional<actors::Outcome> outcome_;
+  std::optional<Loop::Timer> patience_;  // The timeout of the wait under way.
+
+  std::unique_ptr<Loop> own_loop_;  // play_here() makes it; stuck threads may use it.
+
+  // The actors of a playing run, which use the members above.
+  std::shared_ptr<actors::caf_shim::ActorGroup> group_;
 };
 
 }  // namespace troupe::apps

@@ -27,6 +27,7 @@ Status RunSession::plan(RunSetup setup, const PlanFor& whom, const DevicesHere& 
   auto made = ProcessRun::make(loaded_, std::move(setup), disks_.saves, whom, here);
   if (!made) return made.error();
   run_ = std::move(*made);
+  if (drains_) run_->drain();
   if (!resumes()) return run_->start();
   // Nobody else may save between the look for the newest checkpoint and the first step.
   if (auto entered = enter(); !entered) return entered;
@@ -74,21 +75,39 @@ actors::RemoteOrder RunSession::order(const config::Loaded& loaded) const {
   return order;
 }
 
-actors::Outcome RunSession::play(ProcessRun::Record record, actors::PlayerHost* player_host,
-                                 std::function<void(const caf::actor&)> led_by) {
-  return run_->play({.env = env_,
-                     .bell = bell_,
-                     .watchdog = watchdog_,
-                     .record = std::move(record),
-                     .player_host = player_host,
-                     .claim = &*place_.checkpoints,
-                     .led_by = std::move(led_by)});
+ProcessRun::Context RunSession::context(actors::caf_shim::System& system, ProcessRun::Record record,
+                                        actors::PlayerHost* player_host) {
+  return {.env = env_,
+          .system = system,
+          .watchdog = watchdog_,
+          .record = std::move(record),
+          .player_host = player_host,
+          .claim = &*place_.checkpoints};
+}
+
+void RunSession::play(Loop& loop, actors::caf_shim::System& system, ProcessRun::Record record,
+                      actors::PlayerHost* player_host,
+                      std::function<void(const caf::actor&)> led_by,
+                      std::function<void(actors::Outcome)> ended) {
+  auto context = this->context(system, std::move(record), player_host);
+  context.led_by = std::move(led_by);
+  run_->play(loop, std::move(context), std::move(ended));
+}
+
+actors::Outcome RunSession::play_here(EventFd& bell, actors::caf_shim::System& system,
+                                      ProcessRun::Record record, actors::PlayerHost* player_host) {
+  return run_->play_here(bell, context(system, std::move(record), player_host));
+}
+
+void RunSession::drain() {
+  drains_ = true;
+  if (run_) run_->drain();
 }
 
 void RunSession::export_weights(actors::Outcome& outcome) {
-  const auto& path = config().train.export_path;
-  if (outcome.how != actors::Outcome::How::done || !path) return;
-  const auto exported = apps::export_weights(disks_.saves, *path, outcome.weights);
+  if (!exports(outcome)) return;
+  const auto exported =
+      apps::export_weights(disks_.saves, *config().train.export_path, outcome.weights);
   if (exported) return;
   outcome.how = actors::Outcome::How::failed;
   outcome.why = within("train.export", exported.error()).text;

@@ -61,8 +61,6 @@ class RunSession {
   Recorder& recorder() { return *recorder_; }
   /// Returns warnings about the first state for the user.
   const std::vector<std::string>& warnings() const { return warnings_; }
-  /// A ring asks the run to finish what is in flight, save and stop.
-  EventFd& bell() { return bell_; }
   Watchdog& watchdog() { return watchdog_; }
 
   /// Describes the run in its folder, and returns warnings (describe_run).
@@ -70,12 +68,28 @@ class RunSession {
   /// Returns the order for nodes that play the run, without what depends on the head that gives it.
   /// `loaded` differs from the session's configuration in live keys and plan alone.
   actors::RemoteOrder order(const config::Loaded& loaded) const;
-  /// Plays the run to its end, once. See ProcessRun::Context for the arguments.
-  actors::Outcome play(ProcessRun::Record record, actors::PlayerHost* player_host,
-                       std::function<void(const caf::actor&)> led_by = {});
+  /// Plays the run to its end, once. See ProcessRun::play and play_here for the arguments.
+  void play(Loop& loop, actors::caf_shim::System& system, ProcessRun::Record record,
+            actors::PlayerHost* player_host, std::function<void(const caf::actor&)> led_by,
+            std::function<void(actors::Outcome)> ended);
+  actors::Outcome play_here(EventFd& bell, actors::caf_shim::System& system,
+                            ProcessRun::Record record, actors::PlayerHost* player_host);
+
+  /// Asks the run to finish what is in flight, save and stop, also before it plays. The run's loop
+  /// calls it.
+  void drain();
 
   // End.
 
+  /// Kills the actors of a run that has not ended, and waits for them. The run's loop must have
+  /// ended.
+  void drop() {
+    if (run_) run_->drop();
+  }
+  /// Returns whether export_weights() has something to do.
+  bool exports(const actors::Outcome& outcome) const {
+    return outcome.how == actors::Outcome::How::done && config().train.export_path;
+  }
   /// Exports the weights of a run that is done, if the configuration asks for that. If that fails,
   /// the run has failed.
   void export_weights(actors::Outcome& outcome);
@@ -83,15 +97,18 @@ class RunSession {
   void give_back() { place_.give_back(); }
 
  private:
+  ProcessRun::Context context(actors::caf_shim::System& system, ProcessRun::Record record,
+                              actors::PlayerHost* player_host);
+
   Env& env_;
   config::Loaded loaded_;
   const RunStart start_;
   const Disks disks_;
   RunPlace place_;
   std::vector<std::string> warnings_;
-  EventFd bell_;
   std::unique_ptr<Recorder> recorder_;
   Watchdog watchdog_;
+  bool drains_ = false;
   std::unique_ptr<ProcessRun> run_;  // Last: its threads use the members above.
 };
 

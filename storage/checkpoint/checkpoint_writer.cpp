@@ -13,11 +13,6 @@ CheckpointWriter::CheckpointWriter(Env& env, Files& files, SaveOptions options,
       done_(std::move(done)),
       loop_(env.make_loop({"checkpoints"})) {}
 
-CheckpointWriter::~CheckpointWriter() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return accepted_.empty(); });
-}
-
 Status CheckpointWriter::submit(CheckpointContent content) {
   {
     const std::lock_guard lock(mutex_);
@@ -32,12 +27,7 @@ Status CheckpointWriter::submit(CheckpointContent content) {
   return Done{};
 }
 
-Status CheckpointWriter::wait_until_idle(std::chrono::milliseconds patience) {
-  std::unique_lock lock(mutex_);
-  if (changed_.wait_for(lock, patience, [this] { return accepted_.empty(); })) return Done{};
-  return Error{options_.root + ": the save of step " + std::to_string(accepted_.front().step) +
-               " is still going on after " + std::to_string(patience.count()) + " ms"};
-}
+void CheckpointWriter::when_idle(std::function<void()> then) { loop_->post(std::move(then)); }
 
 void CheckpointWriter::write_next() {
   std::unique_lock lock(mutex_);
@@ -54,7 +44,6 @@ void CheckpointWriter::write_next() {
   done_(outcome);
   lock.lock();
   accepted_.pop_front();
-  changed_.notify_all();
 }
 
 }  // namespace troupe::storage

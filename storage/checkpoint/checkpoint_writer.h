@@ -1,7 +1,5 @@
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -40,8 +38,8 @@ class CheckpointWriter {
   /// and `files` must outlive the writer.
   CheckpointWriter(Env& env, Files& files, SaveOptions options,
                    std::function<void(const SaveOutcome&)> done);
-  /// Finishes all accepted checkpoints.
-  ~CheckpointWriter();
+  /// Finishes the checkpoint that is being written, and drops the one that waits.
+  ~CheckpointWriter() = default;
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
@@ -49,8 +47,8 @@ class CheckpointWriter {
   /// waits; the caller reports that and tries again at a later step.
   Status submit(CheckpointContent content);
 
-  /// Waits until nothing is left to write, at most for `patience`.
-  Status wait_until_idle(std::chrono::milliseconds patience);
+  /// Calls `then` on the writer's loop once all checkpoints that were accepted before are written.
+  void when_idle(std::function<void()> then);
 
  private:
   void write_next();
@@ -60,7 +58,6 @@ class CheckpointWriter {
   std::function<void(const SaveOutcome&)> done_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;
   std::deque<CheckpointContent> accepted_;  // The first one is being written.
   std::unique_ptr<Loop> loop_;              // Declared last: its tasks use the other members.
 };

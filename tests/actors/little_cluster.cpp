@@ -1,8 +1,6 @@
 #include "little_cluster.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <deque>
 #include <future>
 #include <utility>
 
@@ -100,13 +98,12 @@ class LittleHome final : public RunHome {
   }
   std::chrono::nanoseconds head_patience() const override { return std::chrono::minutes(1); }
 
-  void finish_jobs() {
+  void finish(std::function<void()> then) override {
     std::vector<Executor*> all;
     for (const auto& executor : executors_) all.push_back(executor.get());
-    finish(all);
+    actors::finish(all, std::move(then));
   }
-  std::size_t bytes_in_use() {
-    finish_jobs();
+  std::size_t bytes_in_use() const {
     std::size_t bytes = 0;
     for (const auto& executor : executors_) bytes += executor->memory().counters().bytes_in_use;
     return bytes;
@@ -145,35 +142,34 @@ Digest bits_of_plain_loop(Piece piece) {
 class LittleNode {
  public:
   LittleNode(LittleCluster& cluster, int number)
-      : number_(number), cluster_(cluster), thread_([this] { run(); }) {}
+      : number_(number), cluster_(cluster), loop_(cluster.env_.make_loop({"node"})) {}
   ~LittleNode() { stop(); }
 
+  /// Ends its attempt, and waits for that.
   void stop() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    came_.notify_all();
-    if (thread_.joinable()) thread_.join();
+    std::promise<void> ended;
+    const auto posted = loop_->post([&] {
+      is_stopping_ = true;
+      end([&] { ended.set_value(); });
+    });
+    if (posted != Loop::Posted::yes) return;  // It was stopped before.
+    ended.get_future().wait();
+    loop_->end();
   }
 
   std::uint64_t incarnation() const { return static_cast<std::uint64_t>(number_) + 1; }
 
   void hear(transport::Message message) {
-    {
-      const std::lock_guard lock(mutex_);
-      waiting_.push_back(std::move(message));
-    }
-    came_.notify_all();
+    loop_->post([this, message = std::move(message)]() mutable {
+      if (is_stopping_ || is_dead_) return;
+      act_on(std::move(message));
+    });
   }
   /// From now on the node receives and sends nothing.
   void die() {
-    {
-      const std::lock_guard lock(mutex_);
-      is_dead_ = true;
-    }
+    is_dead_ = true;
     for_each_device([&](int device) { cluster_.world_.kill(device); });
-    came_.notify_all();
+    loop_->post([this] { end([] {}); });
   }
   void break_devices() { *are_broken_ = true; }
   template <class Visit>
@@ -181,140 +177,108 @@ class LittleNode {
     const std::lock_guard lock(mutex_);
     for (const int device : devices_) visit(device);
   }
-  std::uint64_t attempt() const {
-    const std::lock_guard lock(mutex_);
-    return attempt_;
-  }
+  std::uint64_t attempt() const { return attempt_; }
   /// Returns the player of the first of its stages.
-  int player() const {
-    const std::lock_guard lock(mutex_);
-    return player_;
-  }
+  int player() const { return player_; }
 
  private:
-  void run() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      came_.wait(lock, [&] { return stopping_ || is_dead_ || !waiting_.empty(); });
-      if (stopping_ || is_dead_) break;
-      auto message = std::move(waiting_.front());
-      waiting_.pop_front();
-      lock.unlock();
-      act_on(std::move(message));
-      lock.lock();
-    }
-    lock.unlock();
-    end();
-  }
+  // The functions below run on the loop.
 
   void act_on(transport::Message message) {
-    if (message.type == Prepare::type) return prepare(message);
-    if (message.type == Stop::type) return end();
+    if (message.type == Prepare::type)
+      return end([this, message = std::move(message)] { prepare(message); });
+    if (message.type == Stop::type) return end([] {});
     if (!node_attempt_ || message.epoch != attempt()) return;
-    if (message.type == Start::type) {
-      std::promise<Status> came;
-      node_attempt_->start(*transport::from_message<Start>(message), *connecting_,
-                           [&](const Status& status) { came.set_value(status); });
-      const auto started = came.get_future().get();
-      const auto cause = node_attempt_->lost().has_value() ? EndCause::lost : EndCause::failed;
-      if (!started) tell(message.epoch, PrepareFailed{started.error().text, cause});
-    } else {
+    if (message.type == Start::type)
+      node_attempt_->start(*transport::from_message<Start>(message));
+    else
       (void)node_attempt_->deliver(std::move(message)).ok();
-    }
   }
 
   void prepare(const transport::Message& message) {
-    end();
+    if (is_stopping_ || is_dead_ || node_attempt_) return;
     auto order = *transport::from_message<Prepare>(message);
+    const auto& stages = order.placement.stages;
+    player_ = static_cast<int>(std::ranges::find(stages, order.here) - stages.begin());
+    attempt_ = message.epoch;
+    node_attempt_ = std::make_unique<NodeAttempt>(
+        NodeAttempt::Context{cluster_.env_, *loop_, cluster_.network_, cluster_.system_},
+        NodeAttemptOrder{
+            .open_home = [this, placement = order.placement,
+                          here = order.here] { return open(placement, here); },
+            .find_store = [](RunHome&) { return nullptr; },
+            .prepare = std::move(order),
+            .attempt = static_cast<int>(message.epoch),
+            .epoch = epoch_of(message.run, message.epoch),
+            .carriers = cluster_.order_.carriers,
+            .edges = cluster_.order_.patience,
+            .stuck =
+                [this](const std::string& why) {
+                  cluster_.tell_stuck(why);
+                  // Simulates the end of the process: a dead device touches no memory, and the next
+                  // process finds its devices working.
+                  for_each_device([&](int device) { cluster_.world_.kill(device); });
+                  *are_broken_ = false;
+                },
+            .tell_head = [this, epoch = message.epoch](transport::Message said) -> Status {
+              tell(epoch, std::move(said));
+              return Done{};
+            }},
+        [](const Status&) {});
+  }
+
+  /// Runs aside.
+  Result<std::shared_ptr<RunHome>> open(const Placement& placement, int here) {
     auto make_device = cluster_.order_.make_device;
     const bool is_played = !make_device;
     if (is_played)
       make_device = [this] {
         return LittleDevice{std::make_unique<BreakableExecutor>(are_broken_), nullptr};
       };
-    home_ = LittleHome::make(cluster_.piece_, order.placement, order.here, make_device);
-    const auto& stages = order.placement.stages;
-    const auto first_player =
-        static_cast<int>(std::ranges::find(stages, order.here) - stages.begin());
+    auto home = LittleHome::make(cluster_.piece_, placement, here, make_device);
     if (is_played && number_ != cluster_.order_.without_links)
-      home_->link(cluster_.world_, number_ == cluster_.order_.of_another_kind ? "other" : "played");
+      home->link(cluster_.world_, number_ == cluster_.order_.of_another_kind ? "other" : "played");
     {
       const std::lock_guard lock(mutex_);
-      devices_ = home_->devices;
-      player_ = first_player;
-      attempt_ = message.epoch;
+      devices_ = home->devices;
     }
     if (number_ == cluster_.order_.born_frozen && std::exchange(is_first_, false))
       cluster_.freeze_devices(number_);
-    auto node_attempt = NodeAttempt::open(
-        network_, {.home = in_the_hands_of_a_site(),
-                   .prepare = std::move(order),
-                   .state_store = nullptr,
-                   .attempt = static_cast<int>(message.epoch),
-                   .epoch = epoch_of(message.run, message.epoch),
-                   .carriers = cluster_.order_.carriers,
-                   .edges = cluster_.order_.patience,
-                   .stuck =
-                       [this](const std::string& why) {
-                         cluster_.tell_stuck(why);
-                         // Simulates the end of the process: a dead device touches no memory, and
-                         // the next process finds its devices working.
-                         for_each_device([&](int device) { cluster_.world_.kill(device); });
-                         *are_broken_ = false;
-                       },
-                   .tell_head = [this, epoch = message.epoch](transport::Message said) -> Status {
-                     tell(epoch, std::move(said));
-                     return Done{};
-                   }});
-    if (!node_attempt) return tell(message.epoch, PrepareFailed{node_attempt.error().text});
-    node_attempt_ = std::move(*node_attempt);
-    tell(message.epoch, Prepared{node_attempt_->address(), {}});
+    // The attempt lets go of it once its jobs are done.
+    return std::shared_ptr<RunHome>(
+        home.get(), [this, home](RunHome*) { cluster_.bytes_left_ += home->bytes_in_use(); });
   }
 
-  /// In a process of its own the site has the only one: when it lets go, jobs are finished first.
-  std::shared_ptr<RunHome> in_the_hands_of_a_site() const {
-    return {home_.get(), [home = home_](RunHome*) { home->finish_jobs(); }};
+  /// Ends the attempt if there is one, and then calls `then`.
+  void end(std::function<void()> then) {
+    if (!node_attempt_) return then();
+    node_attempt_->end([this, then = std::move(then)] {
+      node_attempt_.reset();
+      then();
+    });
   }
 
-  void end() {
-    node_attempt_.reset();
-    if (home_) cluster_.bytes_left_ += home_->bytes_in_use();
-    home_.reset();
-  }
-
-  template <class Body>
-  void tell(std::uint64_t epoch, const Body& body) {
-    tell(epoch, transport::to_message(body));
-  }
   void tell(std::uint64_t epoch, transport::Message message) {
+    if (is_dead_) return;
     message.run = "little";
     message.epoch = epoch;
-    {
-      const std::lock_guard lock(mutex_);
-      if (is_dead_) return;
-    }
     cluster_.heard(incarnation(), std::move(message));
   }
 
   const int number_;
   LittleCluster& cluster_;
-  transport::RealNetwork network_;
-  const std::unique_ptr<Loop> connecting_ = cluster_.env_.make_loop({"connecting"});
-  std::shared_ptr<LittleHome> home_;
   std::unique_ptr<NodeAttempt> node_attempt_;
   bool is_first_ = true;
+  bool is_stopping_ = false;
 
   mutable std::mutex mutex_;
-  std::condition_variable came_;
-  std::deque<transport::Message> waiting_;
   std::vector<int> devices_;
   // Shared with its devices.
   const IsBroken are_broken_ = std::make_shared<std::atomic<bool>>(false);
-  std::uint64_t attempt_ = 0;
-  int player_ = 0;
-  bool is_dead_ = false;
-  bool stopping_ = false;
-  std::thread thread_;
+  std::atomic<std::uint64_t> attempt_ = 0;
+  std::atomic<int> player_ = 0;
+  std::atomic<bool> is_dead_ = false;
+  const std::unique_ptr<Loop> loop_;
 };
 
 LittleCluster::LittleCluster(const Piece& piece, const ClusterOrder& order)
@@ -357,14 +321,16 @@ Played LittleCluster::play() {
   Played played;
   {
     std::promise<Outcome> ended;
-    caf_shim::Config config(2);
-    caf::actor_system system(config);
+    const auto gone = std::make_shared<std::promise<void>>();
+    const auto group = std::make_shared<caf_shim::ActorGroup>();
     {
-      const auto supervisor = spawn_supervisor(
-          system, spec, {}, [&](Outcome outcome) { ended.set_value(std::move(outcome)); });
+      const auto supervisor =
+          spawn_supervisor({system_.caf(), group}, spec, {},
+                           [&](Outcome outcome) { ended.set_value(std::move(outcome)); });
       played.outcome = ended.get_future().get();
     }
-    system.await_all_actors_done();
+    group->when_empty([gone] { gone->set_value(); });
+    gone->get_future().wait();
   }
   played.ended = true;
   played.events = run.events();

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "actors/caf_shim.h"
 #include "actors/executor.h"
 #include "actors/nodes/node_attempt.h"
 #include "actors/nodes/node_pool.h"
@@ -95,6 +96,7 @@ class LittleCluster {
   std::thread devices_;
   RealEnv env_;
   transport::RealNetwork network_;
+  caf_shim::System system_;
   NodePool pool_;
   std::vector<std::unique_ptr<LittleNode>> nodes_;
   std::unique_ptr<RemotePlayerHost> player_host_;

@@ -42,7 +42,7 @@ class Nodes final : public PlayerHost {
     }
   }
 
-  Team begin(caf::actor_system& system, const AttemptContext& attempt_context, int attempt,
+  Team begin(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context, int attempt,
              Origin origin) override {
     for (const auto& keeper : keepers_) caf_shim::kill(keeper);
     keepers_.clear();
@@ -64,12 +64,12 @@ class Nodes final : public PlayerHost {
     const auto homes = keepers_of(placement_.optimizers, machines, copies_);
     players_ = std::make_shared<Players>();
     Team real = team_of(attempt_context, attempt, [&](PlayerId id) {
-      if (id.kind != PlayerId::Kind::optimizer) return spawn_player(system, spec_, id, {});
-      if (!found) return spawn_player(system, spec_, id, part_of(loaded, *spec_, id.index));
+      if (id.kind != PlayerId::Kind::optimizer) return spawn_player(spawner, spec_, id, {});
+      if (!found) return spawn_player(spawner, spec_, id, part_of(loaded, *spec_, id.index));
       const auto index = static_cast<std::size_t>(id.index);
       auto state =
           *state_stores_[static_cast<std::size_t>(found->from[index])]->find(id.index, found->step);
-      return spawn_player(system, spec_, id,
+      return spawn_player(spawner, spec_, id,
                           StartPoint{state.step, std::move(state.weights), std::move(state.moments),
                                      state.loss_scale});
     });
@@ -77,7 +77,7 @@ class Nodes final : public PlayerHost {
     for (int node = 0; node < nodes; ++node) {
       auto& state_store = state_stores_[static_cast<std::size_t>(node)];
       state_store->begin(loaded.step);
-      keepers_.push_back(spawn_keeper(system, state_store));
+      keepers_.push_back(spawn_keeper(spawner, state_store));
       (*players_)[{PlayerId::Kind::keeper, node}] = caf_shim::weak(keepers_.back());
     }
     for (int node = 0; node < nodes; ++node) {
@@ -88,7 +88,7 @@ class Nodes final : public PlayerHost {
             const auto actor = caf::actor_cast<caf::actor>(players_->at(id));
             return all[id] = placement_.process_of(id) == node
                                  ? actor
-                                 : spawn_proxy(system, id, {carry(node)}, memory_);
+                                 : spawn_proxy(spawner, id, {carry(node)}, memory_);
           },
           homes);
       for (const auto& [id, actor] : all) caf_shim::post(actor, Meet{team.players});

@@ -35,7 +35,7 @@ class Wires final : public PlayerHost {
 
   const BytesSent& exchanged() const { return exchanged_; }
 
-  Team begin(caf::actor_system& system, const AttemptContext& attempt_context, int attempt,
+  Team begin(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context, int attempt,
              Origin origin) override {
     auto start = *origin.load();
     spec_ = attempt_context.spec;
@@ -44,7 +44,7 @@ class Wires final : public PlayerHost {
     placement_ = line_up(*spec_, nodes, share_out(sharing, Search::thorough)).placement;
     Team real = team_of(attempt_context, attempt, [&](PlayerId id) {
       const bool is_optimizer = id.kind == PlayerId::Kind::optimizer;
-      return spawn_player(system, spec_, id,
+      return spawn_player(spawner, spec_, id,
                           is_optimizer ? part_of(start, *spec_, id.index) : StartPoint{});
     });
     players_.clear();
@@ -54,7 +54,7 @@ class Wires final : public PlayerHost {
         const auto actor = caf::actor_cast<caf::actor>(players_.at(id));
         return placement_.process_of(id) == process
                    ? actor
-                   : spawn_proxy(system, id, {carry(process)}, memory_);
+                   : spawn_proxy(spawner, id, {carry(process)}, memory_);
       });
       for (const auto& player : team.all) caf_shim::post(player.actor, Meet{team.players});
     }

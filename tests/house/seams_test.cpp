@@ -43,14 +43,6 @@ const std::map<std::string, Words> exceptions = {
     // The status page, which is not simulated.
     {"apps/head/status_page.cpp", {"Clock::now"}},
     {"apps/head/status_page.h", {"std::thread"}},
-    // Waits that become tasks of a loop.
-    {"actors/nodes/attempt.cpp", {"std::thread"}},
-    {"actors/nodes/attempt.h", {"std::thread"}},
-    {"actors/nodes/node_attempt.cpp", {"clock::now", "condition_variable"}},
-    {"actors/nodes/node_pool.h", {"condition_variable"}},
-    {"actors/play/state_store.cpp", {"std::promise"}},
-    {"apps/head/head_run.cpp", {"std::thread"}},
-    {"apps/head/head_run.h", {"std::thread"}},
 };
 
 /// The only sources that include a header. All others take an environment, a loop or a network from
