@@ -88,11 +88,13 @@ Team RemotePlayerHost::begin(const caf_shim::Spawner& spawner,
             });
           }},
       attempt_context, number, std::move(origin));
-  // The attempt is over when its last proxy is gone, even if it still works aside. Weak pointers
-  // keep this function, which must not keep the attempt.
-  const std::shared_ptr<Attempt> attempt(own.get(), [held = own](Attempt*) mutable {
+  // The attempt is over when its last proxy is gone, even if it still works aside. The loop
+  // destroys it, because the end of its channels waits for their thread, which may wait for the
+  // thread that drops the last proxy. Weak pointers keep this function, which must not keep the
+  // attempt.
+  const std::shared_ptr<Attempt> attempt(own.get(), [this, held = own](Attempt*) mutable {
     held->end();
-    held.reset();
+    loop_->post([last = std::move(held)] {});
   });
   auto team = team_of(attempt_context, number, [&](PlayerId id) {
     auto proxy = spawn_proxy(spawner, id, {[attempt](PlayerId to, WireMessage wire_message) {
