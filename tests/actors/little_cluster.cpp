@@ -1,7 +1,9 @@
 #include "little_cluster.h"
 
 #include <algorithm>
+#include <functional>
 #include <future>
+#include <optional>
 #include <utility>
 
 #include "actors/caf_shim.h"
@@ -150,7 +152,8 @@ class LittleNode {
     std::promise<void> ended;
     const auto posted = loop_->post([&] {
       is_stopping_ = true;
-      end([&] { ended.set_value(); });
+      when_stopped_ = [&] { ended.set_value(); };
+      end();
     });
     if (posted != Loop::Posted::yes) return;  // It was stopped before.
     ended.get_future().wait();
@@ -161,15 +164,14 @@ class LittleNode {
 
   void hear(transport::Message message) {
     loop_->post([this, message = std::move(message)]() mutable {
-      if (is_stopping_ || is_dead_) return;
-      act_on(std::move(message));
+      if (!is_stopping_ && !is_dead_) act_on(std::move(message));
     });
   }
   /// From now on the node receives and sends nothing.
   void die() {
     is_dead_ = true;
     for_each_device([&](int device) { cluster_.world_.kill(device); });
-    loop_->post([this] { end([] {}); });
+    loop_->post([this] { end(); });
   }
   void break_devices() { *are_broken_ = true; }
   template <class Visit>
@@ -185,9 +187,15 @@ class LittleNode {
   // The functions below run on the loop.
 
   void act_on(transport::Message message) {
-    if (message.type == Prepare::type)
-      return end([this, message = std::move(message)] { prepare(message); });
-    if (message.type == Stop::type) return end([] {});
+    if (message.type == Prepare::type) {
+      next_ = std::move(message);
+      return end();
+    }
+    if (message.type == Stop::type) {
+      if (next_ && next_->epoch <= message.epoch) next_.reset();
+      if (attempt() <= message.epoch) end();
+      return;
+    }
     if (!node_attempt_ || message.epoch != attempt()) return;
     if (message.type == Start::type)
       node_attempt_->start(*transport::from_message<Start>(message));
@@ -196,7 +204,6 @@ class LittleNode {
   }
 
   void prepare(const transport::Message& message) {
-    if (is_stopping_ || is_dead_ || node_attempt_) return;
     auto order = *transport::from_message<Prepare>(message);
     const auto& stages = order.placement.stages;
     player_ = static_cast<int>(std::ranges::find(stages, order.here) - stages.begin());
@@ -249,13 +256,21 @@ class LittleNode {
         home.get(), [this, home](RunHome*) { cluster_.bytes_left_ += home->bytes_in_use(); });
   }
 
-  /// Ends the attempt if there is one, and then calls `then`.
-  void end(std::function<void()> then) {
-    if (!node_attempt_) return then();
-    node_attempt_->end([this, then = std::move(then)] {
+  /// Ends the attempt if there is one, and then goes on.
+  void end() {
+    if (!node_attempt_) return go_on();
+    if (std::exchange(is_ending_, true)) return;
+    node_attempt_->end([this] {
       node_attempt_.reset();
-      then();
+      is_ending_ = false;
+      go_on();
     });
+  }
+
+  void go_on() {
+    if (const auto stopped = std::exchange(when_stopped_, nullptr)) return stopped();
+    const auto next = std::exchange(next_, std::nullopt);
+    if (next && !is_stopping_ && !is_dead_) prepare(*next);
   }
 
   void tell(std::uint64_t epoch, transport::Message message) {
@@ -268,8 +283,11 @@ class LittleNode {
   const int number_;
   LittleCluster& cluster_;
   std::unique_ptr<NodeAttempt> node_attempt_;
-  bool is_first_ = true;
+  bool is_ending_ = false;                  // The attempt is about to end.
+  std::optional<transport::Message> next_;  // An order to prepare, which waits for that.
   bool is_stopping_ = false;
+  std::function<void()> when_stopped_;  // Called once when it has stopped.
+  bool is_first_ = true;
 
   mutable std::mutex mutex_;
   std::vector<int> devices_;
