@@ -2,13 +2,13 @@
 
 #include <signal.h>
 
-#include <filesystem>
+#include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "catch.h"
 #include "cluster/cluster.h"
+#include "cluster/stopped_thread.h"
 #include "core/json.h"
 
 using namespace troupe;
@@ -140,25 +140,35 @@ TEST_CASE("the states of a run in memory are released when it ends", "[cluster]"
   here.write("gpt.toml", gpt);
   Cluster cluster(here, {"alpha", "beta"});
   // The store has a thread of its own, which ends with it.
-  const auto threads = [&] {
-    const auto tasks = "/proc/" + std::to_string(cluster.node_process(0)) + "/task";
-    return std::distance(std::filesystem::directory_iterator(tasks), {});
+  const auto threads = [&] { return threads_of(cluster.node_process(0)); };
+  const auto has_store = [&] {
+    const auto all = threads();
+    return std::ranges::count(all, "keeping", &Thread::name) > 0;
   };
-  const auto at_first = threads();
+  // The nodes hear of the end of a run later than submit does.
+  const auto await_release = [&] {
+    for (int look = 0; look < 100 && has_store(); ++look)
+      cluster.nodes[0]->listen(std::chrono::milliseconds(100));
+  };
+  // A node makes some threads in its first run and keeps them.
+  Process first(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"},
+                           {"name=first", "train.steps=5", "pipeline.stages=2"}));
+  REQUIRE(first.wait() == 0);
+  await_release();
+  const auto at_first = threads().size();
   Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"},
                             {"name=some", "train.steps=100000", "pipeline.stages=2",
                              "train.eval_every=100000", "log.every=1"}));
   REQUIRE(submit.says("step 10 "));
   const Ended paused = troupe::tests::troupe(here, {"pause", "some", "--head", head_of(here)});
   CHECK(paused.code == 0);
-  CHECK(threads() > at_first);
+  CHECK(has_store());
+  CHECK(threads().size() > at_first);
   const Ended stopped = troupe::tests::troupe(here, {"stop", "some", "--head", head_of(here)});
   CHECK(stopped.code == 0);
   CHECK(submit.wait() == 75);
-  // The nodes hear of the end later than submit does.
-  for (int look = 0; look < 100 && threads() != at_first; ++look)
-    cluster.nodes[0]->listen(std::chrono::milliseconds(100));
-  CHECK(threads() == at_first);
+  await_release();
+  CHECK(threads().size() == at_first);
   cluster.end();
 }
 
