@@ -175,7 +175,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
     return complain(ExitCode::invalid,
                     "error: --nodes " + std::to_string(arguments.nodes) + ": wanted 1 or more");
   RealEnv env;
-  transport::RealNetwork network;
+  std::optional<transport::RealNetwork> network;  // Made for a run on nodes.
   actors::caf_shim::System system;
   EventFd bell;
   const auto disk = storage::disk_files();
@@ -215,7 +215,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   recorder.record(state_event(config, "running", {}));
   std::unique_ptr<LocalNodes> nodes;
   if (others_play) {
-    auto started = start_nodes(env, network, arguments, session);
+    auto started = start_nodes(env, network.emplace(), arguments, session);
     if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
     nodes = std::move(*started);
   }
