@@ -175,8 +175,6 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
     return complain(ExitCode::invalid,
                     "error: --nodes " + std::to_string(arguments.nodes) + ": wanted 1 or more");
   RealEnv env;
-  std::optional<transport::RealNetwork> network;  // Made for a run on nodes.
-  actors::caf_shim::System system;
   EventFd bell;
   const auto disk = storage::disk_files();
   std::atomic<std::optional<ExitCode>> told;  // How the run ended, once the user knows.
@@ -190,6 +188,9 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
                              *code, [] {}, [] { return std::string(); });
                        leave_stuck(arguments, flags, session.config(), last);
                      });
+  // Their threads end while the watchdog of the session still looks.
+  std::optional<transport::RealNetwork> network;  // Made for a run on nodes.
+  actors::caf_shim::System system;
   const auto& config = session.config();
   auto setup = set_up(config);
   if (!setup) return invalid(setup.error());

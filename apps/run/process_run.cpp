@@ -272,6 +272,8 @@ actors::Outcome ProcessRun::play_here(EventFd& bell, Context around) {
     bell.wait();
     if (!has_ended()) own_loop_->post([this] { drain(); });
   }
+  // The end of an actor system waits for all threads that have spawned actors in it.
+  if (outcome->all_gone) own_loop_->end();
   return std::move(*outcome);
 }
 
