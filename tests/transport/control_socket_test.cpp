@@ -195,6 +195,8 @@ TEST_CASE("the end of a node is reported after all its messages", "[transport]")
     RawConnection last(head.socket->endpoint());
     REQUIRE(last.shake_hands());
     last.send_message(parts_of(message_of("hello")));
+    // A head that hears of a connection and its end together cannot tell whose it was.
+    REQUIRE(head.messages.wait(2));
     for (std::uint64_t i = 1; i <= 100; ++i) last.send_message(parts_of(message_of("ack", i)));
     last.finish();
     REQUIRE(last.closed());
