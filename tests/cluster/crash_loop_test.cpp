@@ -29,7 +29,8 @@ TEST_CASE("a run ends if its node is killed each time it reaches step 15", "[clu
   CHECK(submit.wait(std::chrono::seconds(10)).value_or(-1) == 1);
   CHECK(deaths >= 3);
   CHECK(deaths <= most_deaths);
-  const auto& why = *events(here, "loop", "run.state").back().find("why")->text();
+  const auto states = events(here, "loop", "run.state");
+  const auto& why = *states.back().find("why")->text();
   CHECK(why.find("attempts in a row ended before step ") != std::string::npos);
   CHECK(why.find("limits.futile_epochs + limits.strikes = 6") != std::string::npos);
   CHECK(why.find("ended by signal 9 (Killed)") != std::string::npos);

@@ -13,6 +13,7 @@
 #include "catch.h"
 #include "cluster/cluster.h"
 #include "core/json.h"
+#include "sanitized.h"
 
 using namespace troupe;
 using namespace troupe::tests;
@@ -68,7 +69,8 @@ TEST_CASE("256 nodes join a head at once, cost little memory, and leave it", "[c
   {
     const auto crowd = crowd_at(address);
     CHECK(names_of(here, address).size() == count);
-    CHECK((resident_bytes(head.id()) - before) / count < most_bytes_each);
+    // A sanitizer needs memory of its own.
+    if (!is_sanitized) CHECK((resident_bytes(head.id()) - before) / count < most_bytes_each);
     // The head turned nobody away: each node needed one connection and one message.
     CHECK(crowd->counts().connected == count);
     CHECK(crowd->counts().joins == count);
@@ -120,8 +122,9 @@ TEST_CASE("all nodes of a crowd join a restarted head, with two messages each", 
   REQUIRE(head_of(here) == address);
   if (auto back = crowd->wait_until_welcome(usual_patience); !back) FAIL(back.error().text);
   CHECK(names_of(here, address).size() == count);
-  // The first is for the head that was, the second as a new node.
-  CHECK(crowd->counts().joins == joins + 2 * count);
+  // The first is for the head that was, the second as a new node. A head with a sanitizer is slow,
+  // and some nodes give up their first connections.
+  if (!is_sanitized) CHECK(crowd->counts().joins == joins + 2 * count);
   head->send(SIGTERM);
   CHECK(head->wait() == 0);
 }
