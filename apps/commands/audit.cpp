@@ -19,10 +19,11 @@ struct AuditArguments {
 };
 
 /// Opens the data of a run as the configuration in its folder says.
-Result<std::shared_ptr<const storage::Dataset>> data_of_run(const std::string& folder) {
+Result<std::shared_ptr<const storage::Dataset>> data_of_run(storage::Files& files,
+                                                            const std::string& folder) {
   const auto loaded = config::load({folder + "/config.toml", {}});
   if (!loaded) return loaded.error();
-  auto setup = set_up(loaded->config);
+  auto setup = set_up(files, loaded->config);
   if (!setup) return setup.error();
   return setup->train;
 }
@@ -94,7 +95,7 @@ ExitCode audit(const AuditArguments& arguments, const CommonFlags& flags) {
                                            "; each run keeps its ledger in runs/NAME/ledger");
   std::shared_ptr<const storage::Dataset> data;
   if (arguments.reads_data) {
-    auto opened = data_of_run(folder);
+    auto opened = data_of_run(*files, folder);
     if (!opened) return invalid(opened.error());
     data = std::move(*opened);
   }

@@ -26,7 +26,8 @@ Result<config::Loaded> load(const FileArguments& arguments) {
 ExitCode check(const FileArguments& arguments, const CommonFlags& flags) {
   const auto loaded = load(arguments);
   if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
-  if (const auto good = check_schedule_file(loaded->config.pipeline); !good)
+  const auto files = storage::disk_files();
+  if (const auto good = check_schedule_file(*files, loaded->config.pipeline); !good)
     return complain(ExitCode::invalid, "error: " + good.error().text);
   if (!flags.quiet) std::printf("%s: good\n", arguments.config.c_str());
   return ExitCode::done;

@@ -21,10 +21,9 @@
 #include "apps/machine/kept_process.h"
 #include "apps/machine/service_manager.h"
 #include "apps/machine/signals.h"
+#include "apps/real/real_context.h"
 #include "core/threads/event_fd.h"
-#include "core/threads/real_env.h"
 #include "transport/channels/socket.h"
-#include "transport/real_network.h"
 
 namespace troupe::apps {
 namespace {
@@ -183,8 +182,8 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   if (arguments.supervised && keeper_of_this_process() == 0) return supervise(flags);
   const auto manager = ServiceManager::from_environment();
   if (!manager) return complain(ExitCode::usage, "error: " + manager.error().text);
-  RealEnv env;
-  transport::RealNetwork network;
+  RealContext real;
+  const ProgramContext program = real.get();
   const auto say = [quiet = flags.quiet](const std::string& text) {
     if (!quiet) std::fprintf(stderr, "%s\n", text.c_str());
   };
@@ -201,7 +200,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   options.say = say;
   if (arguments.allow_chaos) options.drills = HeadOptions::Drills::allowed;
   if (arguments.only_submitted) options.earlier_runs = HeadOptions::EarlierRuns::wait;
-  options.deposed = [&env](std::uint64_t term) {
+  options.deposed = [&env = program.env](std::uint64_t term) {
     // Ends at once, since whatever it wrote now would be wrong.
     env.end_process(
         static_cast<int>(ExitCode::deposed),
@@ -242,7 +241,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   // Signals must work before clients can reach the head.
   EventFd bell;
   ring_on_signals(bell);
-  auto opened = HeadService::open(env, network, std::move(options));
+  auto opened = HeadService::open(program, std::move(options));
   if (!opened) return complain(ExitCode::failed, "error: " + opened.error().text);
   const auto& service = **opened;
   remember_head(service.endpoint());
@@ -255,7 +254,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
     say("tensors:          sent between machines unencrypted (--plain-tensors); anyone on the "
         "network can read and change them");
   std::optional<AllowListWatch> watch;
-  if (!arguments.allow.empty()) watch.emplace(env, arguments.allow, **opened, say);
+  if (!arguments.allow.empty()) watch.emplace(program.env, arguments.allow, **opened, say);
   const auto page = arguments.http == "off" ? nullptr : open_page(arguments.http, service, say);
   manager->status("listens at " + service.endpoint());
   manager->ready();

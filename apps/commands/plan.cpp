@@ -36,9 +36,9 @@ Result<sched::DeviceProfile> profile_for(const PlanArguments& arguments, int dev
   return measure_this_machine(devices, is_theirs ? precision : kernels::fastest_bf16());
 }
 
-Result<sched::PlanRequest> request_for(const PlanArguments& arguments,
+Result<sched::PlanRequest> request_for(storage::Files& files, const PlanArguments& arguments,
                                        const config::RunConfig& config) {
-  const auto setup = set_up(config);
+  const auto setup = set_up(files, config);
   if (!setup) return setup.error();
   Shares shares{arguments.nodes, devices_wanted(config)};
   const auto profile = profile_for(arguments, shares.devices, setup->precision);
@@ -75,7 +75,8 @@ ExitCode model_step(const PlanArguments& arguments, config::RunConfig config,
                     const CommonFlags& flags) {
   if (!config.precision.compute)
     config.precision.compute = config::RunConfig::Precision::Compute::bf16_gpu;
-  const auto setup = set_up(config);
+  const auto files = storage::disk_files();
+  const auto setup = set_up(*files, config);
   if (!setup) return invalid(setup.error());
   const auto time = step_time(config, *setup, *find_card(arguments.device));
   if (!time) return invalid(time.error());
@@ -97,7 +98,8 @@ ExitCode plan(const PlanArguments& arguments, const CommonFlags& flags) {
     return ask(arguments.head, "plan.request", loaded->tree, flags,
                [](const Value& answer) { std::fputs(text_of(answer, "table").c_str(), stdout); });
   if (!arguments.device.empty()) return model_step(arguments, loaded->config, flags);
-  const auto request = request_for(arguments, loaded->config);
+  const auto files = storage::disk_files();
+  const auto request = request_for(*files, arguments, loaded->config);
   if (!request) return invalid(request.error());
   const auto made = sched::make_plan(*request);
   if (!made) return invalid(made.error());

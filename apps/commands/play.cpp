@@ -16,11 +16,10 @@
 #include "apps/machine/kept_process.h"
 #include "apps/machine/machine_share.h"
 #include "apps/machine/signals.h"
+#include "apps/real/real_context.h"
 #include "config/toml/document.h"
 #include "core/json.h"
-#include "core/threads/real_env.h"
 #include "storage/files/temporary_folder.h"
-#include "transport/real_network.h"
 
 namespace troupe::apps {
 namespace {
@@ -35,7 +34,7 @@ struct PlayArguments {
 /// A head in this process, and daemons on this machine, for one scenario.
 class OwnCluster {
  public:
-  OwnCluster(Env& env, transport::Network& network) : env_(env), network_(network) {}
+  explicit OwnCluster(const ProgramContext& program) : program_(program) {}
   ~OwnCluster() {
     head_.reset();  // First, since runs need their nodes until they have ended.
     for (const auto& node : nodes_) node->ask_to_end();
@@ -57,7 +56,7 @@ class OwnCluster {
     options.listen = options.events = "tcp://127.0.0.1:0";
     options.drills = HeadOptions::Drills::allowed;
     options.say = [](const std::string&) {};
-    auto head = HeadService::open(env_, network_, std::move(options));
+    auto head = HeadService::open(program_, std::move(options));
     if (!head) return head.error();
     head_ = std::move(*head);
     const int machine = own_machine_share().cores();
@@ -76,8 +75,7 @@ class OwnCluster {
   const std::string& endpoint() const { return head_->endpoint(); }
 
  private:
-  Env& env_;
-  transport::Network& network_;
+  const ProgramContext program_;
   int cores_ = 1;
   std::optional<storage::TemporaryFolder> state_;
   std::unique_ptr<HeadService> head_;
@@ -108,11 +106,10 @@ ExitCode play(const PlayArguments& arguments, const CommonFlags& flags) {
   if (!scenario) return invalid(scenario.error());
 
   WhichHead head = arguments.head;
-  RealEnv env;
-  transport::RealNetwork network;
+  RealContext real;
   std::unique_ptr<OwnCluster> own;
   if (scenario->nodes > 0 && head.address.empty()) {
-    own = std::make_unique<OwnCluster>(env, network);
+    own = std::make_unique<OwnCluster>(real.get());
     if (auto opened = own->open(scenario->nodes); !opened)
       return complain(ExitCode::failed, "error: " + opened.error().text);
     head = {.address = own->endpoint(), .keys = {}};

@@ -125,7 +125,7 @@ ExitCode list(const CommonFlags& flags) {
 }
 
 ExitCode check(const ScheduleArguments& arguments) {
-  const auto schedule = read_schedule(arguments.check);
+  const auto schedule = read_schedule(*storage::disk_files(), arguments.check);
   if (!schedule) return invalid(schedule.error());
   const auto violations = sched::check(*schedule);
   for (const auto& violation : violations)

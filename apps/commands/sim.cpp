@@ -108,10 +108,11 @@ std::string to_lines(const std::vector<Value>& timeline) {
 ExitCode simulate_both(config::RunConfig config, const SimPlace& place,
                        const SimArguments& arguments, const SimTerms& terms,
                        const CommonFlags& flags) {
+  const auto disk = storage::disk_files();
   std::vector<Simulated> both;
   for (const int copies : {config.elastic.copies, config.elastic.copies > 1 ? 1 : 2}) {
     config.elastic.copies = copies;
-    auto simulated = simulate(config, place, terms);
+    auto simulated = simulate(*disk, config, place, terms);
     if (!simulated) return invalid(simulated.error());
     if (const auto& flaw = simulated->report.flaw; !flaw.empty())
       return complain(ExitCode::failed, "error: bug in the simulation: " + flaw);

@@ -192,7 +192,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   std::optional<transport::RealNetwork> network;  // Made for a run on nodes.
   actors::caf_shim::System system;
   const auto& config = session.config();
-  auto setup = set_up(config);
+  auto setup = set_up(*disk, config);
   if (!setup) return invalid(setup.error());
   if (auto taken = session.take_earlier(); !taken) return invalid(taken.error());
   const bool others_play = arguments.nodes > 0;

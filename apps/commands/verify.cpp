@@ -46,8 +46,8 @@ struct Trained {
 }
 
 Result<Trained> train(Env& env, actors::caf_shim::System& system, const VerifyArguments& arguments,
-                      std::vector<std::string> settings, storage::Files& files,
-                      config::Loaded& loaded) {
+                      std::vector<std::string> settings, storage::Files& disk,
+                      storage::Files& files, config::Loaded& loaded) {
   settings.insert(settings.begin(), arguments.settings.begin(), arguments.settings.end());
   auto read = config::load({arguments.config, settings});
   if (!read) return read.error();
@@ -55,7 +55,7 @@ Result<Trained> train(Env& env, actors::caf_shim::System& system, const VerifyAr
   // Set after validation, so that the learning rate still follows the configured length.
   loaded.config.train.steps = arguments.steps;
   loaded.config.data.validate.reset();
-  auto setup = set_up(loaded.config);
+  auto setup = set_up(disk, loaded.config);
   if (!setup) return Error{"error: " + setup.error().text};
   auto made = ProcessRun::make(loaded, std::move(*setup), files);
   if (!made) return Error{"error: " + made.error().text};
@@ -145,11 +145,12 @@ void print(const VerifyArguments& arguments, const CommonFlags& flags, const Tra
 ExitCode verify(const VerifyArguments& arguments, const CommonFlags& flags) {
   RealEnv env;
   actors::caf_shim::System system;
+  const auto disk = storage::disk_files();
   storage::MemoryFiles files, other_files;
   config::Loaded loaded, other_loaded;
-  auto configured = train(env, system, arguments, {}, files, loaded);
+  auto configured = train(env, system, arguments, {}, *disk, files, loaded);
   if (!configured) return complain(ExitCode::invalid, configured.error().text);
-  auto plain = train(env, system, arguments, as_one_stage, other_files, other_loaded);
+  auto plain = train(env, system, arguments, as_one_stage, *disk, other_files, other_loaded);
   if (!plain) return complain(ExitCode::invalid, plain.error().text);
   const auto difference = compare(configured->weights, plain->weights);
   const bool good = arguments.tolerance ? difference.largest <= *arguments.tolerance

@@ -95,12 +95,12 @@ Value typed(const Record& record) {
 
 }  // namespace
 
-Result<std::unique_ptr<HeadJournal>> HeadJournal::open(Env& env, const std::string& folder,
-                                                       std::shared_ptr<storage::Files> files,
+Result<std::unique_ptr<HeadJournal>> HeadJournal::open(Env& env, storage::Files& files,
+                                                       const std::string& folder,
                                                        const EndedBounds& bounds) {
-  std::unique_ptr<HeadJournal> journal(new HeadJournal(env, std::move(files), bounds));
-  if (auto made = journal->files_->make_directory(folder); !made) return made.error();
-  auto lock = storage::lock_folder(*journal->files_, folder,
+  std::unique_ptr<HeadJournal> journal(new HeadJournal(env, files, bounds));
+  if (auto made = journal->files_.make_directory(folder); !made) return made.error();
+  auto lock = storage::lock_folder(journal->files_, folder,
                                    "if another head lives there, stop it, or give this one a "
                                    "folder of its own with --state");
   if (!lock) return lock.error();
@@ -114,10 +114,10 @@ Result<std::unique_ptr<HeadJournal>> HeadJournal::open(Env& env, const std::stri
 }
 
 Status HeadJournal::read(const std::string& path) {
-  const auto there = files_->exists(path);
+  const auto there = files_.exists(path);
   if (!there.ok()) return there.error();
   if (!*there) return Done{};
-  const auto bytes = storage::read_into_memory(*files_, path);
+  const auto bytes = storage::read_into_memory(files_, path);
   if (!bytes) return bytes.error();
   const auto read = storage::read_records(bytes->text());
   if (!read.flaw.empty()) return Error{path + ": " + read.flaw + advice};
@@ -135,9 +135,9 @@ Status HeadJournal::read(const std::string& path) {
 Status HeadJournal::begin() {
   const std::string unfinished = path_ + ".new";
   const auto needed = all();
-  if (auto removed = storage::remove_if_there(*files_, unfinished); !removed) return removed;
+  if (auto removed = storage::remove_if_there(files_, unfinished); !removed) return removed;
   {
-    auto records = storage::RecordWriter::open(*files_, unfinished);
+    auto records = storage::RecordWriter::open(files_, unfinished);
     if (!records) return records.error();
     for (const auto& record : needed)
       if (auto appended = records->append(record); !appended) return appended;
@@ -145,8 +145,8 @@ Status HeadJournal::begin() {
   }
   // Stops writing to the old file, which the rename may have replaced even if it fails.
   records_.reset();
-  if (auto renamed = files_->rename(unfinished, path_); !renamed) return renamed;
-  auto records = storage::RecordWriter::open(*files_, path_);
+  if (auto renamed = files_.rename(unfinished, path_); !renamed) return renamed;
+  auto records = storage::RecordWriter::open(files_, path_);
   if (!records) return records.error();
   records_ = std::move(*records);
   written_ = needed.size();

@@ -61,11 +61,10 @@ struct EndedBounds {
 class HeadJournal {
  public:
   /// Begins a new life with a higher term. Fails if another head uses the folder. The environment
-  /// outlives the journal.
-  static Result<std::unique_ptr<HeadJournal>> open(
-      Env& env, const std::string& folder,
-      std::shared_ptr<storage::Files> files = storage::disk_files(),
-      const EndedBounds& bounds = {});
+  /// and the files outlive the journal.
+  static Result<std::unique_ptr<HeadJournal>> open(Env& env, storage::Files& files,
+                                                   const std::string& folder,
+                                                   const EndedBounds& bounds = {});
   HeadJournal(const HeadJournal&) = delete;
   HeadJournal& operator=(const HeadJournal&) = delete;
 
@@ -90,8 +89,8 @@ class HeadJournal {
                std::int64_t step, std::int64_t steps);
 
  private:
-  HeadJournal(Env& env, std::shared_ptr<storage::Files> files, const EndedBounds& bounds)
-      : env_(env), files_(std::move(files)), bounds_(bounds) {}
+  HeadJournal(Env& env, storage::Files& files, const EndedBounds& bounds)
+      : env_(env), files_(files), bounds_(bounds) {}
   Status read(const std::string& path);
   Status learn(const Value& record, const std::string& place);
   Status begin();
@@ -101,7 +100,7 @@ class HeadJournal {
   std::vector<Value> all() const;
 
   Env& env_;
-  std::shared_ptr<storage::Files> files_;
+  storage::Files& files_;
   const EndedBounds bounds_;
   std::string path_;
   std::unique_ptr<storage::FileLock> lock_;  // Keeps other heads out of the folder.

@@ -29,6 +29,7 @@ struct Question {
   const transport::Message& message;
   const config::Loaded& loaded;
   const HeadQuestions::Nodes& all_nodes;
+  storage::Files& files;
 
   std::vector<actors::NodeHere> nodes() const {
     auto nodes = all_nodes();
@@ -44,23 +45,24 @@ Refusal no_node() {
 
 Reply validate(const Question& question) {
   const auto& loaded = question.loaded;
-  if (auto setup = set_up(loaded.config); !setup) return misconfigured(setup.error());
+  if (auto setup = set_up(question.files, loaded.config); !setup)
+    return misconfigured(setup.error());
   Value answer = Value::Map{};
   answer.set("name", loaded.config.name);
   answer.set("warnings", loaded.warnings);
   return answer;
 }
 
-Result<LivePlan> plan_of(const config::Loaded& loaded, const std::vector<actors::NodeHere>& nodes) {
-  auto setup = set_up(loaded.config);
+Result<LivePlan> plan_of(const Question& question, const std::vector<actors::NodeHere>& nodes) {
+  auto setup = set_up(question.files, question.loaded.config);
   if (!setup) return setup.error();
-  return plan_for(loaded.config, *setup, nodes);
+  return plan_for(question.loaded.config, *setup, nodes);
 }
 
 Reply plan(const Question& question) {
   const auto nodes = question.nodes();
   if (nodes.empty()) return no_node();
-  const auto live = plan_of(question.loaded, nodes);
+  const auto live = plan_of(question, nodes);
   if (!live) return misconfigured(live.error());
   const auto changes = sched::outlooks(live->request);
   Value answer = sched::to_value(live->request, live->plan);
@@ -100,7 +102,7 @@ Reply simulated(const Question& question) {
   if (nodes.empty()) return no_node();
   SimTerms terms;
   if (auto bad = read_terms(question.message.body, terms)) return *bad;
-  const auto live = plan_of(loaded, nodes);
+  const auto live = plan_of(question, nodes);
   if (!live) return misconfigured(live.error());
   // Bounds the duration, since the answer and the end of this head wait for it.
   if (const double steps = terms.hours * 3600 / live->plan.step.count();
@@ -111,7 +113,8 @@ Reply simulated(const Question& question) {
                                   " steps; wanted at most " + shortest(most_simulated_steps) +
                                   " from a head",
                               "ask for less, or use `troupe sim`");
-  const auto done = simulate(loaded.config, {.cluster = cluster_of(loaded.config, nodes)}, terms);
+  const auto done =
+      simulate(question.files, loaded.config, {.cluster = cluster_of(loaded.config, nodes)}, terms);
   if (!done) return done.error();
   if (!done->report.flaw.empty())
     return Error{"the simulation contradicts itself: " + done->report.flaw};
@@ -131,8 +134,9 @@ static_assert(transport::handles_all(transport::Handler::questions, question_han
 
 }  // namespace
 
-HeadQuestions::HeadQuestions(Env& env, Nodes nodes, MayUse may_use)
-    : nodes_(std::move(nodes)),
+HeadQuestions::HeadQuestions(Env& env, storage::Files& files, Nodes nodes, MayUse may_use)
+    : files_(files),
+      nodes_(std::move(nodes)),
       may_use_(std::move(may_use)),
       loop_(env.make_loop({.name = "answering", .most_waiting = most_waiting})) {}
 
@@ -160,7 +164,7 @@ Reply HeadQuestions::answer_to(const transport::Message& message) const {
   const auto loaded = config::load_message(*config, message.type, found);
   if (!loaded) return misconfigured(loaded.error(), found);
   if (auto inside = may_use_(*loaded); !inside) return misconfigured(inside.error());
-  return act.answer({message, *loaded, nodes_});
+  return act.answer({message, *loaded, nodes_, files_});
 }
 
 }  // namespace troupe::apps

@@ -9,6 +9,7 @@
 #include "config/load.h"
 #include "core/env.h"
 #include "core/result.h"
+#include "storage/files/files.h"
 #include "transport/wire/wire.h"
 
 namespace troupe::apps {
@@ -23,7 +24,8 @@ class HeadQuestions {
   /// Returns an error if the configuration's files may not be used.
   using MayUse = std::function<Status(const config::Loaded&)>;
 
-  HeadQuestions(Env& env, Nodes nodes, MayUse may_use);
+  /// The environment and the files outlive it.
+  HeadQuestions(Env& env, storage::Files& files, Nodes nodes, MayUse may_use);
 
   /// Takes the message if it is one of these questions. Returns whether it did.
   bool take(const transport::Message& message, const Answer& answer);
@@ -33,6 +35,7 @@ class HeadQuestions {
  private:
   Reply answer_to(const transport::Message& message) const;
 
+  storage::Files& files_;
   Nodes nodes_;
   MayUse may_use_;
   std::unique_ptr<Loop> loop_;

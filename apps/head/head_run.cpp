@@ -37,18 +37,21 @@ void end_head(Env& env, const config::RunConfig& config, const std::string& last
 }  // namespace
 
 HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Context around)
-    : disk_(around.env, *files_),
-      session_(around.env, std::move(loaded), start, {*files_, disk_},
-               [this](const std::string& last) { end_head(around_.env, session_.config(), last); }),
+    : disk_(around.program.env, around.program.files),
+      session_(around.program.env, std::move(loaded), start, {around.program.files, disk_},
+               [this](const std::string& last) {
+                 end_head(around_.program.env, session_.config(), last);
+               }),
       asked_pipeline_(*config::value_at(session_.loaded().tree, "pipeline")),
       takes_any_precision_(!session_.config().precision.compute),
       around_(std::move(around)),
       setup_(std::move(setup)),
       supervisor_(session_.config().name),
-      loop_(around_.env.make_loop({"run"})),
+      loop_(around_.program.env.make_loop({"run"})),
       replanner_(
-          around_.env, in_milliseconds(session_.config().limits.gather_patience),
-          [this] { return standing(); }, [this] { begin_switch(); }) {
+          around_.program.env, around_.program.files,
+          in_milliseconds(session_.config().limits.gather_patience), [this] { return standing(); },
+          [this] { begin_switch(); }) {
   report_.name = session_.config().name;
   report_.state = "starting";
   report_.steps = session_.config().train.steps;
@@ -100,7 +103,7 @@ Status HeadRun::prepare(std::optional<RunChoice> kept) {
   // The remains of an earlier run of that name are moved aside before this run is recorded, so that
   // whatever is found later is this run's.
   if (auto entered = session_.enter(); !entered) return entered;
-  auto decisions = open_decision_log(*files_, session_.place().folder);
+  auto decisions = open_decision_log(around_.program.files, session_.place().folder);
   if (!decisions) return decisions.error();
   decisions_ = std::move(*decisions);
   return Done{};
@@ -121,7 +124,7 @@ Status HeadRun::choose_late(std::vector<actors::NodeHere> nodes) {
   const int fewest = session_.config().elastic.nodes.fewest;
   lacks_nodes_ = static_cast<int>(nodes.size()) < fewest;
   if (lacks_nodes_) return actors::too_few(nodes.size(), fewest, least_, around_.nodes.usable());
-  auto setup = set_up(session_.config());
+  auto setup = set_up(around_.program.files, session_.config());
   if (!setup) return setup.error();
   if (auto chosen = choose(std::move(nodes), *setup); !chosen) return chosen;
   if (auto made = make(std::move(*setup)); !made) return made;
@@ -171,7 +174,8 @@ void HeadRun::tell_unfit(const actors::NodeHere& node) {
 
 void HeadRun::start() {
   player_host_ = std::make_unique<actors::RemotePlayerHost>(
-      around_.env, around_.network, around_.nodes, order(session_.loaded()), std::move(decisions_));
+      around_.program.env, around_.program.network, around_.nodes, order(session_.loaded()),
+      std::move(decisions_));
   {
     const std::lock_guard lock(mutex_);
     life_ = Life::lives;
@@ -199,7 +203,7 @@ actors::RemoteOrder HeadRun::order(const config::Loaded& loaded) {
 void HeadRun::begin() {
   const auto& config = session_.config();
   const std::string events = session_.place().folder + "/events.jsonl";
-  const auto before = end_of_events(*files_, events);
+  const auto before = end_of_events(around_.program.files, events);
   if (auto opened = session_.open_events({.file = events, .publisher = &around_.publisher});
       !opened) {
     session_.give_back();
@@ -223,7 +227,7 @@ void HeadRun::begin() {
   record_event(state_event(config, "running", {}));
   for (const auto& warning : session_.warnings()) record_event(warning_event(config, warning));
   if (choice_) return play(Done{});
-  nodes_until_ = around_.env.now() + order(session_.loaded()).node_patience;
+  nodes_until_ = around_.program.env.now() + order(session_.loaded()).node_patience;
   look_for_nodes();
 }
 
@@ -233,7 +237,7 @@ void HeadRun::look_for_nodes() {
   auto nodes = around_.nodes.usable(least_);
   const bool is_enough = static_cast<int>(nodes.size()) >= session_.config().elastic.nodes.fewest;
   if (next_look_) loop_->cancel(*next_look_);
-  const auto left = *nodes_until_ - around_.env.now();
+  const auto left = *nodes_until_ - around_.program.env.now();
   if (!is_enough && !ends_ && left.count() > 0) {
     next_look_ = loop_->after(std::min<std::chrono::nanoseconds>(left, look_for_nodes_every),
                               [this] { look_for_nodes(); });

@@ -15,13 +15,13 @@
 #include "apps/head/head_service.h"
 #include "apps/head/node_gate.h"
 #include "apps/head/supervisor_handle.h"
+#include "apps/program_context.h"
 #include "apps/run/replanner.h"
 #include "apps/run/run_choice.h"
 #include "apps/run/run_session.h"
 #include "config/load.h"
 #include "core/threads/event_fd.h"
 #include "transport/control/publisher.h"
-#include "transport/network.h"
 
 namespace troupe::apps {
 
@@ -29,8 +29,7 @@ namespace troupe::apps {
 class HeadRun {
  public:
   struct Context {
-    Env& env;
-    transport::Network& network;
+    ProgramContext program;
     actors::NodePool& nodes;
     std::string interface;
     std::optional<transport::KeyPair> keys;  // The head's keys.
@@ -121,11 +120,10 @@ class HeadRun {
                                     std::int64_t step);
   void tell(const Value& event);
 
-  std::unique_ptr<storage::Files> files_ = storage::disk_files();
   FullDisk disk_;  // The file system for its checkpoints.
   // Its own, so that a run whose disk is stuck holds up no other run.
   std::unique_ptr<actors::caf_shim::System> system_;
-  RunSession session_;                     // Uses `files_` and `disk_`.
+  RunSession session_;                     // Uses `disk_`.
   const Value asked_pipeline_;             // The pipeline as configured, without any choices.
   std::atomic<bool> lacks_nodes_ = false;  // Fewer nodes came than the run begins with.
   bool takes_any_precision_;               // The configuration sets no precision.

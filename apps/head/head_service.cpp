@@ -20,7 +20,6 @@
 #include "apps/head/node_gate.h"
 #include "apps/run/run_setup.h"
 #include "config/load.h"
-#include "core/env.h"
 #include "core/json.h"
 #include "core/printable.h"
 #include "transport/control/publisher.h"
@@ -95,8 +94,8 @@ transport::Message answer_of(const Value& body) {
 
 class HeadService::Service {
  public:
-  Service(Env& env, transport::Network& network, HeadOptions options)
-      : env_(env), network_(network), options_(std::move(options)) {}
+  Service(const ProgramContext& program, HeadOptions options)
+      : program_(program), options_(std::move(options)) {}
 
   ~Service() {
     end_loops();
@@ -115,14 +114,14 @@ class HeadService::Service {
   }
 
   Status open() {
-    auto journal = HeadJournal::open(env_, options_.state, files_);
+    auto journal = HeadJournal::open(program_.env, program_.files, options_.state);
     if (!journal) return journal.error();
     journal_ = std::move(*journal);
     transport::PublisherOptions publishing;
     publishing.endpoint = listen_at(options_.events, journal_->published());
     publishing.keys = options_.keys;
     publishing.allowed = options_.allowed;
-    auto publisher = network_.open_publisher(std::move(publishing));
+    auto publisher = program_.network.open_publisher(std::move(publishing));
     if (!publisher) return publisher.error();
     publisher_ = std::move(*publisher);
     GateOptions gate_options;
@@ -150,7 +149,8 @@ class HeadService::Service {
       asked(peer, std::move(message));
     };
     events.say = options_.say;
-    auto gate = NodeGate::open(env_, network_, std::move(gate_options), std::move(events));
+    auto gate =
+        NodeGate::open(program_.env, program_.network, std::move(gate_options), std::move(events));
     if (!gate) return gate.error();
     gate_ = std::move(*gate);
     orders_.emplace(HeadOrdersContext{
@@ -158,7 +158,7 @@ class HeadService::Service {
         [this](const std::string& name) { return no_run(name); }, [this] { return all_runs(); },
         [this](const Value& event) { publish(event); }, options_.drills});
     questions_.emplace(
-        env_, [this] { return gate_->nodes().all(); },
+        program_.env, program_.files, [this] { return gate_->nodes().all(); },
         [this](const config::Loaded& loaded) { return may_use(loaded); });
     auto noted = journal_->listens(endpoint(), this->events());
     if (!noted) return noted;
@@ -233,12 +233,12 @@ class HeadService::Service {
 
   Result<std::shared_ptr<HeadRun>> make_run(config::Loaded loaded, RunStart begins,
                                             std::optional<RunChoice> kept = {}) {
-    auto setup = set_up(loaded.config);
+    auto setup = set_up(program_.files, loaded.config);
     if (!setup) return setup.error();
     const std::string name = loaded.config.name;
     auto run = std::make_shared<HeadRun>(
         std::move(loaded), std::move(*setup), begins,
-        HeadRun::Context{env_, network_, gate_->nodes(), options_.interface, options_.keys,
+        HeadRun::Context{program_, gate_->nodes(), options_.interface, options_.keys,
                          options_.plain, *publisher_,
                          [this](const RunStanding& run) { ended(run); },
                          [this, name] { over(name); },
@@ -510,7 +510,7 @@ class HeadService::Service {
   }
   Value::List nodes_here() const {
     Value::List nodes;
-    const auto now = env_.now();
+    const auto now = program_.env.now();
     auto stragglers = stragglers_known();
     for (const auto& node : gate_->nodes().all()) {
       auto fields = fields_of(node, now);
@@ -545,7 +545,7 @@ class HeadService::Service {
     if (!run && !has_ended(name)) return unknown_run(name);
     // Until the run has begun, the file may still belong to an earlier run of that name.
     if (run && run->report().began < 0) return transport::to_value(EventPage{{}, from, false});
-    const auto page = read_page(*files_, "runs/" + name + "/events.jsonl", from);
+    const auto page = read_page(program_.files, "runs/" + name + "/events.jsonl", from);
     if (!page) return page.error();
     return transport::to_value(*page);
   }
@@ -585,10 +585,8 @@ class HeadService::Service {
     }));
   }
 
-  Env& env_;
-  transport::Network& network_;
+  const ProgramContext program_;
   HeadOptions options_;
-  const std::shared_ptr<storage::Files> files_ = storage::disk_files();
   EventBacklog told_;
   GpuWarnings gpu_warnings_;
   std::unique_ptr<HeadJournal> journal_;
@@ -602,17 +600,17 @@ class HeadService::Service {
   std::optional<HeadQuestions> questions_;
   std::optional<HeadOrders> orders_;
   std::unique_ptr<Loop> submits_ =
-      env_.make_loop({.name = "submits", .most_waiting = most_submits});
-  std::unique_ptr<Loop> clearing_ = env_.make_loop({"ended runs"});
+      program_.env.make_loop({.name = "submits", .most_waiting = most_submits});
+  std::unique_ptr<Loop> clearing_ = program_.env.make_loop({"ended runs"});
   std::unique_ptr<NodeGate> gate_;  // Last: its peers may ask until its threads have ended.
 };
 
 HeadService::HeadService(std::unique_ptr<Service> service) : service_(std::move(service)) {}
 HeadService::~HeadService() = default;
 
-Result<std::unique_ptr<HeadService>> HeadService::open(Env& env, transport::Network& network,
+Result<std::unique_ptr<HeadService>> HeadService::open(const ProgramContext& program,
                                                        HeadOptions options) {
-  auto service = std::make_unique<Service>(env, network, std::move(options));
+  auto service = std::make_unique<Service>(program, std::move(options));
   if (auto opened = service->open(); !opened) return opened.error();
   return std::unique_ptr<HeadService>(new HeadService(std::move(service)));
 }

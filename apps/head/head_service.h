@@ -11,12 +11,11 @@
 
 #include "actors/nodes/mesh.h"
 #include "apps/machine/confinement.h"
-#include "core/env.h"
+#include "apps/program_context.h"
 #include "core/result.h"
 #include "core/value.h"
 #include "transport/control/control_socket.h"
 #include "transport/control/term_seal.h"
-#include "transport/network.h"
 #include "transport/wire/fields.h"
 
 namespace troupe::apps {
@@ -88,8 +87,7 @@ struct HeadOptions {
 /// that had not ended resumes from its newest checkpoint.
 class HeadService {
  public:
-  /// The environment and the network outlive the head.
-  static Result<std::unique_ptr<HeadService>> open(Env& env, transport::Network& network,
+  static Result<std::unique_ptr<HeadService>> open(const ProgramContext& program,
                                                    HeadOptions options);
   /// Drops all runs that have not ended.
   ~HeadService();

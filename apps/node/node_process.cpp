@@ -23,12 +23,11 @@
 #include "apps/machine/exit_now.h"
 #include "apps/machine/machine_share.h"
 #include "apps/machine/signals.h"
+#include "apps/real/real_context.h"
 #include "apps/run/process_run.h"
 #include "apps/run/run_setup.h"
 #include "config/load.h"
-#include "core/threads/real_env.h"
 #include "transport/control/conversation.h"
-#include "transport/real_network.h"
 
 namespace troupe::apps {
 namespace {
@@ -48,7 +47,7 @@ std::int64_t own_life() {
 /// A run's devices in this process, with the objects that they depend on.
 class Home final : public actors::RunHome {
  public:
-  static Result<std::shared_ptr<actors::RunHome>> open(const Value& config,
+  static Result<std::shared_ptr<actors::RunHome>> open(storage::Files& files, const Value& config,
                                                        const actors::Placement& placement, int here,
                                                        const NodeArguments& arguments, int cores,
                                                        const actors::Pace& pace, const Say& say) {
@@ -56,9 +55,8 @@ class Home final : public actors::RunHome {
     if (!loaded) return loaded.error();
     auto home = std::make_shared<Home>();
     home->loaded_ = std::move(*loaded);
-    auto setup = set_up(home->loaded_.config);
+    auto setup = set_up(files, home->loaded_.config);
     if (!setup) return setup.error();
-    storage::Files& files = *setup->files;
     auto run = ProcessRun::make(
         home->loaded_, std::move(*setup), files, {.memory = MemoryOf::elsewhere},
         {.are_here =
@@ -110,8 +108,8 @@ actors::Inventory inventory(int cores, std::string precision) {
 ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) {
   const int machine = own_machine_share().cores();
   const int cores = arguments.cores > 0 ? arguments.cores : machine;
-  RealEnv env;
-  transport::RealNetwork network;
+  RealContext real;
+  const ProgramContext program = real.get();
   actors::caf_shim::System system;
   EventFd bell;
   actors::Pace pace;
@@ -136,9 +134,9 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
   if (!arguments.interface.empty()) options.interface = arguments.interface;
   link_by_interface(options.interface);
   if (arguments.carrier == "tcp") options.carriers = actors::Carriers::tcp;
-  options.open_run = [&arguments, cores, &pace, say](const Value& config,
-                                                     const actors::Placement& placement, int here) {
-    return Home::open(config, placement, here, arguments, cores, pace, say);
+  options.open_run = [&files = program.files, &arguments, cores, &pace, say](
+                         const Value& config, const actors::Placement& placement, int here) {
+    return Home::open(files, config, placement, here, arguments, cores, pace, say);
   };
   options.stuck = [](const std::string& why) {
     std::string text = "node process stopped: " + why + "\n";
@@ -158,7 +156,7 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
     say("node stopped: " + why);
     end(ExitCode::dismissed);
   };
-  auto started = actors::Node::start(env, network, system, std::move(options));
+  auto started = actors::Node::start(program.env, program.network, system, std::move(options));
   if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
   GpuWatchOptions watching;
   watching.tell = [&](const auto& gpus) { (*started)->tell({gpus}); };

@@ -150,7 +150,7 @@ Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const R
   request.groups = config::reduction_groups(config, micro_batches);
   request.schedule = pipeline.schedule;
   if (pipeline.schedule != "auto" && !sched::find_schedule(pipeline.schedule)) {
-    auto written = read_schedule(pipeline.schedule);
+    auto written = read_schedule(*setup.files, pipeline.schedule);
     if (!written) return within("pipeline.schedule", written.error());
     request.written = std::move(*written);
   }

@@ -42,8 +42,10 @@ bool Replanner::Best::is_of(const Standing& standing) const {
          before.has_plan_of(standing.choice);
 }
 
-Replanner::Replanner(Env& env, std::chrono::milliseconds patience, Look look, Begin begin)
+Replanner::Replanner(Env& env, storage::Files& files, std::chrono::milliseconds patience, Look look,
+                     Begin begin)
     : env_(env),
+      files_(files),
       patience_(patience),
       look_(std::move(look)),
       begin_(std::move(begin)),
@@ -100,7 +102,7 @@ void Replanner::consider() {
 Replanner::Best Replanner::best_for(const Standing& standing) {
   Best best{incarnations(standing.used), incarnations(standing.usable), standing.choice,
             standing.choice};
-  auto setup = set_up(standing.open.config);
+  auto setup = set_up(files_, standing.open.config);
   if (!setup) return best;
   const auto now = rate_now(standing, *setup);
   const auto plan = plan_for(standing.open.config, *setup, standing.usable);

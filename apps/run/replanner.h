@@ -13,6 +13,7 @@
 #include "apps/run/run_choice.h"
 #include "config/load.h"
 #include "core/env.h"
+#include "storage/files/files.h"
 
 namespace troupe::apps {
 
@@ -34,7 +35,8 @@ class Replanner {
   using Begin = std::function<void()>;
 
   /// A lost node may return within `patience` before the run is planned without it.
-  Replanner(Env& env, std::chrono::milliseconds patience, Look look, Begin begin);
+  Replanner(Env& env, storage::Files& files, std::chrono::milliseconds patience, Look look,
+            Begin begin);
 
   // These functions may be called on any thread.
   void node_came();
@@ -60,12 +62,13 @@ class Replanner {
   void watch();
   void look();
   void consider();
-  static Best best_for(const Standing& standing);
+  Best best_for(const Standing& standing);
   void changed(bool has_come);
   /// Requires the lock.
   bool pays(const Standing& standing) const;
 
   Env& env_;
+  storage::Files& files_;
   std::chrono::milliseconds patience_;
   Look look_;
   Begin begin_;

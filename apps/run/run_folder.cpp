@@ -1,8 +1,5 @@
 #include "apps/run/run_folder.h"
 
-#include <filesystem>
-#include <system_error>
-
 #include "apps/events/event.h"
 #include "config/recipe.h"
 #include "core/digest.h"
@@ -25,9 +22,7 @@ Result<std::string> move_aside(storage::Files& files, const std::string& folder)
     const auto taken = files.exists(moved);
     if (!taken.ok()) return taken.error();
     if (*taken) continue;
-    std::error_code error;
-    std::filesystem::rename(folder, moved, error);
-    if (error) return Error{folder + ": cannot be moved to " + moved + ": " + error.message()};
+    if (auto renamed = files.rename(folder, moved); !renamed) return renamed.error();
     return moved;
   }
 }

@@ -101,20 +101,20 @@ Result<models::Model> model_from(const Value& description) {
   return kind->build(*options);
 }
 
-Result<RunSetup> set_up(const config::RunConfig& config) {
+Result<RunSetup> set_up(storage::Files& files, const config::RunConfig& config) {
   if (config.pipeline.tensor != 1)
     return Error{"pipeline.tensor = " + std::to_string(config.pipeline.tensor) +
                  ": this version does not support tensor parallelism; set it to 1, and use stages "
                  "or replicas"};
   RunSetup setup;
-  setup.files = storage::disk_files();
+  setup.files = &files;
 
   // The number of classes comes from the model, or from the data if vocab = "auto".
   storage::DataNeeds needs{integer_in(config.model.options, "context"), 0};
   if (!config.model.vocabulary_from_data())
     needs.vocabulary = integer_in(config.model.options, "vocab");
   const auto open = [&](const std::string& key, const std::string& spec) {
-    auto opened = storage::open_data(spec, needs, *setup.files);
+    auto opened = storage::open_data(spec, needs, files);
     return opened ? std::move(opened) : Result<storage::OpenedData>(within(key, opened.error()));
   };
   auto train = open("data.train", config.data.train);

@@ -15,7 +15,7 @@ namespace troupe::apps {
 
 /// The opened data of a configuration, and the model that fits it.
 struct RunSetup {
-  std::unique_ptr<storage::Files> files;
+  storage::Files* files = nullptr;  // The file system of the data. It outlives the setup.
   std::shared_ptr<const storage::Dataset> train;
   std::shared_ptr<const storage::Dataset> validate;  // Null if the configuration names none.
   std::vector<storage::DataFile> train_files;        // The files that the data was read from.
@@ -31,7 +31,8 @@ struct RunSetup {
 
 /// Opens what a configuration names. Errors name the key and what was found; they mean exit code 3.
 /// Every command that trains or plans calls this, so that all reject the same configurations.
-Result<RunSetup> set_up(const config::RunConfig& config);
+/// `files` outlives the setup.
+Result<RunSetup> set_up(storage::Files& files, const config::RunConfig& config);
 
 /// Returns the meaning of "auto" for the cores of this machine.
 kernels::Precision best_precision_here();

@@ -6,12 +6,11 @@
 #include "schedules/generators/registry.h"
 #include "schedules/plan/plan.h"
 #include "schedules/text.h"
-#include "storage/files/files.h"
 
 namespace troupe::apps {
 
-Result<schedules::Schedule> read_schedule(const std::string& path) {
-  const auto bytes = storage::disk_files()->read(path);
+Result<schedules::Schedule> read_schedule(storage::Files& files, const std::string& path) {
+  const auto bytes = files.read(path);
   if (!bytes) return bytes.error();
   const auto parsed = [&]() -> Result<schedules::Schedule> {
     if (path.ends_with(".csv")) return schedules::parse_csv(bytes->text(), "from-csv");
@@ -23,9 +22,9 @@ Result<schedules::Schedule> read_schedule(const std::string& path) {
   return parsed;
 }
 
-Status check_schedule_file(const config::RunConfig::Pipeline& pipeline) {
+Status check_schedule_file(storage::Files& files, const config::RunConfig::Pipeline& pipeline) {
   if (pipeline.schedule == "auto" || schedules::find_schedule(pipeline.schedule)) return Done{};
-  const auto written = read_schedule(pipeline.schedule);
+  const auto written = read_schedule(files, pipeline.schedule);
   if (!written) return within("pipeline.schedule", written.error());
   if (auto good = schedules::check_written(*written); !good)
     return within("pipeline.schedule", good.error());

@@ -23,8 +23,9 @@ namespace sched = troupe::schedules;
 
 /// Returns the planning problem for all nodes of the place. A synchronous schedule computes the
 /// same numbers on any number of nodes.
-Result<sched::PlanRequest> elastic_request(const config::RunConfig& config, SimPlace place) {
-  const auto setup = set_up(config);
+Result<sched::PlanRequest> elastic_request(storage::Files& files, const config::RunConfig& config,
+                                           SimPlace place) {
+  const auto setup = set_up(files, config);
   if (!setup) return setup.error();
   auto request = plan_request(config, *setup, std::move(place.cluster), place.profile);
   if (!request) return request.error();
@@ -193,8 +194,9 @@ Value to_value(const Simulated& simulated) {
   return value;
 }
 
-Result<Simulated> simulate(const config::RunConfig& config, SimPlace place, const SimTerms& terms) {
-  const auto request = elastic_request(config, std::move(place));
+Result<Simulated> simulate(storage::Files& files, const config::RunConfig& config, SimPlace place,
+                           const SimTerms& terms) {
+  const auto request = elastic_request(files, config, std::move(place));
   if (!request) return request.error();
   sched::PlanBook book(*request);
   auto report = sim::replay(options_for(terms, config, *request, book));

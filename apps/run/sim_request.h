@@ -9,6 +9,7 @@
 #include "schedules/simulate/cluster.h"
 #include "schedules/simulate/cost_model.h"
 #include "simulation/replay.h"
+#include "storage/files/files.h"
 
 namespace troupe::apps {
 
@@ -40,7 +41,8 @@ struct Simulated {
 
 /// Runs the real control plane on a virtual clock. Fails if the run cannot be planned at this
 /// place. A report with a flaw is not valid.
-Result<Simulated> simulate(const config::RunConfig& config, SimPlace place, const SimTerms& terms);
+Result<Simulated> simulate(storage::Files& files, const config::RunConfig& config, SimPlace place,
+                           const SimTerms& terms);
 
 /// Returns the result as `--output json` prints it.
 Value to_value(const Simulated& simulated);

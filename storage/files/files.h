@@ -121,7 +121,7 @@ class Files {
   virtual Result<std::unique_ptr<FileWriter>> create(const std::string& path) = 0;
   /// Opens a file for appending. Creates it if it is missing.
   virtual Result<std::unique_ptr<FileWriter>> append(const std::string& path) = 0;
-  /// Renames atomically. Replaces a file at `to`.
+  /// Renames a file or a directory atomically. Replaces a file at `to` by a file.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
   /// Gives a file a second name atomically. An existing name is an error.
   virtual Status link(const std::string& from, const std::string& to) = 0;

@@ -347,11 +347,31 @@ Status MemoryFiles::rename(const std::string& from, const std::string& to) {
   const std::lock_guard lock(mutex_);
   if (auto status = enter(from); !status) return status;
   const auto at = entries_.find(from);
-  if (at == entries_.end() || !at->second)
+  if (at == entries_.end())
     return Error{from + ": cannot rename to " + to + ": No such file or directory"};
   const auto file = at->second;
+  if (!file) return rename_directory(from, to);
   entries_.erase(at);
   entries_[to] = file;
+  return Done{};
+}
+
+/// Renames a directory with all that it holds, which is durable at once.
+Status MemoryFiles::rename_directory(const std::string& from, const std::string& to) {
+  const auto parent = entries_.find(parent_of(to));
+  if (parent == entries_.end() || parent->second)
+    return Error{from + ": cannot rename to " + to + ": No such file or directory"};
+  if (entries_.contains(to)) return Error{from + ": cannot rename to " + to + ": File exists"};
+  for (auto* entries : {&entries_, &durable_entries_}) {
+    std::map<std::string, FilePtr> moved;
+    std::erase_if(*entries, [&](const auto& entry) {
+      const auto& [path, file] = entry;
+      if (path != from && !path.starts_with(from + "/")) return false;
+      moved.emplace(to + path.substr(from.size()), file);
+      return true;
+    });
+    entries->merge(moved);
+  }
   return Done{};
 }
 

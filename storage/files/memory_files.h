@@ -86,6 +86,7 @@ class MemoryFiles final : public Files {
   /// Counts a look. Returns an error if it is the failing one.
   Status look(const std::string& path);
   static DirectoryEntry entry(const std::string& path, const FilePtr& file);
+  Status rename_directory(const std::string& from, const std::string& to);
   std::uint64_t bytes_in_use() const;
   /// Removes entries whose directory does not exist.
   static void drop_orphans(std::map<std::string, FilePtr>& entries);

@@ -54,9 +54,9 @@ Value config(const std::string& name) {
 
 /// Plays a head's life: two runs are submitted, and one of them ends. The life ends at once if the
 /// journal cannot be opened.
-void live(const std::string& folder, const std::shared_ptr<MemoryFiles>& files, Told& told) {
+void live(const std::string& folder, MemoryFiles& files, Told& told) {
   RealEnv env;
-  auto journal = HeadJournal::open(env, folder, files);
+  auto journal = HeadJournal::open(env, files, folder);
   if (!journal) return;
   CHECK((*journal)->term() > told.term);
   told.term = (*journal)->term();
@@ -75,9 +75,9 @@ void live(const std::string& folder, const std::shared_ptr<MemoryFiles>& files, 
     told.states["one"] = "done";
 }
 
-void check(const std::string& folder, const std::shared_ptr<MemoryFiles>& files, const Told& told) {
+void check(const std::string& folder, MemoryFiles& files, const Told& told) {
   RealEnv env;
-  const auto journal = HeadJournal::open(env, folder, files);
+  const auto journal = HeadJournal::open(env, files, folder);
   INFO((journal ? "" : journal.error().text));
   REQUIRE(journal);
   REQUIRE((*journal)->term() > told.term);
@@ -101,11 +101,11 @@ TEST_CASE("a crash at any disk call loses nothing that a head was told is on dis
   const Workplace here;
   const std::string folder = (here.path() / "state").string();
   std::filesystem::create_directory(folder);
-  const auto counting = std::make_shared<MemoryFiles>();
+  MemoryFiles counting;
   Told all;
   live(folder, counting, all);
   REQUIRE(all.states.size() == 2);
-  const auto calls = counting->calls();
+  const auto calls = counting.calls();
   std::vector<Survival> survivals = {{Entries::lost, Contents::lost, 0},
                                      {Entries::kept, Contents::kept, 0},
                                      {Entries::kept, Contents::torn, 0}};
@@ -113,13 +113,13 @@ TEST_CASE("a crash at any disk call loses nothing that a head was told is on dis
     survivals.push_back({Entries::drawn, Contents::drawn, seed});
   for (const auto& survival : survivals)
     for (std::int64_t call = 0; call <= 2 * calls; ++call) {
-      const auto files = std::make_shared<MemoryFiles>();
+      MemoryFiles files;
       Told told;
       if (call > calls) live(folder, files, told);  // The crash hits the second life.
-      const auto first = call > calls ? files->calls() + call - calls : call;
-      files->set_faults({.crash_at = first, .failing_call = {}, .capacity = {}});
+      const auto first = call > calls ? files.calls() + call - calls : call;
+      files.set_faults({.crash_at = first, .failing_call = {}, .capacity = {}});
       live(folder, files, told);
-      files->restart(survival);
+      files.restart(survival);
       INFO("crash at call " << call << ", seed " << survival.seed);
       check(folder, files, told);
     }
@@ -130,19 +130,19 @@ TEST_CASE("a head whose disk fails once refuses what it cannot record, and conti
   const Workplace here;
   const std::string folder = (here.path() / "state").string();
   std::filesystem::create_directory(folder);
-  const auto counting = std::make_shared<MemoryFiles>();
+  MemoryFiles counting;
   Told all;
   live(folder, counting, all);
-  for (std::int64_t call = 0; call < counting->calls(); ++call) {
-    const auto files = std::make_shared<MemoryFiles>();
-    files->set_faults({.crash_at = {}, .failing_call = call, .capacity = {}});
+  for (std::int64_t call = 0; call < counting.calls(); ++call) {
+    MemoryFiles files;
+    files.set_faults({.crash_at = {}, .failing_call = call, .capacity = {}});
     Told told;
     live(folder, files, told);
     INFO("failing call " << call);
     const bool refused_two = told.term > 0 && !told.states.contains("two");
-    files->restart({});
+    files.restart({});
     check(folder, files, told);
-    if (refused_two) CHECK_FALSE((*HeadJournal::open(env, folder, files))->runs().contains("two"));
+    if (refused_two) CHECK_FALSE((*HeadJournal::open(env, files, folder))->runs().contains("two"));
   }
 }
 
@@ -151,18 +151,18 @@ TEST_CASE("a head whose disk was full records again once there is room", "[apps]
   const Workplace here;
   const std::string folder = (here.path() / "state").string();
   std::filesystem::create_directory(folder);
-  const auto files = std::make_shared<MemoryFiles>();
+  MemoryFiles files;
   Told told;
   {
-    auto journal = HeadJournal::open(env, folder, files);
+    auto journal = HeadJournal::open(env, files, folder);
     REQUIRE((*journal)->submitted("one", 1, config("one")));
-    files->set_faults({.crash_at = {}, .failing_call = {}, .capacity = 0});
+    files.set_faults({.crash_at = {}, .failing_call = {}, .capacity = 0});
     CHECK_FALSE((*journal)->submitted("two", 2, config("two")));
-    files->set_faults({});
+    files.set_faults({});
     REQUIRE((*journal)->submitted("three", 3, config("three")));
   }
-  files->restart({});
-  const auto runs = (*HeadJournal::open(env, folder, files))->runs();
+  files.restart({});
+  const auto runs = (*HeadJournal::open(env, files, folder))->runs();
   CHECK(runs.contains("one"));
   CHECK_FALSE(runs.contains("two"));
   CHECK(runs.contains("three"));
@@ -170,18 +170,19 @@ TEST_CASE("a head whose disk was full records again once there is room", "[apps]
 
 TEST_CASE("a head does not start with a damaged journal, and the error names it", "[apps]") {
   RealEnv env;
+  const auto disk = troupe::storage::disk_files();
   const Workplace here;
   const std::string folder = (here.path() / "state").string();
   const std::string path = folder + "/journal";
   {
-    auto journal = HeadJournal::open(env, folder);
+    auto journal = HeadJournal::open(env, *disk, folder);
     REQUIRE((*journal)->submitted("one", 1, config("one")));
     REQUIRE((*journal)->ended("one", "done", "all steps are done", 5, 5));
   }
   const std::string good = here.read("state/journal");
   const auto refused = [&](const std::string& text) {
     here.write("state/journal", text);
-    const auto opened = HeadJournal::open(env, folder);
+    const auto opened = HeadJournal::open(env, *disk, folder);
     return !opened && opened.error().text.starts_with(path + ": ") &&
            opened.error().text.ends_with("or move it away to begin without its runs");
   };
@@ -197,7 +198,7 @@ TEST_CASE("a head does not start with a damaged journal, and the error names it"
   CHECK(refused(good.substr(0, 10)));
   CHECK(refused(std::string(good.size(), '\0')));
   here.write("state/journal", good);
-  CHECK((*HeadJournal::open(env, folder))->runs().at("one").state == "done");
+  CHECK((*HeadJournal::open(env, *disk, folder))->runs().at("one").state == "done");
 }
 
 TEST_CASE("a journal keeps the newest ended runs for some time, and its size is bounded",
@@ -208,15 +209,15 @@ TEST_CASE("a journal keeps the newest ended runs for some time, and its size is 
   const EndedBounds bounds{100, std::chrono::hours(24)};
   std::filesystem::create_directory(folder);
   std::uint64_t largest = 0;
-  const auto files = std::make_shared<MemoryFiles>();
-  auto journal = HeadJournal::open(env, folder, files, bounds);
+  MemoryFiles files;
+  auto journal = HeadJournal::open(env, files, folder, bounds);
   REQUIRE(journal);
   REQUIRE((*journal)->submitted("lasting", 1, config("lasting")));
   for (int i = 0; i < 10'000; ++i, env.today += std::chrono::seconds(1)) {
     const auto name = "r" + std::to_string(i);
     REQUIRE((*journal)->submitted(name, 2, config(name)));
     REQUIRE((*journal)->ended(name, "done", "", 5, 5));
-    largest = std::max(largest, files->inspect(folder + "/journal")->bytes);
+    largest = std::max(largest, files.inspect(folder + "/journal")->bytes);
   }
   const auto check_newest = [&](const HeadJournal& of) {
     const auto runs = of.runs();
@@ -229,7 +230,7 @@ TEST_CASE("a journal keeps the newest ended runs for some time, and its size is 
   check_newest(**journal);
   CHECK(largest < 500'000);
   (*journal).reset();
-  journal = HeadJournal::open(env, folder, files, bounds);
+  journal = HeadJournal::open(env, files, folder, bounds);
   REQUIRE(journal);
   check_newest(**journal);
   // Ended runs are forgotten after a day; the others are not.

@@ -89,14 +89,16 @@ const std::map<std::string, Folders> allowed_within = {
     {"apps/hosts", {"apps/machine"}},
     {"apps/gpu", {"apps/hosts"}},
     {"apps/client", {"apps", "apps/machine", "apps/events", "apps/hosts"}},
-    {"apps/run", {"apps/machine", "apps/events", "apps/gpu"}},
+    {"apps/run", {"apps", "apps/machine", "apps/events", "apps/gpu"}},
     {"apps/head",
-     {"apps/client", "apps/events", "apps/gpu", "apps/machine", "apps/report", "apps/run"}},
+     {"apps", "apps/client", "apps/events", "apps/gpu", "apps/machine", "apps/report", "apps/run"}},
+    {"apps/real", {"apps"}},
     {"apps/node",
-     {"apps", "apps/client", "apps/gpu", "apps/head", "apps/hosts", "apps/machine", "apps/run"}},
+     {"apps", "apps/client", "apps/gpu", "apps/head", "apps/hosts", "apps/machine", "apps/real",
+      "apps/run"}},
     {"apps/commands",
      {"apps", "apps/client", "apps/events", "apps/gpu", "apps/head", "apps/hosts", "apps/machine",
-      "apps/node", "apps/report", "apps/run"}},
+      "apps/node", "apps/real", "apps/report", "apps/run"}},
 };
 
 /// The program's main file, which includes all commands.

@@ -50,14 +50,14 @@ const std::map<std::string, Words> exceptions = {
 const std::map<std::string, std::set<std::string>> includers = {
     // Main functions and benchmarks.
     {"core/threads/real_env.h",
-     {"apps/client/client_network.h", "apps/commands/head.cpp", "apps/commands/node.cpp",
-      "apps/commands/play.cpp", "apps/commands/train.cpp", "apps/commands/verify.cpp",
-      "apps/node/node_process.cpp", "bench/bench_lineup.cpp", "bench/crowd.cpp",
-      "core/threads/real_env.cpp"}},
+     {"apps/client/client_network.h", "apps/commands/node.cpp", "apps/commands/train.cpp",
+      "apps/commands/verify.cpp", "apps/real/real_context.h", "bench/bench_lineup.cpp",
+      "bench/crowd.cpp", "core/threads/real_env.cpp"}},
     {"transport/real_network.h",
-     {"apps/client/client_network.h", "apps/commands/head.cpp", "apps/commands/node.cpp",
-      "apps/commands/play.cpp", "apps/commands/train.cpp", "apps/node/node_process.cpp",
-      "transport/real_network.cpp"}},
+     {"apps/client/client_network.h", "apps/commands/node.cpp", "apps/commands/train.cpp",
+      "apps/real/real_context.h", "transport/real_network.cpp"}},
+    {"apps/real/real_context.h",
+     {"apps/commands/head.cpp", "apps/commands/play.cpp", "apps/node/node_process.cpp"}},
     // The parts of the real environment and the real network.
     {"core/threads/worker.h", {"core/threads/real_env.cpp", "core/threads/worker.cpp"}},
     {"transport/control/zmq_sockets.h",
@@ -116,6 +116,15 @@ TEST_CASE("clocks, threads, random numbers and ends of the process come from out
       INFO(name << " does not name " << word << " any more; remove the exception");
       CHECK(found[name].contains(word));
     }
+}
+
+TEST_CASE("only main functions and commands open the real disk", "[house]") {
+  for (const char* folder :
+       {"actors", "apps/head", "apps/node", "apps/run", "apps/events", "transport"})
+    for_each_line(folder, [&](const std::string& name, const std::string& line) {
+      INFO(name << " opens the disk; take storage::Files from the caller");
+      CHECK(line.find("disk_files(") == std::string::npos);
+    });
 }
 
 TEST_CASE("only main functions make the real environment and the real network", "[house]") {

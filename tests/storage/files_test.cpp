@@ -47,6 +47,19 @@ void behaves_as_files(Files& files, const std::string& root) {
   CHECK((*entries)[1].name == "one");
   CHECK((*entries)[1].bytes == 6);
 
+  REQUIRE(files.rename(root + "/a", root + "/c"));
+  CHECK(files.read(root + "/c/one")->text() == "second");
+  CHECK(*files.exists(root + "/c/b"));
+  CHECK_FALSE(*files.exists(root + "/a"));
+  REQUIRE(files.make_directory(root + "/a/b"));
+  write_file(files, root + "/a/full", "");
+  CHECK_FALSE(files.rename(root + "/c", root + "/a"));
+  CHECK_FALSE(files.rename(root + "/c", root + "/none/c"));
+  REQUIRE(files.remove(root + "/a/full"));
+  REQUIRE(files.remove(root + "/a/b"));
+  REQUIRE(files.remove(root + "/a"));
+  REQUIRE(files.rename(root + "/c", root + "/a"));
+
   CHECK_FALSE(files.remove(root + "/a"));
   CHECK(files.remove(root + "/a/b"));
   CHECK(files.remove(root + "/a/one"));

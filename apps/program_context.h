@@ -1,0 +1,18 @@
+#pragma once
+
+#include "core/env.h"
+#include "storage/files/files.h"
+#include "transport/network.h"
+
+namespace troupe::apps {
+
+/// All that a head, a node or a daemon takes from outside. Main functions make the real one
+/// (apps/real/real_context.h), and a simulator makes another for each simulated process. Everything
+/// in it outlives the program.
+struct ProgramContext {
+  Env& env;
+  transport::Network& network;
+  storage::Files& files;
+};
+
+}  // namespace troupe::apps

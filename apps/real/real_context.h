@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+
+#include "apps/program_context.h"
+#include "core/threads/real_env.h"
+#include "transport/real_network.h"
+
+namespace troupe::apps {
+
+/// The real environment, network and disk of a process. Main functions make one.
+class RealContext {
+ public:
+  ProgramContext get() { return {env_, network_, *files_}; }
+
+ private:
+  RealEnv env_;
+  transport::RealNetwork network_;
+  const std::unique_ptr<storage::Files> files_ = storage::disk_files();
+};
+
+}  // namespace troupe::apps
