@@ -65,7 +65,8 @@ ExitCode follow(const WhichHead& head, HeadClient& client, const std::string& ru
   if (!ringing) return no_head(ringing.error());
   auto known = standing(client, run);
   if (!known) return complain(ExitCode::failed, "error: " + known.error().text);
-  const auto recorder = open_display(display_for(flags), known->log_every, known->steps);
+  RealEnv env;
+  const auto recorder = open_display(env, display_for(flags), known->log_every, known->steps);
   EventReader reader(client, run);
   if (from == From::now)
     if (auto read = reader.read([](const Value&) {}); !read) return no_head(read.error());
@@ -105,7 +106,8 @@ ExitCode logs(const Following& arguments, const CommonFlags& flags) {
     return follow(arguments.head, **client, arguments.run, From::first_event, flags);
   const auto known = standing(**client, arguments.run);
   if (!known) return complain(ExitCode::failed, "error: " + known.error().text);
-  const auto recorder = open_display(display_for(flags), known->log_every, known->steps);
+  RealEnv env;
+  const auto recorder = open_display(env, display_for(flags), known->log_every, known->steps);
   EventReader reader(**client, arguments.run);
   const auto read = reader.read([&](const Value& event) { recorder->record(event); });
   return read ? ExitCode::done : no_head(read.error());
@@ -116,7 +118,8 @@ ExitCode events(const Following& arguments, const CommonFlags& flags) {
   if (!client) return no_head(client.error());
   auto options = arguments.head.events_of(**client);
   if (!options) return no_head(options.error());
-  const auto recorder = open_display(display_for(flags), 1, 0);
+  RealEnv env;
+  const auto recorder = open_display(env, display_for(flags), 1, 0);
   transport::SubscriberEvents heard;
   heard.event = [&](const transport::Message& event) { recorder->record(event.body); };
   heard.missed = [&](const std::string&, std::uint64_t count) {

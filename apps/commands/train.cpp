@@ -146,7 +146,8 @@ std::string last_words(const TrainArguments& arguments, const std::string& how) 
       ExitCode::failed,
       [&] {
         const auto files = storage::disk_files();
-        auto recorder = open_recorder(*files, sinks_of(config, flags));
+        RealEnv env;
+        auto recorder = open_recorder(env, *files, sinks_of(config, flags));
         if (recorder) tell_failed(**recorder, config, arguments, why());
       },
       [&] { return last_words(arguments, config.name + ": failed: " + why()); });

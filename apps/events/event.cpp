@@ -12,10 +12,10 @@ Value event(transport::MessageName type, const std::string& run) {
   return value;
 }
 
-Value told_now(Value event) {
+Value told_at(Env::WallTime now, Value event) {
   if (event.find("time")) return event;
-  const auto now = std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
-  event.set("time", static_cast<double>(now.time_since_epoch().count()) / 1e6);
+  const auto rounded = std::chrono::floor<std::chrono::microseconds>(now);
+  event.set("time", static_cast<double>(rounded.time_since_epoch().count()) / 1e6);
   return event;
 }
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "core/env.h"
 #include "core/value.h"
 #include "transport/wire/message_types.h"
 
@@ -11,7 +12,8 @@ namespace troupe::apps {
 /// head itself.
 Value event(transport::MessageName type, const std::string& run);
 
-/// Returns the event with `time` in seconds since 1970. An event that has a time keeps it.
-Value told_now(Value event);
+/// Returns the event with `time`, which is `now` in seconds since 1970. An event that has a time
+/// keeps it.
+Value told_at(Env::WallTime now, Value event);
 
 }  // namespace troupe::apps

@@ -7,11 +7,11 @@
 
 namespace troupe::apps {
 
-Result<std::unique_ptr<FileSink>> FileSink::open(storage::Files& files, const std::string& path,
-                                                 std::int64_t most_bytes) {
+Result<std::unique_ptr<FileSink>> FileSink::open(Env& env, storage::Files& files,
+                                                 const std::string& path, std::int64_t most_bytes) {
   auto file = files.append(path);
   if (!file) return Error{file.error().text + "; every run records its events there"};
-  std::unique_ptr<FileSink> sink(new FileSink(files, path, most_bytes, std::move(*file)));
+  std::unique_ptr<FileSink> sink(new FileSink(env, files, path, most_bytes, std::move(*file)));
   if (const auto there = files.inspect(path))
     sink->bytes_ = static_cast<std::int64_t>(there->bytes);
   sink->end_ = end_of_events(files, path);
@@ -26,7 +26,7 @@ void FileSink::event(const Value& event) {
                          (lost_ == 1 ? " event" : " events") + " before this one");
     note.set("lost_events", lost_);
     // The disk may have taken a part of a line: the warning begins on a new line.
-    text = "\n" + to_json(told_now(std::move(note))) + "\n" + text;
+    text = "\n" + to_json(told_at(env_.wall_time(), std::move(note))) + "\n" + text;
   }
   const bool is_written = file_->write(std::as_bytes(std::span(text.data(), text.size()))).ok();
   lost_ = is_written ? 0 : lost_ + 1;
@@ -49,7 +49,7 @@ void FileSink::cut(const std::string& run) {
   // The size also has the parts of lines from writes that failed.
   if (const auto older = files_.inspect(older_events(path_)))
     end_ += static_cast<std::int64_t>(older->bytes) - bytes_;
-  const std::string first = to_json(told_now(cut_event(run, end_))) + "\n";
+  const std::string first = to_json(told_at(env_.wall_time(), cut_event(run, end_))) + "\n";
   bytes_ = static_cast<std::int64_t>(first.size());
   if (file_->write(std::as_bytes(std::span(first.data(), first.size()))).ok()) end_ += bytes_;
 }

@@ -7,6 +7,7 @@
 
 #include "apps/events/event_backlog.h"
 #include "apps/events/event_sink.h"
+#include "core/env.h"
 #include "core/result.h"
 #include "storage/files/files.h"
 
@@ -16,8 +17,10 @@ namespace troupe::apps {
 /// lost and counted. The next event that the disk takes is preceded by a warning with the count.
 class FileSink final : public EventSink {
  public:
-  /// `files` outlives the sink. Once the file has `most_bytes`, it is cut (event_backlog.h).
-  static Result<std::unique_ptr<FileSink>> open(storage::Files& files, const std::string& path,
+  /// The environment and `files` outlive the sink. Once the file has `most_bytes`, it is cut
+  /// (event_backlog.h).
+  static Result<std::unique_ptr<FileSink>> open(Env& env, storage::Files& files,
+                                                const std::string& path,
                                                 std::int64_t most_bytes = most_events_file_bytes);
 
   /// Hands the event to the system at once: a killed process loses no event that was written.
@@ -25,12 +28,17 @@ class FileSink final : public EventSink {
   void close() override { file_.reset(); }
 
  private:
-  FileSink(storage::Files& files, std::string path, std::int64_t most_bytes,
+  FileSink(Env& env, storage::Files& files, std::string path, std::int64_t most_bytes,
            std::unique_ptr<storage::FileWriter> file)
-      : files_(files), path_(std::move(path)), most_bytes_(most_bytes), file_(std::move(file)) {}
+      : env_(env),
+        files_(files),
+        path_(std::move(path)),
+        most_bytes_(most_bytes),
+        file_(std::move(file)) {}
 
   void cut(const std::string& run);
 
+  Env& env_;
   storage::Files& files_;
   const std::string path_;
   const std::int64_t most_bytes_;

@@ -9,7 +9,7 @@ Recorder::~Recorder() {
 }
 
 void Recorder::record(const Value& event) {
-  const Value told = told_now(event);
+  const Value told = told_at(env_.wall_time(), event);
   const std::lock_guard lock(mutex_);
   for (const auto& sink : sinks_) {
     sink->event(told);

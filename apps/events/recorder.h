@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/events/event_sink.h"
+#include "core/env.h"
 #include "core/value.h"
 
 namespace troupe::apps {
@@ -14,7 +15,9 @@ namespace troupe::apps {
 /// Passes every event on to all of its sinks, in their order. Any thread may record.
 class Recorder {
  public:
-  explicit Recorder(std::vector<std::unique_ptr<EventSink>> sinks) : sinks_(std::move(sinks)) {}
+  /// The environment gives each event its time, and outlives the recorder.
+  Recorder(Env& env, std::vector<std::unique_ptr<EventSink>> sinks)
+      : env_(env), sinks_(std::move(sinks)) {}
   /// Closes the sinks.
   ~Recorder();
   Recorder(const Recorder&) = delete;
@@ -27,6 +30,7 @@ class Recorder {
   void say(const std::string& text);
 
  private:
+  Env& env_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<EventSink>> sinks_;
 };

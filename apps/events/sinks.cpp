@@ -39,22 +39,23 @@ Display display_for(const CommonFlags& flags) {
   return isatty(STDERR_FILENO) ? Display::progress : Display::plain;
 }
 
-Result<std::unique_ptr<Recorder>> open_recorder(storage::Files& files, const SinkOptions& options) {
+Result<std::unique_ptr<Recorder>> open_recorder(Env& env, storage::Files& files,
+                                                const SinkOptions& options) {
   std::vector<std::unique_ptr<EventSink>> sinks;
-  auto file = FileSink::open(files, options.file);
+  auto file = FileSink::open(env, files, options.file);
   if (!file) return file.error();
   sinks.push_back(std::move(*file));
   if (auto shown = display_sink(options.display, options.log_every, options.total_steps))
     sinks.push_back(std::move(shown));
   if (options.publisher) sinks.push_back(std::make_unique<PublisherSink>(*options.publisher));
-  return std::make_unique<Recorder>(std::move(sinks));
+  return std::make_unique<Recorder>(env, std::move(sinks));
 }
 
-std::unique_ptr<Recorder> open_display(Display display, std::int64_t log_every,
+std::unique_ptr<Recorder> open_display(Env& env, Display display, std::int64_t log_every,
                                        std::int64_t total_steps) {
   std::vector<std::unique_ptr<EventSink>> sinks;
   if (auto shown = display_sink(display, log_every, total_steps)) sinks.push_back(std::move(shown));
-  return std::make_unique<Recorder>(std::move(sinks));
+  return std::make_unique<Recorder>(env, std::move(sinks));
 }
 
 }  // namespace troupe::apps

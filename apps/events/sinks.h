@@ -29,10 +29,12 @@ struct SinkOptions {
   transport::Publisher* publisher = nullptr;  // Null: the events are not published.
 };
 
-/// Opens a recorder for a process that leads a run. `files` and the publisher outlive it.
-Result<std::unique_ptr<Recorder>> open_recorder(storage::Files& files, const SinkOptions& options);
+/// Opens a recorder for a process that leads a run. The environment, `files` and the
+/// publisher outlive it.
+Result<std::unique_ptr<Recorder>> open_recorder(Env& env, storage::Files& files,
+                                                const SinkOptions& options);
 /// Opens a recorder that only shows events.
-std::unique_ptr<Recorder> open_display(Display display, std::int64_t log_every,
+std::unique_ptr<Recorder> open_display(Env& env, Display display, std::int64_t log_every,
                                        std::int64_t total_steps);
 
 }  // namespace troupe::apps

@@ -353,7 +353,7 @@ class HeadService::Service {
 
   /// Stamps and publishes an event of the head itself.
   void publish(const Value& event) {
-    const Value told = told_now(event);
+    const Value told = told_at(program_.env.wall_time(), event);
     told_.add(told);
     PublisherSink(*publisher_).event(told);
   }

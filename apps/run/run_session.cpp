@@ -48,7 +48,7 @@ Status RunSession::enter() {
 }
 
 Status RunSession::open_events(const SinkOptions& options) {
-  auto opened = open_recorder(disks_.folder, options);
+  auto opened = open_recorder(env_, disks_.folder, options);
   if (!opened) return opened.error();
   recorder_ = std::move(*opened);
   return Done{};

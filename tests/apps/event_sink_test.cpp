@@ -12,10 +12,13 @@
 #include "apps/events/recorder.h"
 #include "catch.h"
 #include "core/json.h"
+#include "core/threads/real_env.h"
 #include "storage/files/files.h"
 
 namespace troupe::apps {
 namespace {
+
+RealEnv env;
 
 /// The records of a sink. They outlive it.
 struct Received {
@@ -54,7 +57,7 @@ template <class... Sinks>
 std::unique_ptr<Recorder> recorder_with(std::unique_ptr<Sinks>... each) {
   std::vector<std::unique_ptr<EventSink>> sinks;
   (sinks.push_back(std::move(each)), ...);
-  return std::make_unique<Recorder>(std::move(sinks));
+  return std::make_unique<Recorder>(env, std::move(sinks));
 }
 
 TEST_CASE("each sink receives all events, with one time, and is closed at the end", "[apps]") {
@@ -100,7 +103,7 @@ TEST_CASE("events of several threads come to a sink one by one", "[apps]") {
 
 TEST_CASE("a sink whose disk is full keeps no event from the other sinks", "[apps]") {
   const auto files = storage::disk_files();
-  auto full = FileSink::open(*files, "/dev/full");
+  auto full = FileSink::open(env, *files, "/dev/full");
   REQUIRE(full);
   Received received;
   recorder_with(std::move(*full), std::make_unique<KeepingSink>(received))->record(step(1));

@@ -13,6 +13,7 @@
 #include "apps/report/run_events.h"
 #include "catch.h"
 #include "core/json.h"
+#include "core/threads/real_env.h"
 
 using namespace troupe;
 using namespace troupe::apps;
@@ -329,14 +330,15 @@ TEST_CASE("an events file that was cut is read from the oldest event that is lef
   const std::string folder = (here.path() / "runs/r").string(), path = folder + "/events.jsonl";
   std::filesystem::create_directories(folder);
   const auto files = storage::disk_files();
+  RealEnv env;
   constexpr std::int64_t most = 2'000;
   std::int64_t told = 0;
   const auto tell = [&](int count) {
-    const auto sink = *FileSink::open(*files, path, most);
+    const auto sink = *FileSink::open(env, *files, path, most);
     for (int i = 0; i < count; ++i) {
       Value step = event("step", "r");
       step.set("step", ++told);
-      sink->event(told_now(step));
+      sink->event(told_at(env.wall_time(), step));
     }
   };
   // Returns the steps that a reader finds from a place on.

@@ -15,7 +15,8 @@ using Words = std::set<std::string>;
 
 /// The folders whose sources get their clock, loops, random numbers and end of the process from
 /// core/env.h, so that a simulator can replace them.
-const std::vector<std::string> folders = {"actors", "apps/head", "apps/node", "apps/run"};
+const std::vector<std::string> folders = {"actors", "apps/events", "apps/head", "apps/node",
+                                          "apps/run"};
 
 /// The words that a source may name only with an exception.
 const Words forbidden = {
