@@ -1,5 +1,6 @@
 #pragma once
 
+#include "apps/host_facts.h"
 #include "core/env.h"
 #include "storage/files/files.h"
 #include "transport/network.h"
@@ -13,6 +14,7 @@ struct ProgramContext {
   Env& env;
   transport::Network& network;
   storage::Files& files;
+  const HostFacts& host;
 };
 
 }  // namespace troupe::apps

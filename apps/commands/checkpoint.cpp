@@ -6,8 +6,10 @@
 #include "apps/command.h"
 #include "apps/commands/ecosystem.h"
 #include "apps/commands/trained_model.h"
+#include "apps/real/read_host.h"
 #include "config/load.h"
 #include "core/json.h"
+#include "core/threads/real_env.h"
 #include "models/kinds/registry.h"
 
 namespace troupe::apps {
@@ -148,7 +150,9 @@ ExitCode prune(const PruneArguments& arguments, const CommonFlags&) {
   const auto there = files->exists(arguments.path);
   if (!there.ok()) return invalid(there.error());
   if (!*there) return ExitCode::done;
-  const auto lock = storage::lock_folder(*files, arguments.path, in_use);
+  RealEnv env;
+  const auto lock =
+      storage::lock_folder(*files, {env, read_host().process_text()}, arguments.path, in_use);
   if (!lock) return invalid(lock.error());
   const auto pruned = storage::prune_checkpoints(*files, arguments.path, arguments.keep);
   if (!pruned) return invalid(pruned.error());
@@ -235,7 +239,9 @@ ExitCode import_one(const ImportArguments& arguments, const CommonFlags& flags) 
     content.weights.push_back({view.name, std::move(*tensor)});
   }
   if (auto made = files->make_directory(arguments.to); !made) return invalid(made.error());
-  const auto lock = storage::lock_folder(*files, arguments.to, in_use);
+  RealEnv env;
+  const auto lock =
+      storage::lock_folder(*files, {env, read_host().process_text()}, arguments.to, in_use);
   if (!lock) return invalid(lock.error());
   const auto saved = storage::save_checkpoint(*files, arguments.to, content);
   if (!saved) return invalid(saved.error());

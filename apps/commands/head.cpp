@@ -1,10 +1,8 @@
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,6 +19,7 @@
 #include "apps/machine/kept_process.h"
 #include "apps/machine/service_manager.h"
 #include "apps/machine/signals.h"
+#include "apps/real/read_host.h"
 #include "apps/real/real_context.h"
 #include "core/threads/event_fd.h"
 #include "transport/channels/socket.h"
@@ -48,9 +47,7 @@ struct HeadArguments {
 
 /// Returns this process' arguments. A supervised head gets all of them, so no option can be lost.
 std::vector<std::string> own_arguments() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> arguments;
-  for (std::string word; std::getline(file, word, '\0');) arguments.push_back(word);
+  auto arguments = read_host().command;
   if (!arguments.empty()) arguments.erase(arguments.begin());  // The program's name.
   return arguments;
 }
@@ -246,7 +243,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   const auto& service = **opened;
   remember_head(service.endpoint());
   say("troupe " TROUPE_VERSION " leads at " + service.endpoint() + "; events at " +
-      service.events() + "; process " + std::to_string(getpid()) + ", term " +
+      service.events() + "; process " + std::to_string(program.host.process) + ", term " +
       std::to_string(service.term()));
   say("on each machine:  " + join + " --head " + reached_at(service.endpoint(), interface));
   say("then:             troupe submit CONFIG --wait");

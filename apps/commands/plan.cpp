@@ -6,6 +6,7 @@
 #include "apps/command.h"
 #include "apps/commands/cluster_file.h"
 #include "apps/gpu/card.h"
+#include "apps/machine/machine_share.h"
 #include "apps/machine/this_machine.h"
 #include "apps/run/plan_request.h"
 #include "apps/run/step_time.h"
@@ -40,7 +41,7 @@ Result<sched::PlanRequest> request_for(storage::Files& files, const PlanArgument
                                        const config::RunConfig& config) {
   const auto setup = set_up(files, config);
   if (!setup) return setup.error();
-  Shares shares{arguments.nodes, devices_wanted(config)};
+  Shares shares{arguments.nodes, devices_wanted(config), own_machine_share().memory()};
   const auto profile = profile_for(arguments, shares.devices, setup->precision);
   if (!profile) return profile.error();
   if (arguments.cluster.empty()) {

@@ -14,7 +14,6 @@
 #include "apps/command.h"
 #include "apps/head/head_service.h"
 #include "apps/machine/kept_process.h"
-#include "apps/machine/machine_share.h"
 #include "apps/machine/signals.h"
 #include "apps/real/real_context.h"
 #include "config/toml/document.h"
@@ -59,8 +58,7 @@ class OwnCluster {
     auto head = HeadService::open(program_, std::move(options));
     if (!head) return head.error();
     head_ = std::move(*head);
-    const int machine = own_machine_share().cores();
-    cores_ = std::max(1, machine / nodes);
+    cores_ = std::max(1, program_.host.cores / nodes);
     return Done{};
   }
   void start(const std::string& name) {

@@ -7,6 +7,7 @@
 #include "apps/machine/exit_now.h"
 #include "apps/machine/signals.h"
 #include "apps/node/local_nodes.h"
+#include "apps/real/read_host.h"
 #include "apps/run/run_session.h"
 #include "apps/run/run_setup.h"
 #include "config/load.h"
@@ -153,7 +154,7 @@ std::string last_words(const TrainArguments& arguments, const std::string& how) 
       [&] { return last_words(arguments, config.name + ": failed: " + why()); });
 }
 
-Result<std::unique_ptr<LocalNodes>> start_nodes(Env& env, transport::Network& network,
+Result<std::unique_ptr<LocalNodes>> start_nodes(Env& env, transport::Network& network, int cores,
                                                 const TrainArguments& arguments,
                                                 RunSession& session) {
   const auto& config = session.config();
@@ -163,9 +164,9 @@ Result<std::unique_ptr<LocalNodes>> start_nodes(Env& env, transport::Network& ne
   };
   if (arguments.carrier == "tcp") order.carriers = actors::Carriers::tcp;
   const int devices = devices_wanted(config);
-  return LocalNodes::start(env, network, arguments.nodes,
-                           (devices + arguments.nodes - 1) / arguments.nodes, std::move(order),
-                           {config.limits.silence_floor, config.limits.reconnect_patience});
+  return LocalNodes::start(
+      env, network, {arguments.nodes, (devices + arguments.nodes - 1) / arguments.nodes, cores},
+      std::move(order), {config.limits.silence_floor, config.limits.reconnect_patience});
 }
 
 ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
@@ -179,11 +180,12 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   EventFd bell;
   const auto disk = storage::disk_files();
   std::atomic<std::optional<ExitCode>> told;  // How the run ended, once the user knows.
-  RunSession session(env, std::move(*loaded),
+  const auto host = read_host();
+  RunSession session({env, host, *disk, *disk}, std::move(*loaded),
                      !arguments.resume        ? RunStart::anew
                      : arguments.from_scratch ? RunStart::resume_or_scratch
                                               : RunStart::resume,
-                     {*disk, *disk}, [&](const std::string& last) {
+                     [&](const std::string& last) {
                        if (const auto code = told.load())
                          exit_now(
                              *code, [] {}, [] { return std::string(); });
@@ -197,7 +199,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   if (!setup) return invalid(setup.error());
   if (auto taken = session.take_earlier(); !taken) return invalid(taken.error());
   const bool others_play = arguments.nodes > 0;
-  DevicesHere here;
+  DevicesHere here{.cores = host.cores};
   if (others_play) here = {.are_here = [](int) { return false; }, .cores = 1};
   if (auto planned = session.plan(std::move(*setup), {.others_play = others_play}, here); !planned)
     return invalid(planned.error());
@@ -217,7 +219,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   recorder.record(state_event(config, "running", {}));
   std::unique_ptr<LocalNodes> nodes;
   if (others_play) {
-    auto started = start_nodes(env, network.emplace(), arguments, session);
+    auto started = start_nodes(env, network.emplace(), host.cores, arguments, session);
     if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
     nodes = std::move(*started);
   }

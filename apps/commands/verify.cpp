@@ -8,6 +8,7 @@
 #include "apps/command.h"
 #include "apps/machine/exit_now.h"
 #include "apps/machine/watchdog.h"
+#include "apps/real/read_host.h"
 #include "apps/run/process_run.h"
 #include "apps/run/run_setup.h"
 #include "config/load.h"
@@ -57,7 +58,7 @@ Result<Trained> train(Env& env, actors::caf_shim::System& system, const VerifyAr
   loaded.config.data.validate.reset();
   auto setup = set_up(disk, loaded.config);
   if (!setup) return Error{"error: " + setup.error().text};
-  auto made = ProcessRun::make(loaded, std::move(*setup), files);
+  auto made = ProcessRun::make(loaded, std::move(*setup), files, {}, {.cores = read_host().cores});
   if (!made) return Error{"error: " + made.error().text};
   if (auto ready = (*made)->start(); !ready) return Error{"error: " + ready.error().text};
   Trained trained;

@@ -95,12 +95,13 @@ Value typed(const Record& record) {
 
 }  // namespace
 
-Result<std::unique_ptr<HeadJournal>> HeadJournal::open(Env& env, storage::Files& files,
+Result<std::unique_ptr<HeadJournal>> HeadJournal::open(const storage::Claimant& head,
+                                                       storage::Files& files,
                                                        const std::string& folder,
                                                        const EndedBounds& bounds) {
-  std::unique_ptr<HeadJournal> journal(new HeadJournal(env, files, bounds));
-  if (auto made = journal->files_.make_directory(folder); !made) return made.error();
-  auto lock = storage::lock_folder(journal->files_, folder,
+  std::unique_ptr<HeadJournal> journal(new HeadJournal(head.env, files, bounds));
+  if (auto made = files.make_directory(folder); !made) return made.error();
+  auto lock = storage::lock_folder(files, head, folder,
                                    "if another head lives there, stop it, or give this one a "
                                    "folder of its own with --state");
   if (!lock) return lock.error();

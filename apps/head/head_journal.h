@@ -17,6 +17,7 @@
 #include "core/env.h"
 #include "core/result.h"
 #include "core/value.h"
+#include "storage/files/claim.h"
 #include "storage/files/files.h"
 #include "storage/files/records.h"
 #include "transport/wire/fields.h"
@@ -60,10 +61,10 @@ struct EndedBounds {
 /// records something returns once it is on disk. If that fails, it was not recorded. Any thread.
 class HeadJournal {
  public:
-  /// Begins a new life with a higher term. Fails if another head uses the folder. The environment
-  /// and the files outlive the journal.
-  static Result<std::unique_ptr<HeadJournal>> open(Env& env, storage::Files& files,
-                                                   const std::string& folder,
+  /// Begins a new life with a higher term. Fails if another head uses the folder. The files
+  /// outlive the journal.
+  static Result<std::unique_ptr<HeadJournal>> open(const storage::Claimant& head,
+                                                   storage::Files& files, const std::string& folder,
                                                    const EndedBounds& bounds = {});
   HeadJournal(const HeadJournal&) = delete;
   HeadJournal& operator=(const HeadJournal&) = delete;

@@ -38,7 +38,8 @@ void end_head(Env& env, const config::RunConfig& config, const std::string& last
 
 HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Context around)
     : disk_(around.program.env, around.program.files),
-      session_(around.program.env, std::move(loaded), start, {around.program.files, disk_},
+      session_({around.program.env, around.program.host, around.program.files, disk_},
+               std::move(loaded), start,
                [this](const std::string& last) {
                  end_head(around_.program.env, session_.config(), last);
                }),

@@ -114,7 +114,8 @@ class HeadService::Service {
   }
 
   Status open() {
-    auto journal = HeadJournal::open(program_.env, program_.files, options_.state);
+    auto journal = HeadJournal::open({program_.env, program_.host.process_text()}, program_.files,
+                                     options_.state);
     if (!journal) return journal.error();
     journal_ = std::move(*journal);
     transport::PublisherOptions publishing;

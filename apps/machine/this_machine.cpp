@@ -141,9 +141,8 @@ schedules::Cluster this_machine(const Shares& shares, const DeviceProfile& profi
   for (int i = 0; i < shares.nodes; ++i) {
     auto& node = cluster.nodes.emplace_back();
     node.name = shares.nodes == 1 ? "here" : "here" + std::to_string(i);
-    node.devices.assign(
-        static_cast<std::size_t>(each),
-        {.speed = 1, .memory = own_machine_share().memory() / (each * shares.nodes)});
+    node.devices.assign(static_cast<std::size_t>(each),
+                        {.speed = 1, .memory = shares.memory / (each * shares.nodes)});
     node.inside = node.outside = profile.link;
   }
   if (shares.gpus.empty()) return cluster;

@@ -12,6 +12,7 @@ namespace troupe::apps {
 struct Shares {
   int nodes = 1;
   int devices = 1;  // Devices of all nodes together; each node has an equal number, rounded up.
+  schedules::Bytes memory = 0;  // The bytes of this machine that the nodes may use.
   // The free bytes of each GPU; empty if the cores compute.
   std::vector<schedules::Bytes> gpus = {};
 };

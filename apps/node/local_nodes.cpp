@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "apps/machine/machine_share.h"
 #include "apps/node/node_process.h"
 
 namespace troupe::apps {
@@ -15,7 +14,7 @@ LocalNodes::~LocalNodes() {
 }
 
 Result<std::unique_ptr<LocalNodes>> LocalNodes::start(Env& env, transport::Network& network,
-                                                      int count, int devices,
+                                                      const Counts& counts,
                                                       actors::RemoteOrder order,
                                                       const NodePatience& patience) {
   auto local = std::make_unique<LocalNodes>();
@@ -41,15 +40,14 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(Env& env, transport::Netwo
   NodeArguments arguments;
   arguments.head = local->gate_->endpoint();
   arguments.carrier = order.carriers == actors::Carriers::tcp ? "tcp" : "auto";
-  order.fewest = order.most = count;
+  order.fewest = order.most = counts.nodes;
   local->player_host_ = std::make_unique<actors::RemotePlayerHost>(
       env, network, local->gate_->nodes(), std::move(order), actors::DecisionLog{});
   local->gate_->start();
-  const int cores = own_machine_share().cores();
-  arguments.cores = std::max(1, cores / count);
-  for (int i = 0; i < count; ++i) {
+  arguments.cores = std::max(1, counts.cores / counts.nodes);
+  for (int i = 0; i < counts.nodes; ++i) {
     arguments.name = "node-" + std::to_string(i);
-    arguments.first_gpu = i * devices;
+    arguments.first_gpu = i * counts.devices;
     KeepOptions kept;
     const auto life = std::make_shared<std::int64_t>();  // Used only on the keeper's thread.
     kept.arguments = [&env, arguments, life] {

@@ -16,10 +16,16 @@ namespace troupe::apps {
 /// The node processes on this machine for one run, which this process leads.
 class LocalNodes {
  public:
-  /// Starts the nodes. They divide this machine's cores and take turns with its GPUs. Each has
-  /// `devices` devices. The environment and the network outlive them.
-  static Result<std::unique_ptr<LocalNodes>> start(Env& env, transport::Network& network, int count,
-                                                   int devices, actors::RemoteOrder order,
+  struct Counts {
+    int nodes = 1;
+    int devices = 1;  // The devices of each node.
+    int cores = 1;    // The cores that all nodes divide.
+  };
+
+  /// Starts the nodes. They take turns with this machine's GPUs. The environment and the network
+  /// outlive them.
+  static Result<std::unique_ptr<LocalNodes>> start(Env& env, transport::Network& network,
+                                                   const Counts& counts, actors::RemoteOrder order,
                                                    const NodePatience& patience);
   ~LocalNodes();
 

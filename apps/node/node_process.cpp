@@ -2,8 +2,6 @@
 
 #include "apps/node/node_process.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -17,11 +15,8 @@
 #include "apps/command.h"
 #include "apps/gpu/gpu_watch.h"
 #include "apps/gpu/nccl_links.h"
-#include "apps/hosts/interfaces.h"
-#include "apps/hosts/machine_checks.h"
 #include "apps/machine/apply_fault.h"
 #include "apps/machine/exit_now.h"
-#include "apps/machine/machine_share.h"
 #include "apps/machine/signals.h"
 #include "apps/real/real_context.h"
 #include "apps/run/process_run.h"
@@ -64,7 +59,7 @@ class Home final : public actors::RunHome {
                const auto index = static_cast<std::size_t>(device);
                return index < placement.stages.size() && placement.stages[index] == here;
              },
-         .cores = home->loaded_.config.train.threads ? std::optional<int>() : std::optional(cores),
+         .cores = cores,
          .pace = &pace,
          .want_links = placement.head() > 1,
          .first_gpu = arguments.first_gpu});
@@ -88,28 +83,23 @@ class Home final : public actors::RunHome {
   std::unique_ptr<ProcessRun> run_;
 };
 
-actors::Inventory inventory(int cores, std::string precision) {
-  if (precision.empty()) precision = to_string(best_precision_here());
-  std::vector<actors::Network> networks;
-  for (const auto& interface : read_interfaces())
-    if (interface.is_up && !interface.is_loopback && !is_virtual_bridge(interface.name))
-      networks.push_back({interface.name, interface.address, interface.megabits});
-  return {.host = this_host(),
-          .pid = getpid(),
+/// Returns what the process offers to a head.
+actors::Inventory inventory(const HostFacts& host, int cores, const std::string& precision) {
+  return {.host = host.host,
+          .pid = host.process,
           .version = TROUPE_VERSION,
           .cores = cores,
-          .numa_nodes = read_cores().numa_nodes,
-          .memory = own_machine_share().memory(),
-          .precision = std::move(precision),
-          .networks = std::move(networks),
+          .numa_nodes = host.numa_nodes,
+          .memory = host.memory,
+          .precision = precision.empty() ? host.precision : precision,
+          .networks = host.networks,
           .kept = {}};
 }
 
 ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) {
-  const int machine = own_machine_share().cores();
-  const int cores = arguments.cores > 0 ? arguments.cores : machine;
   RealContext real;
   const ProgramContext program = real.get();
+  const int cores = arguments.cores > 0 ? arguments.cores : program.host.cores;
   actors::caf_shim::System system;
   EventFd bell;
   actors::Pace pace;
@@ -124,7 +114,7 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
   };
   actors::NodeOptions options;
   options.name = arguments.name;
-  options.inventory = inventory(cores, arguments.precision);
+  options.inventory = inventory(program.host, cores, arguments.precision);
   options.term = arguments.term;
   options.term_proof = arguments.term_proof;
   options.life = own_life();
@@ -212,12 +202,6 @@ std::vector<std::string> NodeArguments::words() const {
   for (const auto& [option, value] : said)
     if (!value.empty()) words.insert(words.end(), {option, value});
   return words;
-}
-
-std::string this_host() {
-  char host[256] = "node";
-  (void)gethostname(host, sizeof host - 1);
-  return host;
 }
 
 std::int64_t new_life(Env& env) {

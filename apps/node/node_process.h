@@ -30,7 +30,6 @@ struct NodeArguments {
   std::vector<std::string> words() const;
 };
 
-std::string this_host();
 /// Returns a new secret that a node process shares with its starter. Other users cannot see it.
 std::int64_t new_life(Env& env);
 /// Returns the environment variable that passes the secret to the process.

@@ -3,20 +3,22 @@
 #include <memory>
 
 #include "apps/program_context.h"
+#include "apps/real/read_host.h"
 #include "core/threads/real_env.h"
 #include "transport/real_network.h"
 
 namespace troupe::apps {
 
-/// The real environment, network and disk of a process. Main functions make one.
+/// The real environment, network, disk and host of a process. Main functions make one.
 class RealContext {
  public:
-  ProgramContext get() { return {env_, network_, *files_}; }
+  ProgramContext get() { return {env_, network_, *files_, host_}; }
 
  private:
   RealEnv env_;
   transport::RealNetwork network_;
   const std::unique_ptr<storage::Files> files_ = storage::disk_files();
+  const HostFacts host_ = read_host();
 };
 
 }  // namespace troupe::apps

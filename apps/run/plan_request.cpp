@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "apps/gpu/gpus.h"
+#include "apps/machine/machine_share.h"
 #include "apps/machine/this_machine.h"
 #include "apps/run/schedule_file.h"
 #include "schedules/generators/registry.h"
@@ -190,6 +191,7 @@ Result<sched::PlanRequest> nominal_request(const config::RunConfig& config, cons
     auto gpus = gpus_for(config);
     if (!gpus) return gpus.error();
     shares.gpus = std::move(*gpus);
+    shares.memory = own_machine_share().memory();
   }
   auto cluster = this_machine(shares, profile);
   if (memory == MemoryOf::elsewhere)

@@ -35,8 +35,8 @@ class ProcessRun {
   /// Plans the run. `files` holds its checkpoints and other files. Errors mean exit code 3.
   /// `loaded` outlives the run.
   static Result<std::unique_ptr<ProcessRun>> make(const config::Loaded& loaded, RunSetup setup,
-                                                  storage::Files& files, const PlanFor& whom = {},
-                                                  const DevicesHere& here = {});
+                                                  storage::Files& files, const PlanFor& whom,
+                                                  const DevicesHere& here);
   ~ProcessRun();
 
   /// Begins with weights as configured: random, or from a file.

@@ -7,7 +7,6 @@
 #include "actors/wait.h"
 #include "apps/gpu/gpu_links.h"
 #include "apps/gpu/gpus.h"
-#include "apps/machine/machine_share.h"
 #include "apps/run/run_setup.h"
 
 namespace troupe::apps {
@@ -46,8 +45,7 @@ Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Pr
   const int count = round.devices() * round.replicas;
   int how_many = 0;
   for (int device = 0; device < count; ++device) how_many += here.are_here(device) ? 1 : 0;
-  const int machine = own_machine_share().cores();
-  const int cores = here.cores.value_or(config.train.threads.value_or(machine));
+  const int cores = config.train.threads.value_or(here.cores);
   const bool on_gpus = is_on_gpus(config);
   Turn turn;
   turn.devices = how_many;

@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +21,7 @@ namespace troupe::apps {
 /// numbered over all replicas, one replica after another.
 struct DevicesHere {
   std::function<bool(int device)> are_here = [](int) { return true; };
-  std::optional<int> cores;  // Empty: all cores that the configuration or the machine gives.
+  int cores = 1;  // The cores that they share if the configuration does not say.
   const actors::Pace* pace = nullptr;  // Slows computing down for drills; outlives the run.
   bool want_links = false;             // Open links from GPUs here to GPUs of other processes.
   // The GPU of the first device here; later devices take the following GPUs in turn.

@@ -14,8 +14,9 @@ constexpr const char* advice =
     "wait until that process has ended, stop it, or give this run another name";
 
 /// Moves the remains of an earlier run of that name aside, unless that run is still active.
-Result<std::string> move_aside(storage::Files& files, const std::string& folder) {
-  const auto held = storage::lock_folder(files, folder, advice);
+Result<std::string> move_aside(storage::Files& files, const storage::Claimant& claimant,
+                               const std::string& folder) {
+  const auto held = storage::lock_folder(files, claimant, folder, advice);
   if (!held) return held.error();
   for (int number = 1;; ++number) {
     const std::string moved = folder + "." + std::to_string(number);
@@ -70,25 +71,25 @@ void RunPlace::give_back() {
   lock.reset();
 }
 
-Result<RunPlace> enter_run_place(storage::Files& files, const config::Loaded& loaded,
-                                 RunStart start) {
+Result<RunPlace> enter_run_place(storage::Files& files, const storage::Claimant& claimant,
+                                 const config::Loaded& loaded, RunStart start) {
   const auto& config = loaded.config;
   RunPlace place;
   place.folder = "runs/" + config.name;
   const auto there = files.exists(place.folder);
   if (!there.ok()) return there.error();
   if (start == RunStart::anew && *there) {
-    auto moved = move_aside(files, place.folder);
+    auto moved = move_aside(files, claimant, place.folder);
     if (!moved) return moved.error();
     place.moved = std::move(*moved);
   }
   if (auto made = files.make_directory(place.folder); !made) return made.error();
-  auto lock = storage::lock_folder(files, place.folder, advice);
+  auto lock = storage::lock_folder(files, claimant, place.folder, advice);
   if (!lock) return lock.error();
   place.lock = std::move(*lock);
   const auto id = id_of_run(files, place, loaded, start);
   if (!id) return id.error();
-  auto claim = storage::RootClaim::take(files, config.checkpoint.directory, *id);
+  auto claim = storage::RootClaim::take(files, claimant, config.checkpoint.directory, *id);
   if (!claim) return claim.error();
   place.checkpoints = std::move(*claim);
   return place;

@@ -35,8 +35,8 @@ struct RunPlace {
 /// Enters the folder of a run and makes it if needed. A new run moves the remains of an earlier run
 /// of that name aside instead of overwriting them. If another process holds the folder, the error
 /// names that process.
-Result<RunPlace> enter_run_place(storage::Files& files, const config::Loaded& loaded,
-                                 RunStart start);
+Result<RunPlace> enter_run_place(storage::Files& files, const storage::Claimant& claimant,
+                                 const config::Loaded& loaded, RunStart start);
 
 Value state_event(const config::RunConfig& config, const std::string& state,
                   const std::string& why);

@@ -1,12 +1,6 @@
 #include "apps/run/run_record.h"
 
-#include <unistd.h>
-
 #include <chrono>
-#include <climits>
-#include <filesystem>
-#include <fstream>
-#include <system_error>
 #include <utility>
 
 #include "apps/run/version.h"
@@ -23,32 +17,18 @@ namespace {
 
 constexpr JsonLimits about_limits = {.bytes = std::size_t{16} << 20, .depth = 8};
 
-std::string host_name() {
-  char name[HOST_NAME_MAX + 1] = {};
-  (void)gethostname(name, sizeof name - 1);
-  return name;
-}
-
-/// Returns the words of this process' command line.
-Value::List command_words() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  Value::List words;
-  for (std::string word; std::getline(file, word, '\0');) words.emplace_back(word);
-  return words;
-}
-
-Value this_process(Env& env, std::int64_t step) {
-  std::error_code error;
-  const auto now = std::chrono::floor<std::chrono::seconds>(env.wall_time());
-  Value life;
-  life.set("time", std::int64_t{now.time_since_epoch().count()});
-  life.set("step", step);
-  life.set("command", command_words());
-  life.set("directory", std::filesystem::current_path(error).string());
-  life.set("host", host_name());
-  life.set("version", TROUPE_VERSION);
-  life.set("commit", commit);
-  return life;
+Value to_value(const RunLife& life) {
+  const auto begun = std::chrono::floor<std::chrono::seconds>(life.begun);
+  const auto& host = life.host;
+  Value value;
+  value.set("time", std::int64_t{begun.time_since_epoch().count()});
+  value.set("step", life.step);
+  value.set("command", Value::List(host.command.begin(), host.command.end()));
+  value.set("directory", host.folder);
+  value.set("host", host.host);
+  value.set("version", TROUPE_VERSION);
+  value.set("commit", commit);
+  return value;
 }
 
 /// Returns the entries of about.json. Renames the file if it cannot be read.
@@ -133,15 +113,16 @@ Status keep_config(storage::Files& files, const std::string& folder, const confi
                                config_text(loaded, std::move(tree)));
 }
 
-std::vector<std::string> describe_run(Env& env, storage::Files& files, const std::string& folder,
-                                      const config::Loaded& loaded, Value tree, std::int64_t step) {
+std::vector<std::string> describe_run(storage::Files& files, const std::string& folder,
+                                      const config::Loaded& loaded, Value tree,
+                                      const RunLife& life) {
   std::vector<std::string> warnings;
   const auto note = [&](const Status& written) {
     if (!written) warnings.push_back(within("the run's description", written.error()).text);
   };
   note(number_earlier_config(files, folder, config_text(loaded, tree)));
   note(keep_config(files, folder, loaded, std::move(tree)));
-  note(add_life(files, folder, loaded.config.name, this_process(env, step), warnings));
+  note(add_life(files, folder, loaded.config.name, to_value(life), warnings));
   const auto& data = loaded.config.data;
   note(keep_tokenizer(files, data.train, folder + "/tokenizer.json"));
   if (data.validate && *data.validate != data.train)

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/host_facts.h"
 #include "config/load.h"
 #include "core/env.h"
 #include "core/result.h"
@@ -20,11 +21,19 @@ namespace troupe::apps {
 Status keep_config(storage::Files& files, const std::string& folder, const config::Loaded& loaded,
                    Value tree);
 
+/// A process that begins to lead a run.
+struct RunLife {
+  Env::WallTime begun;
+  const HostFacts& host;
+  std::int64_t step = 0;  // The steps that were done before.
+};
+
 /// Writes config.toml, about.json and, if the data has a tokenizer, tokenizer.json, when a process
-/// begins to lead the run after `step` steps. about.json has one entry for each such process; a
+/// begins to lead the run. about.json has one entry for each such process; a
 /// config.toml that differs is kept as config.1.toml, config.2.toml and so on. A run continues
 /// without these files: returns warnings that name the files which could not be written.
-std::vector<std::string> describe_run(Env& env, storage::Files& files, const std::string& folder,
-                                      const config::Loaded& loaded, Value tree, std::int64_t step);
+std::vector<std::string> describe_run(storage::Files& files, const std::string& folder,
+                                      const config::Loaded& loaded, Value tree,
+                                      const RunLife& life);
 
 }  // namespace troupe::apps

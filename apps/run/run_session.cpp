@@ -9,22 +9,21 @@
 
 namespace troupe::apps {
 
-RunSession::RunSession(Env& env, config::Loaded loaded, RunStart start, Disks disks,
+RunSession::RunSession(Context context, config::Loaded loaded, RunStart start,
                        std::function<void(const std::string& last)> stuck)
-    : env_(env),
+    : context_(context),
       loaded_(std::move(loaded)),
       start_(start),
-      disks_(disks),
-      watchdog_(env, loaded_.config.limits.head_patience, std::move(stuck)) {}
+      watchdog_(context.env, loaded_.config.limits.head_patience, std::move(stuck)) {}
 
 Status RunSession::take_earlier() {
   if (!resumes()) return Done{};
-  if (auto taken = take_changes(disks_.saves, loaded_); !taken) return taken;
-  return take_precision(disks_.saves, loaded_);
+  if (auto taken = take_changes(context_.saves, loaded_); !taken) return taken;
+  return take_precision(context_.saves, loaded_);
 }
 
 Status RunSession::plan(RunSetup setup, const PlanFor& whom, const DevicesHere& here) {
-  auto made = ProcessRun::make(loaded_, std::move(setup), disks_.saves, whom, here);
+  auto made = ProcessRun::make(loaded_, std::move(setup), context_.saves, whom, here);
   if (!made) return made.error();
   run_ = std::move(*made);
   if (drains_) run_->drain();
@@ -41,21 +40,23 @@ Status RunSession::plan(RunSetup setup, const PlanFor& whom, const DevicesHere& 
 
 Status RunSession::enter() {
   if (place_.lock) return Done{};
-  auto place = enter_run_place(disks_.folder, loaded_, start_);
+  auto place = enter_run_place(context_.folder, {context_.env, context_.host.process_text()},
+                               loaded_, start_);
   if (!place) return place.error();
   place_ = std::move(*place);
   return Done{};
 }
 
 Status RunSession::open_events(const SinkOptions& options) {
-  auto opened = open_recorder(env_, disks_.folder, options);
+  auto opened = open_recorder(context_.env, context_.folder, options);
   if (!opened) return opened.error();
   recorder_ = std::move(*opened);
   return Done{};
 }
 
 std::vector<std::string> RunSession::describe() {
-  return describe_run(env_, disks_.saves, place_.folder, loaded_, run_->chosen(), run_->step());
+  return describe_run(context_.saves, place_.folder, loaded_, run_->chosen(),
+                      {context_.env.wall_time(), context_.host, run_->step()});
 }
 
 actors::RemoteOrder RunSession::order(const config::Loaded& loaded) const {
@@ -75,9 +76,10 @@ actors::RemoteOrder RunSession::order(const config::Loaded& loaded) const {
   return order;
 }
 
-ProcessRun::Context RunSession::context(actors::caf_shim::System& system, ProcessRun::Record record,
-                                        actors::PlayerHost* player_host) {
-  return {.env = env_,
+ProcessRun::Context RunSession::run_context(actors::caf_shim::System& system,
+                                            ProcessRun::Record record,
+                                            actors::PlayerHost* player_host) {
+  return {.env = context_.env,
           .system = system,
           .watchdog = watchdog_,
           .record = std::move(record),
@@ -89,14 +91,14 @@ void RunSession::play(Loop& loop, actors::caf_shim::System& system, ProcessRun::
                       actors::PlayerHost* player_host,
                       std::function<void(const caf::actor&)> led_by,
                       std::function<void(actors::Outcome)> ended) {
-  auto context = this->context(system, std::move(record), player_host);
+  auto context = run_context(system, std::move(record), player_host);
   context.led_by = std::move(led_by);
   run_->play(loop, std::move(context), std::move(ended));
 }
 
 actors::Outcome RunSession::play_here(EventFd& bell, actors::caf_shim::System& system,
                                       ProcessRun::Record record, actors::PlayerHost* player_host) {
-  return run_->play_here(bell, context(system, std::move(record), player_host));
+  return run_->play_here(bell, run_context(system, std::move(record), player_host));
 }
 
 void RunSession::drain() {
@@ -107,7 +109,7 @@ void RunSession::drain() {
 void RunSession::export_weights(actors::Outcome& outcome) {
   if (!exports(outcome)) return;
   const auto exported =
-      apps::export_weights(disks_.saves, *config().train.export_path, outcome.weights);
+      apps::export_weights(context_.saves, *config().train.export_path, outcome.weights);
   if (exported) return;
   outcome.how = actors::Outcome::How::failed;
   outcome.why = within("train.export", exported.error()).text;

@@ -7,6 +7,7 @@
 
 #include "actors/nodes/remote_players.h"
 #include "apps/events/sinks.h"
+#include "apps/host_facts.h"
 #include "apps/machine/watchdog.h"
 #include "apps/run/process_run.h"
 #include "apps/run/run_folder.h"
@@ -22,14 +23,17 @@ namespace troupe::apps {
 /// session, and a head has one for each of its runs.
 class RunSession {
  public:
-  struct Disks {
+  /// The process that leads the run. It outlives the session.
+  struct Context {
+    Env& env;
+    const HostFacts& host;
     storage::Files& folder;  // Locks the run's folder and writes its events.
     storage::Files& saves;   // Writes everything else that the run keeps.
   };
 
-  /// The environment and the disks outlive the session. `stuck` is called with the last sign of
-  /// life once the run has given none for limits.head_patience.
-  RunSession(Env& env, config::Loaded loaded, RunStart start, Disks disks,
+  /// `stuck` is called with the last sign of life once the run has given none for
+  /// limits.head_patience.
+  RunSession(Context context, config::Loaded loaded, RunStart start,
              std::function<void(const std::string& last)> stuck);
 
   config::Loaded& loaded() { return loaded_; }
@@ -97,13 +101,12 @@ class RunSession {
   void give_back() { place_.give_back(); }
 
  private:
-  ProcessRun::Context context(actors::caf_shim::System& system, ProcessRun::Record record,
-                              actors::PlayerHost* player_host);
+  ProcessRun::Context run_context(actors::caf_shim::System& system, ProcessRun::Record record,
+                                  actors::PlayerHost* player_host);
 
-  Env& env_;
+  const Context context_;
   config::Loaded loaded_;
   const RunStart start_;
-  const Disks disks_;
   RunPlace place_;
   std::vector<std::string> warnings_;
   std::unique_ptr<Recorder> recorder_;

@@ -1,10 +1,8 @@
 #include "storage/files/claim.h"
 
-#include <unistd.h>
-
+#include <chrono>
 #include <cstdio>
 #include <ctime>
-#include <random>
 
 #include "core/json.h"
 
@@ -13,13 +11,9 @@ namespace {
 
 constexpr JsonLimits owner_limits = {.bytes = 4096, .depth = 4};
 
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "an unknown host";
-}
-
-std::string now_in_words() {
-  const std::time_t now = std::time(nullptr);
+std::string in_words(Env::WallTime time) {
+  const auto now = static_cast<std::time_t>(
+      std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count());
   std::tm parts{};
   char text[40];
   ::gmtime_r(&now, &parts);
@@ -34,29 +28,27 @@ std::string holder_in(const Value& owner) {
 
 }  // namespace
 
-std::string this_holder() {
-  return "process " + std::to_string(::getpid()) + " on " + host_name() + ", since " +
-         now_in_words();
-}
+std::string Claimant::holder() const { return process + ", since " + in_words(env.wall_time()); }
 
-std::string new_claim_id() {
-  std::random_device random;
+std::string Claimant::new_id() const {
   char text[20];
-  std::snprintf(text, sizeof text, "%08x%08x", random(), random());
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(env.random()));
   return text;
 }
 
-Result<std::unique_ptr<FileLock>> lock_folder(Files& files, const std::string& folder,
+Result<std::unique_ptr<FileLock>> lock_folder(Files& files, const Claimant& claimant,
+                                              const std::string& folder,
                                               const std::string& advice) {
-  auto lock = files.lock(folder + "/lock", this_holder());
+  auto lock = files.lock(folder + "/lock", claimant.holder());
   if (!lock) return Error{lock.error().text + "; " + advice};
   return lock;
 }
 
-Result<RootClaim> RootClaim::take(Files& files, const std::string& root, const std::string& run) {
+Result<RootClaim> RootClaim::take(Files& files, const Claimant& claimant, const std::string& root,
+                                  const std::string& run) {
   if (auto made = files.make_directory(root); !made) return made.error();
-  auto lock =
-      lock_folder(files, root, "wait until it has ended, stop it, or set another checkpoint.dir");
+  auto lock = lock_folder(files, claimant, root,
+                          "wait until it has ended, stop it, or set another checkpoint.dir");
   if (!lock) return lock.error();
   RootClaim claim(files, root, run);
   claim.lock_ = std::move(*lock);
@@ -75,19 +67,20 @@ Result<RootClaim> RootClaim::take(Files& files, const std::string& root, const s
   Value owner;
   owner.set("run", run);
   owner.set("term", term + 1);
-  owner.set("holder", this_holder());
-  owner.set("claim", new_claim_id());
+  owner.set("holder", claimant.holder());
+  owner.set("claim", claimant.new_id());
   claim.owner_ = to_json(owner) + "\n";
-  if (auto written = claim.write_owner(!*there); !written) return written.error();
+  if (auto written = claim.write_owner(!*there, claimant.new_id()); !written)
+    return written.error();
   if (auto held = claim.still_held(); !held) return held.error();
   return claim;
 }
 
 /// Creates the first owner file by a link, which succeeds for only one of several processes. A
 /// later owner file replaces the one before it by a rename.
-Status RootClaim::write_owner(bool is_first) {
+Status RootClaim::write_owner(bool is_first, const std::string& id) {
   const std::string path = root_ + "/owner";
-  const std::string temporary = path + "." + new_claim_id();
+  const std::string temporary = path + "." + id;
   const std::span<const char> text(owner_);
   if (auto written = write_new_file(*files_, temporary, {std::as_bytes(text)}); !written)
     return written;

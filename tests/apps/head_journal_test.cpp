@@ -56,7 +56,7 @@ Value config(const std::string& name) {
 /// journal cannot be opened.
 void live(const std::string& folder, MemoryFiles& files, Told& told) {
   RealEnv env;
-  auto journal = HeadJournal::open(env, files, folder);
+  auto journal = HeadJournal::open({env, "a test"}, files, folder);
   if (!journal) return;
   CHECK((*journal)->term() > told.term);
   told.term = (*journal)->term();
@@ -77,7 +77,7 @@ void live(const std::string& folder, MemoryFiles& files, Told& told) {
 
 void check(const std::string& folder, MemoryFiles& files, const Told& told) {
   RealEnv env;
-  const auto journal = HeadJournal::open(env, files, folder);
+  const auto journal = HeadJournal::open({env, "a test"}, files, folder);
   INFO((journal ? "" : journal.error().text));
   REQUIRE(journal);
   REQUIRE((*journal)->term() > told.term);
@@ -142,7 +142,8 @@ TEST_CASE("a head whose disk fails once refuses what it cannot record, and conti
     const bool refused_two = told.term > 0 && !told.states.contains("two");
     files.restart({});
     check(folder, files, told);
-    if (refused_two) CHECK_FALSE((*HeadJournal::open(env, files, folder))->runs().contains("two"));
+    if (refused_two)
+      CHECK_FALSE((*HeadJournal::open({env, "a test"}, files, folder))->runs().contains("two"));
   }
 }
 
@@ -154,7 +155,7 @@ TEST_CASE("a head whose disk was full records again once there is room", "[apps]
   MemoryFiles files;
   Told told;
   {
-    auto journal = HeadJournal::open(env, files, folder);
+    auto journal = HeadJournal::open({env, "a test"}, files, folder);
     REQUIRE((*journal)->submitted("one", 1, config("one")));
     files.set_faults({.crash_at = {}, .failing_call = {}, .capacity = 0});
     CHECK_FALSE((*journal)->submitted("two", 2, config("two")));
@@ -162,7 +163,7 @@ TEST_CASE("a head whose disk was full records again once there is room", "[apps]
     REQUIRE((*journal)->submitted("three", 3, config("three")));
   }
   files.restart({});
-  const auto runs = (*HeadJournal::open(env, files, folder))->runs();
+  const auto runs = (*HeadJournal::open({env, "a test"}, files, folder))->runs();
   CHECK(runs.contains("one"));
   CHECK_FALSE(runs.contains("two"));
   CHECK(runs.contains("three"));
@@ -175,14 +176,14 @@ TEST_CASE("a head does not start with a damaged journal, and the error names it"
   const std::string folder = (here.path() / "state").string();
   const std::string path = folder + "/journal";
   {
-    auto journal = HeadJournal::open(env, *disk, folder);
+    auto journal = HeadJournal::open({env, "a test"}, *disk, folder);
     REQUIRE((*journal)->submitted("one", 1, config("one")));
     REQUIRE((*journal)->ended("one", "done", "all steps are done", 5, 5));
   }
   const std::string good = here.read("state/journal");
   const auto refused = [&](const std::string& text) {
     here.write("state/journal", text);
-    const auto opened = HeadJournal::open(env, *disk, folder);
+    const auto opened = HeadJournal::open({env, "a test"}, *disk, folder);
     return !opened && opened.error().text.starts_with(path + ": ") &&
            opened.error().text.ends_with("or move it away to begin without its runs");
   };
@@ -198,7 +199,7 @@ TEST_CASE("a head does not start with a damaged journal, and the error names it"
   CHECK(refused(good.substr(0, 10)));
   CHECK(refused(std::string(good.size(), '\0')));
   here.write("state/journal", good);
-  CHECK((*HeadJournal::open(env, *disk, folder))->runs().at("one").state == "done");
+  CHECK((*HeadJournal::open({env, "a test"}, *disk, folder))->runs().at("one").state == "done");
 }
 
 TEST_CASE("a journal keeps the newest ended runs for some time, and its size is bounded",
@@ -210,7 +211,7 @@ TEST_CASE("a journal keeps the newest ended runs for some time, and its size is 
   std::filesystem::create_directory(folder);
   std::uint64_t largest = 0;
   MemoryFiles files;
-  auto journal = HeadJournal::open(env, files, folder, bounds);
+  auto journal = HeadJournal::open({env, "a test"}, files, folder, bounds);
   REQUIRE(journal);
   REQUIRE((*journal)->submitted("lasting", 1, config("lasting")));
   for (int i = 0; i < 10'000; ++i, env.today += std::chrono::seconds(1)) {
@@ -230,7 +231,7 @@ TEST_CASE("a journal keeps the newest ended runs for some time, and its size is 
   check_newest(**journal);
   CHECK(largest < 500'000);
   (*journal).reset();
-  journal = HeadJournal::open(env, files, folder, bounds);
+  journal = HeadJournal::open({env, "a test"}, files, folder, bounds);
   REQUIRE(journal);
   check_newest(**journal);
   // Ended runs are forgotten after a day; the others are not.

@@ -92,7 +92,7 @@ const std::map<std::string, Folders> allowed_within = {
     {"apps/run", {"apps", "apps/machine", "apps/events", "apps/gpu"}},
     {"apps/head",
      {"apps", "apps/client", "apps/events", "apps/gpu", "apps/machine", "apps/report", "apps/run"}},
-    {"apps/real", {"apps"}},
+    {"apps/real", {"apps", "apps/hosts", "apps/machine", "apps/run"}},
     {"apps/node",
      {"apps", "apps/client", "apps/gpu", "apps/head", "apps/hosts", "apps/machine", "apps/real",
       "apps/run"}},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "catch.h"
+#include "core/threads/real_env.h"
 #include "storage/checkpoint/checkpoint.h"
 #include "storage/files/memory_files.h"
 #include "tests/storage/checkpoint_content.h"
@@ -12,6 +13,9 @@ using namespace troupe;
 using namespace troupe::storage;
 
 namespace {
+
+RealEnv env;
+const Claimant claimant{env, "process 1 on alpha"};
 
 Status save(Files& files, const std::string& root, std::int64_t step, const RootClaim& claim) {
   MemoryPool pool;
@@ -27,18 +31,18 @@ std::vector<std::int64_t> steps_below(Files& files, const std::string& root) {
 
 /// Checks that of two independent processes only one can write in a folder.
 void check_one_writer(Files& files, const std::string& root) {
-  auto first = RootClaim::take(files, root, "one");
+  auto first = RootClaim::take(files, claimant, root, "one");
   REQUIRE(first);
   REQUIRE(save(files, root, 1, *first));
-  const auto second = RootClaim::take(files, root, "two");
+  const auto second = RootClaim::take(files, claimant, root, "two");
   REQUIRE_FALSE(second);
-  CHECK(second.error().text.find("/lock: is locked by process ") != std::string::npos);
-  CHECK(second.error().text.find(", since ") != std::string::npos);
+  CHECK(second.error().text.find("/lock: is locked by process 1 on alpha, since 2") !=
+        std::string::npos);
   CHECK(second.error().text.find("set another checkpoint.dir") != std::string::npos);
   REQUIRE(save(files, root, 2, *first));
   first->give_back();
   CHECK_FALSE(save(files, root, 3, *first));
-  const auto third = RootClaim::take(files, root, "one");
+  const auto third = RootClaim::take(files, claimant, root, "one");
   REQUIRE(third);
   REQUIRE(save(files, root, 3, *third));
   CHECK(steps_below(files, root) == std::vector<std::int64_t>{3, 2, 1});
@@ -55,16 +59,17 @@ TEST_CASE("a checkpoint folder has one writer at a time", "[storage]") {
 
 TEST_CASE("a writer cannot commit or prune after a later claim took its folder", "[storage]") {
   MemoryFiles files;
-  const auto first = RootClaim::take(files, "run", "one");
+  const auto first = RootClaim::take(files, claimant, "run", "one");
   REQUIRE((first && save(files, "run", 1, *first)));
   // Simulates a file system without locks: each machine knows only its own.
   REQUIRE(files.remove("run/lock"));
   files.forget_locks();
-  const auto second = RootClaim::take(files, "run", "one");
+  const auto second = RootClaim::take(files, claimant, "run", "one");
   REQUIRE((second && save(files, "run", 2, *second)));
   const auto late = save(files, "run", 3, *first);
   REQUIRE_FALSE(late);
-  CHECK(late.error().text.find("run/owner: the folder was taken over by process ") == 0);
+  CHECK(late.error().text.find(
+            "run/owner: the folder was taken over by process 1 on alpha, since ") == 0);
   CHECK_FALSE(prune_checkpoints(files, "run", 1, &*first));
   CHECK(steps_below(files, "run") == std::vector<std::int64_t>{2, 1});
 }
@@ -73,7 +78,7 @@ TEST_CASE("a run prunes only its own checkpoints and resumes from them", "[stora
   MemoryFiles files;
   MemoryPool pool;
   for (const std::string run : {"one", "two"}) {
-    const auto claim = RootClaim::take(files, "run", run);
+    const auto claim = RootClaim::take(files, claimant, "run", run);
     REQUIRE(claim);
     const std::int64_t first = run == "one" ? 1 : 11;
     for (auto step = first; step < first + 4; ++step) {
@@ -95,7 +100,7 @@ TEST_CASE("a claim that meets a failing call or read loses no checkpoint", "[sto
     for (std::int64_t number = 0; number < 20; ++number) {
       MemoryFiles files;
       {
-        const auto claim = RootClaim::take(files, "run", "one");
+        const auto claim = RootClaim::take(files, claimant, "run", "one");
         REQUIRE((claim && save(files, "run", 1, *claim)));
       }
       FileFaults faults;
@@ -106,12 +111,12 @@ TEST_CASE("a claim that meets a failing call or read loses no checkpoint", "[sto
       files.set_faults(faults);
       INFO("number " << number << (looks ? " of the looks" : " of the calls"));
       {
-        const auto claim = RootClaim::take(files, "run", "one");
+        const auto claim = RootClaim::take(files, claimant, "run", "one");
         if (claim) (void)save(files, "run", 2, *claim);
       }
       files.set_faults({});
       REQUIRE(is_whole((*open_newest_checkpoint(files, "run", "one"))->checkpoint));
-      const auto again = RootClaim::take(files, "run", "one");
+      const auto again = RootClaim::take(files, claimant, "run", "one");
       REQUIRE(again);
       REQUIRE(save(files, "run", 3, *again));
     }
