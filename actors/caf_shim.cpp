@@ -12,9 +12,13 @@ caf::error failure(const std::string& text) {
 }  // namespace
 
 void ActorGroup::enter(caf::weak_actor_ptr actor) {
-  const std::lock_guard lock(mutex_);
-  const auto id = actor->id();
-  actors_.emplace(id, std::move(actor));
+  bool kills = false;
+  {
+    const std::lock_guard lock(mutex_);
+    actors_.emplace(actor->id(), actor);
+    kills = kills_;
+  }
+  if (kills) kill(caf::actor_cast<caf::actor>(actor));
 }
 
 void ActorGroup::leave(caf::actor_id actor) {
@@ -42,15 +46,22 @@ void ActorGroup::kill_all() {
   std::vector<caf::actor> actors;  // Freed without the lock: an actor leaves its group at its end.
   {
     const std::lock_guard lock(mutex_);
+    kills_ = true;
     for (const auto& [id, weak] : actors_)
       if (auto actor = caf::actor_cast<caf::actor>(weak)) actors.push_back(std::move(actor));
   }
   for (const auto& actor : actors) kill(actor);
 }
 
+void System::end_all(ActorGroup::Task then) {
+  all_->kill_all();
+  all_->when_empty(std::move(then));
+}
+
 Base::Base(caf::actor_config& config, Spawner spawner)
     : caf::event_based_actor(config), spawner_(std::move(spawner)) {
-  if (spawner_.group) spawner_.group->enter(caf::weak_actor_ptr(ctrl()));
+  for (const auto* group : {&spawner_.group, &spawner_.all})
+    if (*group) (*group)->enter(caf::weak_actor_ptr(ctrl()));
   set_exception_handler([](std::exception_ptr& thrown) -> caf::error {
     try {
       std::rethrow_exception(thrown);
@@ -73,12 +84,13 @@ Base::Base(caf::actor_config& config, Spawner spawner)
 
 Base::resume_result Base::resume(caf::execution_unit* unit, std::size_t most) {
   const auto result = caf::event_based_actor::resume(unit, most);
-  if (result == caf::resumable::done) leave_group();
+  if (result == caf::resumable::done) leave_groups();
   return result;
 }
 
-void Base::leave_group() {
-  if (const auto group = std::exchange(spawner_.group, nullptr)) group->leave(id());
+void Base::leave_groups() {
+  for (auto* group : {&spawner_.group, &spawner_.all})
+    if (const auto left = std::exchange(*group, nullptr)) left->leave(id());
 }
 
 void Base::end_with(const caf::actor& other) {

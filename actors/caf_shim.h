@@ -30,7 +30,8 @@ class ActorGroup {
   ActorGroup(const ActorGroup&) = delete;
   ActorGroup& operator=(const ActorGroup&) = delete;
 
-  /// Kills all actors of the group.
+  /// Kills all actors of the group, and those that enter it later: an actor may spawn others before
+  /// it ends.
   void kill_all();
   /// Calls `then` once, when no actor of the group is left: each has freed its state and the last
   /// message that it handled. Calls it at once if none is left, else on the thread of the last
@@ -44,18 +45,46 @@ class ActorGroup {
 
   std::mutex mutex_;
   std::map<caf::actor_id, caf::weak_actor_ptr> actors_;
+  bool kills_ = false;
   Task then_;
+};
+
+/// The actor system of a process, or of one of its runs. Main functions hand down what makes the
+/// real one, and a simulator makes another whose actors it runs itself.
+class System {
+ public:
+  System() = default;
+  virtual ~System() = default;
+  System(const System&) = delete;
+  System& operator=(const System&) = delete;
+
+  virtual caf::actor_system& caf() = 0;
+  /// Kills all actors of the system, and those that they spawn meanwhile. Calls `then` once none is
+  /// left (ActorGroup::when_empty).
+  void end_all(ActorGroup::Task then);
+
+ private:
+  friend struct Spawner;
+  const std::shared_ptr<ActorGroup> all_ = std::make_shared<ActorGroup>();
+};
+
+/// Makes actor systems. Any thread may call it. It outlives the systems.
+class Systems {
+ public:
+  virtual ~Systems() = default;
+  virtual std::unique_ptr<System> make() = 0;
 };
 
 /// The actor system and the group in which actors are spawned. An actor spawns others in its own
 /// system and group.
 struct Spawner {
   Spawner(caf::actor_system& system) : system(&system) {}
-  Spawner(caf::actor_system& system, std::shared_ptr<ActorGroup> group)
-      : system(&system), group(std::move(group)) {}
+  Spawner(System& system, std::shared_ptr<ActorGroup> group)
+      : system(&system.caf()), group(std::move(group)), all(system.all_) {}
 
   caf::actor_system* system;
   std::shared_ptr<ActorGroup> group;  // May be null.
+  std::shared_ptr<ActorGroup> all;    // All actors of the system; may be null.
 };
 
 /// The base class of all actors. An exception in a handler, or an unknown message, ends the actor
@@ -65,9 +94,9 @@ class Base : public caf::event_based_actor {
   using DownHandler = std::function<void(const caf::actor_addr&, const caf::error&)>;
 
   Base(caf::actor_config& config, Spawner spawner);
-  ~Base() override { leave_group(); }
+  ~Base() override { leave_groups(); }
 
-  /// Leaves the group after the end, once CAF has freed the last message.
+  /// Leaves its groups after the end, once CAF has freed the last message.
   resume_result resume(caf::execution_unit* unit, std::size_t most) override;
   /// Returns where this actor was spawned.
   const Spawner& spawner() const { return spawner_; }
@@ -95,7 +124,7 @@ class Base : public caf::event_based_actor {
   TimePoint now() { return home_system().clock().now(); }
 
  private:
-  void leave_group();
+  void leave_groups();
 
   Spawner spawner_;
   DownHandler down_;
@@ -174,18 +203,22 @@ class Config : public caf::actor_system_config {
   explicit Config(std::size_t threads);
 };
 
-/// The actor system of one process. Actors never compute, so two threads are enough for their
-/// messages.
-class System {
+/// An actor system with threads. Actors never compute, so two are enough for their messages.
+class RealSystem final : public System {
  public:
-  explicit System(std::size_t threads = 2) : config_(threads), system_(config_) {}
+  explicit RealSystem(std::size_t threads = 2) : config_(threads), system_(config_) {}
 
-  caf::actor_system& caf() { return system_; }
+  caf::actor_system& caf() override { return system_; }
 
  private:
   Config config_;
   caf::actor_system
       system_;  // Its destructor waits for its actors: whoever spawned them ends them.
+};
+
+class RealSystems final : public Systems {
+ public:
+  std::unique_ptr<System> make() override { return std::make_unique<RealSystem>(); }
 };
 
 }  // namespace troupe::actors::caf_shim

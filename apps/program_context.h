@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/caf_shim.h"
 #include "apps/host_facts.h"
 #include "core/env.h"
 #include "storage/files/files.h"
@@ -15,6 +16,7 @@ struct ProgramContext {
   transport::Network& network;
   storage::Files& files;
   const HostFacts& host;
+  actors::caf_shim::Systems& systems;
 };
 
 }  // namespace troupe::apps

@@ -501,7 +501,7 @@ void NodeAttempt::Work::play() {
   enter(Event::loaded);
   if (store_) store_->begin(start_.step);
   const std::lock_guard lock(gate_);
-  const caf_shim::Spawner spawner(context_.system.caf(), group_);
+  const caf_shim::Spawner spawner(context_.system, group_);
   const auto proxy = [&](PlayerId id) { return spawn_proxy(spawner, id, route(), *memory_); };
   const auto supervisor = proxy(the_supervisor);
   proxies_.emplace(the_supervisor, supervisor);

@@ -193,7 +193,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
                      });
   // Their threads end while the watchdog of the session still looks.
   std::optional<transport::RealNetwork> network;  // Made for a run on nodes.
-  actors::caf_shim::System system;
+  actors::caf_shim::RealSystem system;
   const auto& config = session.config();
   auto setup = set_up(*disk, config);
   if (!setup) return invalid(setup.error());

@@ -145,7 +145,7 @@ void print(const VerifyArguments& arguments, const CommonFlags& flags, const Tra
 
 ExitCode verify(const VerifyArguments& arguments, const CommonFlags& flags) {
   RealEnv env;
-  actors::caf_shim::System system;
+  actors::caf_shim::RealSystem system;
   const auto disk = storage::disk_files();
   storage::MemoryFiles files, other_files;
   config::Loaded loaded, other_loaded;

@@ -261,7 +261,7 @@ void HeadRun::play(Status ready) {
   tell_choice();
   for (const auto& node : around_.nodes.all())
     if (!can_use(node)) tell_unfit(node);
-  system_ = std::make_unique<actors::caf_shim::System>();
+  system_ = around_.program.systems.make();
   session_.play(
       *loop_, *system_, record_, player_host_.get(),
       [this](const caf::actor& supervisor) { supervisor_.change(supervisor); },

@@ -100,7 +100,7 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
   RealContext real;
   const ProgramContext program = real.get();
   const int cores = arguments.cores > 0 ? arguments.cores : program.host.cores;
-  actors::caf_shim::System system;
+  const auto system = program.systems.make();
   EventFd bell;
   actors::Pace pace;
   constexpr int unknown = -1;
@@ -146,7 +146,7 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
     say("node stopped: " + why);
     end(ExitCode::dismissed);
   };
-  auto started = actors::Node::start(program.env, program.network, system, std::move(options));
+  auto started = actors::Node::start(program.env, program.network, *system, std::move(options));
   if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
   GpuWatchOptions watching;
   watching.tell = [&](const auto& gpus) { (*started)->tell({gpus}); };

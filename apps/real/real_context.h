@@ -9,16 +9,18 @@
 
 namespace troupe::apps {
 
-/// The real environment, network, disk and host of a process. Main functions make one.
+/// The real surroundings of a process: threads, network, disk, host and actors. Main functions make
+/// one.
 class RealContext {
  public:
-  ProgramContext get() { return {env_, network_, *files_, host_}; }
+  ProgramContext get() { return {env_, network_, *files_, host_, systems_}; }
 
  private:
   RealEnv env_;
   transport::RealNetwork network_;
   const std::unique_ptr<storage::Files> files_ = storage::disk_files();
   const HostFacts host_ = read_host();
+  actors::caf_shim::RealSystems systems_;
 };
 
 }  // namespace troupe::apps

@@ -244,7 +244,7 @@ void ProcessRun::play(Loop& loop, Context around, std::function<void(actors::Out
   led_by_ = std::move(around.led_by);
   group_ = std::make_shared<actors::caf_shim::ActorGroup>();
   supervisor_ = actors::spawn_supervisor(
-      {around.system.caf(), group_}, led(config_, recipe_), std::move(start_),
+      {around.system, group_}, led(config_, recipe_), std::move(start_),
       [this](actors::Outcome outcome) {
         const auto moved = std::make_shared<actors::Outcome>(std::move(outcome));
         loop_->post([this, moved] { await_actors(std::move(*moved)); });

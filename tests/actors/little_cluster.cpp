@@ -342,9 +342,9 @@ Played LittleCluster::play() {
     const auto gone = std::make_shared<std::promise<void>>();
     const auto group = std::make_shared<caf_shim::ActorGroup>();
     {
-      const auto supervisor =
-          spawn_supervisor({system_.caf(), group}, spec, {},
-                           [&](Outcome outcome) { ended.set_value(std::move(outcome)); });
+      const auto supervisor = spawn_supervisor({system_, group}, spec, {}, [&](Outcome outcome) {
+        ended.set_value(std::move(outcome));
+      });
       played.outcome = ended.get_future().get();
     }
     group->when_empty([gone] { gone->set_value(); });

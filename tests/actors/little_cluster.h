@@ -96,7 +96,7 @@ class LittleCluster {
   std::thread devices_;
   RealEnv env_;
   transport::RealNetwork network_;
-  caf_shim::System system_;
+  caf_shim::RealSystem system_;
   NodePool pool_;
   std::vector<std::unique_ptr<LittleNode>> nodes_;
   std::unique_ptr<RemotePlayerHost> player_host_;

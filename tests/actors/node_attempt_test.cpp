@@ -225,7 +225,7 @@ class OneNode {
   MeshAddress address_;
   RealEnv env_;
   transport::RealNetwork network_;
-  caf_shim::System system_;
+  caf_shim::RealSystem system_;
   MemoryPool head_memory_;
   ComputingThread head_executor_{1};
   LittleRun head_run_;
@@ -322,10 +322,10 @@ class EndsWithMessage {
 
 TEST_CASE("a group of actors is empty when the last message of the last actor is freed",
           "[actors]") {
-  caf_shim::System system;
+  caf_shim::RealSystem system;
   for (int i = 0; i < 100; ++i) {
     const auto group = std::make_shared<caf_shim::ActorGroup>();
-    const caf_shim::Spawner spawner(system.caf(), group);
+    const caf_shim::Spawner spawner(system, group);
     const auto empty = std::make_shared<std::promise<bool>>();
     auto content = std::make_shared<int>(i);
     const std::weak_ptr<int> watched = content;
@@ -341,14 +341,37 @@ TEST_CASE("a group of actors is empty when the last message of the last actor is
 }
 
 TEST_CASE("an empty group says so at once, and a group can be killed", "[actors]") {
-  caf_shim::System system;
+  caf_shim::RealSystem system;
   const auto group = std::make_shared<caf_shim::ActorGroup>();
   bool is_empty = false;
   group->when_empty([&] { is_empty = true; });
   CHECK(is_empty);
-  const auto actor = caf_shim::spawn<EndsWithMessage>({system.caf(), group});
+  const auto actor = caf_shim::spawn<EndsWithMessage>({system, group});
   const auto empty = std::make_shared<std::promise<void>>();
   group->when_empty([empty] { empty->set_value(); });
   group->kill_all();
   CHECK(empty->get_future().wait_for(60s) == std::future_status::ready);
+}
+
+TEST_CASE("an actor that enters a killed group is killed too", "[actors]") {
+  caf_shim::RealSystem system;
+  const auto group = std::make_shared<caf_shim::ActorGroup>();
+  group->kill_all();
+  const auto actor = caf_shim::spawn<EndsWithMessage>({system, group});
+  const auto empty = std::make_shared<std::promise<void>>();
+  group->when_empty([empty] { empty->set_value(); });
+  CHECK(empty->get_future().wait_for(60s) == std::future_status::ready);
+}
+
+TEST_CASE("a system ends the actors of all its groups", "[actors]") {
+  const std::unique_ptr<caf_shim::System> system = caf_shim::RealSystems().make();
+  const auto one = caf_shim::spawn<EndsWithMessage>({*system, nullptr});
+  const auto group = std::make_shared<caf_shim::ActorGroup>();
+  const auto other = caf_shim::spawn<EndsWithMessage>({*system, group});
+  const auto ended = std::make_shared<std::promise<void>>();
+  system->end_all([ended] { ended->set_value(); });
+  CHECK(ended->get_future().wait_for(60s) == std::future_status::ready);
+  bool is_empty = false;
+  group->when_empty([&] { is_empty = true; });
+  CHECK(is_empty);
 }
