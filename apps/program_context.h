@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/caf_shim.h"
+#include "actors/executors.h"
 #include "apps/host_facts.h"
 #include "core/env.h"
 #include "storage/files/files.h"
@@ -17,6 +18,7 @@ struct ProgramContext {
   storage::Files& files;
   const HostFacts& host;
   actors::caf_shim::Systems& systems;
+  actors::Executors& executors;
 };
 
 }  // namespace troupe::apps

@@ -38,10 +38,11 @@ using News = std::variant<Connected, Lost, Leave, transport::Message>;
 /// Does its work on one loop, in the order of the news. No task waits.
 class Node::Work {
  public:
-  Work(Env& env, transport::Network& network, caf_shim::System& system, NodeOptions options)
-      : env_(env),
-        network_(network),
-        system_(system),
+  Work(const Context& context, NodeOptions options)
+      : env_(context.env),
+        network_(context.network),
+        system_(context.system),
+        executors_(context.executors),
         options_(std::move(options)),
         term_(options_.term),
         term_proof_(options_.term_proof) {}
@@ -470,8 +471,8 @@ class Node::Work {
     if (!is_kept) return nullptr;
     auto& memory = state_stores_[run];
     if (!memory.state_store)
-      memory.state_store =
-          std::make_shared<StateStore>(std::make_shared<ComputingThread>(1, nullptr, "keeping"));
+      memory.state_store = std::make_shared<StateStore>(
+          executors_.open(OnCores{.threads = 1, .pace = nullptr, .name = "keeping"}));
     memory.config = config;
     memory.nodes = nodes;
     memory.head_patience = home.head_patience();
@@ -542,6 +543,7 @@ class Node::Work {
   Env& env_;
   transport::Network& network_;
   caf_shim::System& system_;
+  Executors& executors_;
   NodeOptions options_;
 
   // Used by the node's loop.
@@ -570,13 +572,12 @@ class Node::Work {
   const std::unique_ptr<Loop> heart_ = env_.make_loop({"heart"});
 };
 
-Node::Node(Env& env, transport::Network& network, caf_shim::System& system, NodeOptions options)
-    : work_(std::make_unique<Work>(env, network, system, std::move(options))) {}
+Node::Node(const Context& context, NodeOptions options)
+    : work_(std::make_unique<Work>(context, std::move(options))) {}
 Node::~Node() = default;
 
-Result<std::unique_ptr<Node>> Node::start(Env& env, transport::Network& network,
-                                          caf_shim::System& system, NodeOptions options) {
-  std::unique_ptr<Node> node(new Node(env, network, system, std::move(options)));
+Result<std::unique_ptr<Node>> Node::start(const Context& context, NodeOptions options) {
+  std::unique_ptr<Node> node(new Node(context, std::move(options)));
   if (auto started = node->work_->start(); !started) return started.error();
   return node;
 }

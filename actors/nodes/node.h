@@ -7,6 +7,7 @@
 #include <string>
 
 #include "actors/chaos.h"
+#include "actors/executors.h"
 #include "actors/nodes/node_attempt.h"
 #include "actors/nodes/node_messages.h"
 #include "core/env.h"
@@ -49,9 +50,15 @@ struct NodeOptions {
 /// ends its attempts and joins as a new node, with the states that it keeps.
 class Node {
  public:
-  /// The environment, the network and the actor system outlive the node.
-  static Result<std::unique_ptr<Node>> start(Env& env, transport::Network& network,
-                                             caf_shim::System& system, NodeOptions options);
+  /// All that a node takes from outside. It outlives the node.
+  struct Context {
+    Env& env;
+    transport::Network& network;
+    caf_shim::System& system;
+    Executors& executors;  // Opens what copies states; RunHome has the devices.
+  };
+
+  static Result<std::unique_ptr<Node>> start(const Context& context, NodeOptions options);
   /// Drops its attempts. A node that has retired has none.
   ~Node();
   Node(const Node&) = delete;
@@ -64,7 +71,7 @@ class Node {
 
  private:
   class Work;
-  Node(Env& env, transport::Network& network, caf_shim::System& system, NodeOptions options);
+  Node(const Context& context, NodeOptions options);
 
   std::unique_ptr<Work> work_;
 };

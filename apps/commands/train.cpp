@@ -179,6 +179,7 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   RealEnv env;
   EventFd bell;
   const auto disk = storage::disk_files();
+  actors::RealExecutors executors;
   std::atomic<std::optional<ExitCode>> told;  // How the run ended, once the user knows.
   const auto host = read_host();
   RunSession session({env, host, *disk, *disk}, std::move(*loaded),
@@ -199,8 +200,9 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   if (!setup) return invalid(setup.error());
   if (auto taken = session.take_earlier(); !taken) return invalid(taken.error());
   const bool others_play = arguments.nodes > 0;
-  DevicesHere here{.cores = host.cores};
-  if (others_play) here = {.are_here = [](int) { return false; }, .cores = 1};
+  const DevicesHere here{.executors = executors,
+                         .are_here = [others_play](int) { return !others_play; },
+                         .cores = host.cores};
   if (auto planned = session.plan(std::move(*setup), {.others_play = others_play}, here); !planned)
     return invalid(planned.error());
   auto begun = session.enter();

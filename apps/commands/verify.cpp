@@ -46,9 +46,18 @@ struct Trained {
       ExitCode::failed, [&] { complain(ExitCode::failed, text); }, [&] { return text + "\n"; });
 }
 
-Result<Trained> train(Env& env, actors::caf_shim::System& system, const VerifyArguments& arguments,
-                      std::vector<std::string> settings, storage::Files& disk,
-                      storage::Files& files, config::Loaded& loaded) {
+/// The process in which both runs play.
+struct Place {
+  RealEnv env;
+  const HostFacts host = read_host();
+  const std::unique_ptr<storage::Files> disk = storage::disk_files();
+  actors::RealExecutors executors;
+  actors::caf_shim::RealSystem system;
+};
+
+Result<Trained> train(Place& place, const VerifyArguments& arguments,
+                      std::vector<std::string> settings, storage::Files& files,
+                      config::Loaded& loaded) {
   settings.insert(settings.begin(), arguments.settings.begin(), arguments.settings.end());
   auto read = config::load({arguments.config, settings});
   if (!read) return read.error();
@@ -56,21 +65,23 @@ Result<Trained> train(Env& env, actors::caf_shim::System& system, const VerifyAr
   // Set after validation, so that the learning rate still follows the configured length.
   loaded.config.train.steps = arguments.steps;
   loaded.config.data.validate.reset();
-  auto setup = set_up(disk, loaded.config);
+  auto setup = set_up(*place.disk, loaded.config);
   if (!setup) return Error{"error: " + setup.error().text};
-  auto made = ProcessRun::make(loaded, std::move(*setup), files, {}, {.cores = read_host().cores});
+  auto made = ProcessRun::make(loaded, std::move(*setup), files, {},
+                               {.executors = place.executors, .cores = place.host.cores});
   if (!made) return Error{"error: " + made.error().text};
   if (auto ready = (*made)->start(); !ready) return Error{"error: " + ready.error().text};
   Trained trained;
   trained.run = std::move(*made);
   trained.watchdog = std::make_unique<Watchdog>(
-      env, loaded.config.limits.head_patience, [](const std::string& last) {
+      place.env, loaded.config.limits.head_patience, [](const std::string& last) {
         give_up("no progress for too long; last known activity: " + last);
       });
   EventFd bell;
-  auto outcome = trained.run->play_here(
-      bell,
-      {.env = env, .system = system, .watchdog = *trained.watchdog, .record = [](const Value&) {}});
+  auto outcome = trained.run->play_here(bell, {.env = place.env,
+                                               .system = place.system,
+                                               .watchdog = *trained.watchdog,
+                                               .record = [](const Value&) {}});
   if (!outcome.all_gone) give_up(outcome.why);
   trained.watchdog->rest();
   if (outcome.how != actors::Outcome::How::done) return Error{"error: " + outcome.why};
@@ -144,14 +155,12 @@ void print(const VerifyArguments& arguments, const CommonFlags& flags, const Tra
 }
 
 ExitCode verify(const VerifyArguments& arguments, const CommonFlags& flags) {
-  RealEnv env;
-  actors::caf_shim::RealSystem system;
-  const auto disk = storage::disk_files();
+  Place place;
   storage::MemoryFiles files, other_files;
   config::Loaded loaded, other_loaded;
-  auto configured = train(env, system, arguments, {}, *disk, files, loaded);
+  auto configured = train(place, arguments, {}, files, loaded);
   if (!configured) return complain(ExitCode::invalid, configured.error().text);
-  auto plain = train(env, system, arguments, as_one_stage, *disk, other_files, other_loaded);
+  auto plain = train(place, arguments, as_one_stage, other_files, other_loaded);
   if (!plain) return complain(ExitCode::invalid, plain.error().text);
   const auto difference = compare(configured->weights, plain->weights);
   const bool good = arguments.tolerance ? difference.largest <= *arguments.tolerance

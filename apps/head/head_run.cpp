@@ -135,8 +135,9 @@ Status HeadRun::choose_late(std::vector<actors::NodeHere> nodes) {
 
 /// Makes the run from the present configuration.
 Status HeadRun::make(RunSetup setup) {
-  auto made = session_.plan(std::move(setup), {.memory = MemoryOf::elsewhere, .others_play = true},
-                            {.are_here = [](int) { return false; }, .cores = 1});
+  auto made = session_.plan(
+      std::move(setup), {.memory = MemoryOf::elsewhere, .others_play = true},
+      {.executors = around_.program.executors, .are_here = [](int) { return false; }});
   if (!made) return made;
   const std::lock_guard lock(mutex_);
   now_ = std::make_shared<const config::Loaded>(session_.loaded());

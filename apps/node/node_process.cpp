@@ -42,7 +42,8 @@ std::int64_t own_life() {
 /// A run's devices in this process, with the objects that they depend on.
 class Home final : public actors::RunHome {
  public:
-  static Result<std::shared_ptr<actors::RunHome>> open(storage::Files& files, const Value& config,
+  static Result<std::shared_ptr<actors::RunHome>> open(const ProgramContext& program,
+                                                       const Value& config,
                                                        const actors::Placement& placement, int here,
                                                        const NodeArguments& arguments, int cores,
                                                        const actors::Pace& pace, const Say& say) {
@@ -50,11 +51,12 @@ class Home final : public actors::RunHome {
     if (!loaded) return loaded.error();
     auto home = std::make_shared<Home>();
     home->loaded_ = std::move(*loaded);
-    auto setup = set_up(files, home->loaded_.config);
+    auto setup = set_up(program.files, home->loaded_.config);
     if (!setup) return setup.error();
     auto run = ProcessRun::make(
-        home->loaded_, std::move(*setup), files, {.memory = MemoryOf::elsewhere},
-        {.are_here =
+        home->loaded_, std::move(*setup), program.files, {.memory = MemoryOf::elsewhere},
+        {.executors = program.executors,
+         .are_here =
              [&](int device) {
                const auto index = static_cast<std::size_t>(device);
                return index < placement.stages.size() && placement.stages[index] == here;
@@ -124,9 +126,9 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
   if (!arguments.interface.empty()) options.interface = arguments.interface;
   link_by_interface(options.interface);
   if (arguments.carrier == "tcp") options.carriers = actors::Carriers::tcp;
-  options.open_run = [&files = program.files, &arguments, cores, &pace, say](
+  options.open_run = [program, &arguments, cores, &pace, say](
                          const Value& config, const actors::Placement& placement, int here) {
-    return Home::open(files, config, placement, here, arguments, cores, pace, say);
+    return Home::open(program, config, placement, here, arguments, cores, pace, say);
   };
   options.stuck = [](const std::string& why) {
     std::string text = "node process stopped: " + why + "\n";
@@ -146,7 +148,8 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
     say("node stopped: " + why);
     end(ExitCode::dismissed);
   };
-  auto started = actors::Node::start(program.env, program.network, *system, std::move(options));
+  auto started = actors::Node::start({program.env, program.network, *system, program.executors},
+                                     std::move(options));
   if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
   GpuWatchOptions watching;
   watching.tell = [&](const auto& gpus) { (*started)->tell({gpus}); };

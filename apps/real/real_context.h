@@ -9,11 +9,11 @@
 
 namespace troupe::apps {
 
-/// The real surroundings of a process: threads, network, disk, host and actors. Main functions make
-/// one.
+/// The real surroundings of a process: threads, network, disk, host, actors and executors. Main
+/// functions make one.
 class RealContext {
  public:
-  ProgramContext get() { return {env_, network_, *files_, host_, systems_}; }
+  ProgramContext get() { return {env_, network_, *files_, host_, systems_, executors_}; }
 
  private:
   RealEnv env_;
@@ -21,6 +21,7 @@ class RealContext {
   const std::unique_ptr<storage::Files> files_ = storage::disk_files();
   const HostFacts host_ = read_host();
   actors::caf_shim::RealSystems systems_;
+  actors::RealExecutors executors_;
 };
 
 }  // namespace troupe::apps

@@ -36,7 +36,7 @@ ProcessRun::ProcessRun(const config::Loaded& loaded, RunSetup setup, storage::Fi
 ProcessRun::~ProcessRun() {
   if (own_loop_) own_loop_->end();
   drop();
-  if (!is_finished_) actors::finish(devices_.all());
+  if (is_used_ && !is_finished_) actors::finish(devices_.all());
 }
 
 void ProcessRun::drop() {
@@ -140,6 +140,7 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
                                                   const Value& recipe) {
   const auto& [plan, memory, rounds] = *prepared_plan_;
   auto spec = std::make_shared<actors::RunSpec>();
+  is_used_ = true;
   spec->name = config.name;
   spec->model = &setup_.model;
   for (const auto& stage : plan.stages) spec->stages.push_back({stage.first, stage.last});

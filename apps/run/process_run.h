@@ -132,6 +132,7 @@ class ProcessRun {
   MemoryPool host_;  // Memory for what is read before there are devices.
   actors::StartPoint start_;
   RunDevices devices_;
+  bool is_used_ = false;                   // Whether a spec has its devices.
   std::atomic<bool> is_finished_ = false;  // Whether finish() has called back.
   std::optional<storage::Ledger> ledger_;
   std::unique_ptr<DiskCheckpoints> store_;

@@ -61,8 +61,8 @@ Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Pr
     opened.linked_.emplace_back();
     if (!here.are_here(device)) continue;
     if (!on_gpus) {
-      executor = std::make_unique<actors::ComputingThread>(
-          std::max(1, cores / std::max(1, how_many)), here.pace);
+      executor = here.executors.open(actors::OnCores{
+          .threads = std::max(1, cores / std::max(1, how_many)), .pace = here.pace});
       continue;
     }
     if (auto added = opened.add_gpu(turn, config, precision, here); !added) return added.error();
@@ -75,7 +75,7 @@ Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Pr
       executor->memory().expect(
           static_cast<std::size_t>(prepared_plan.plan.memory_at(device % round.devices())),
           static_cast<std::size_t>(on_one));
-  opened.reader_ = std::make_unique<actors::ComputingThread>(1);
+  opened.reader_ = here.executors.open(actors::OnCores{});
   return opened;
 }
 
@@ -95,8 +95,8 @@ Status RunDevices::add_gpu(const Turn& turn, const config::RunConfig& config,
   const auto exported = exported_gpu_memory(**memory);
   actors::DeviceLimits limits;
   limits.patience = config.limits.stuck_floor * actors::Allowed().usual;
-  devices_.back() = std::make_unique<actors::DeviceThread>(std::move(*opened), std::move(*memory),
-                                                           gpus_, limits, here.pace);
+  devices_.back() = here.executors.open(
+      actors::OnDevice{std::move(*opened), std::move(*memory), gpus_, limits, here.pace});
   if (!here.want_links) return Done{};
   auto links = link_gpu({.number = number,
                          .turn = turn.number < gpus ? OnGpu::first : OnGpu::with_others,

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/executor.h"
+#include "actors/executors.h"
 #include "actors/pace.h"
 #include "actors/play/linked_device.h"
 #include "apps/run/device_notes.h"
@@ -20,6 +20,7 @@ namespace troupe::apps {
 /// The devices of a run that are in this process, and the cores that they share. Devices are
 /// numbered over all replicas, one replica after another.
 struct DevicesHere {
+  actors::Executors& executors;
   std::function<bool(int device)> are_here = [](int) { return true; };
   int cores = 1;  // The cores that they share if the configuration does not say.
   const actors::Pace* pace = nullptr;  // Slows computing down for drills; outlives the run.

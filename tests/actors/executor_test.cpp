@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "actors/deferred_sends.h"
+#include "actors/executors.h"
 #include "catch.h"
 #include "core/memory/tensor.h"
 
@@ -26,6 +27,29 @@ TEST_CASE("finish waits for all jobs and frees their memory", "[actors]") {
   may_end.set_value();
   CHECK(finish({&first, &second}));
   CHECK(first.memory().counters().bytes_in_use == 0);
+}
+
+TEST_CASE("nobody waits for an executor that runs no job any more", "[actors]") {
+  class Ended final : public Executor {
+   public:
+    void post(std::unique_ptr<Job> job) override { job.reset(); }
+    MemoryPool& memory() override { return memory_; }
+
+   private:
+    MemoryPool memory_;
+  };
+  Ended ended;
+  CHECK(finish({&ended}));
+  bool is_finished = false;
+  finish({&ended}, [&] { is_finished = true; });
+  CHECK(is_finished);
+}
+
+TEST_CASE("the real executors have the threads that the order names", "[actors]") {
+  const auto executor = RealExecutors().open(OnCores{.threads = 3});
+  std::promise<int> threads;
+  executor->post([&](Stream& stream) { threads.set_value(stream.threads()); });
+  CHECK(threads.get_future().get() == 3);
 }
 
 TEST_CASE("a lowered pace lengthens a job, and its messages wait for its end", "[actors]") {
