@@ -16,12 +16,15 @@
 #include "apps/head/head_service.h"
 #include "apps/head/status_page.h"
 #include "apps/hosts/interfaces.h"
+#include "apps/machine/keeper.h"
 #include "apps/machine/kept_process.h"
 #include "apps/machine/service_manager.h"
 #include "apps/machine/signals.h"
 #include "apps/real/read_host.h"
 #include "apps/real/real_context.h"
+#include "apps/real/real_processes.h"
 #include "core/threads/event_fd.h"
+#include "core/threads/real_env.h"
 #include "transport/channels/socket.h"
 
 namespace troupe::apps {
@@ -88,7 +91,7 @@ ExitCode supervise(const CommonFlags& flags) {
   EventFd bell;
   std::atomic<int> code = 0;
   KeepOptions options;
-  auto began = std::chrono::steady_clock::now();  // Used only on the keeper's thread.
+  auto began = std::chrono::steady_clock::now();  // Used only by the keeper's loop.
   options.arguments = [&] {
     began = std::chrono::steady_clock::now();
     return own_arguments();
@@ -104,11 +107,14 @@ ExitCode supervise(const CommonFlags& flags) {
                    static_cast<int>(end.process), to_text(end).c_str());
     return again;
   };
-  {
-    const KeptProcess process(std::move(options));
-    ring_on_signals(bell);
-    bell.wait();
-  }
+  RealEnv env;
+  RealProcesses processes;
+  KeptProcess process(env, processes, std::move(options));
+  ring_on_signals(bell);
+  bell.wait();
+  EventFd ended;
+  process.end([&ended] { ended.ring(); });
+  ended.wait();
   return static_cast<ExitCode>(code.load());
 }
 

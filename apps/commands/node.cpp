@@ -16,6 +16,7 @@
 #include "apps/machine/service_manager.h"
 #include "apps/machine/signals.h"
 #include "apps/node/node_process.h"
+#include "apps/real/real_processes.h"
 #include "core/threads/real_env.h"
 #include "transport/control/conversation.h"
 #include "transport/real_network.h"
@@ -118,7 +119,7 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
   EventFd bell;
   std::atomic<int> code = 0;
   std::atomic<bool> leaves = false;
-  std::int64_t life = 0;  // The secret of the present process; used only on the keeper's thread.
+  std::int64_t life = 0;  // The secret of the present process; used only by the keeper's loop.
   KeepOptions options;
   options.arguments = [&] {
     std::tie(arguments.term, arguments.term_proof) = line.term();
@@ -141,15 +142,19 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
     }
     return again;
   };
-  KeptProcess process(std::move(options));
+  RealProcesses processes;
+  KeptProcess process(env, processes, std::move(options));
   ring_on_signals(bell);
   // Ready even without a head, since a head that starts later finds this node waiting.
   manager->ready();
   manager->wait(bell, [] {});
   manager->stopping();
   leaves = true;
-  if (signal_came()) return static_cast<ExitCode>(given.exit_code_on_signal);
-  return static_cast<ExitCode>(code.load());
+  const int result = signal_came() ? given.exit_code_on_signal : code.load();
+  EventFd ended;
+  process.end([&ended] { ended.ring(); });
+  ended.wait();
+  return static_cast<ExitCode>(result);
 }
 
 }  // namespace

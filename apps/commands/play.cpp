@@ -16,6 +16,7 @@
 #include "apps/machine/kept_process.h"
 #include "apps/machine/signals.h"
 #include "apps/real/real_context.h"
+#include "apps/real/real_processes.h"
 #include "config/toml/document.h"
 #include "core/json.h"
 #include "storage/files/temporary_folder.h"
@@ -36,7 +37,7 @@ class OwnCluster {
   explicit OwnCluster(const ProgramContext& program) : program_(program) {}
   ~OwnCluster() {
     head_.reset();  // First, since runs need their nodes until they have ended.
-    for (const auto& node : nodes_) node->ask_to_end();
+    end_and_wait(nodes_);
     nodes_.clear();
     if (!head_) return;
     EventFd ended;
@@ -68,7 +69,7 @@ class OwnCluster {
       return words;
     };
     kept.ended = [](const ProcessEnd&) { return true; };
-    nodes_.push_back(std::make_unique<KeptProcess>(std::move(kept)));
+    nodes_.push_back(std::make_unique<KeptProcess>(program_.env, processes_, std::move(kept)));
   }
   const std::string& endpoint() const { return head_->endpoint(); }
 
@@ -77,6 +78,7 @@ class OwnCluster {
   int cores_ = 1;
   std::optional<storage::TemporaryFolder> state_;
   std::unique_ptr<HeadService> head_;
+  RealProcesses processes_;
   std::vector<std::unique_ptr<KeptProcess>> nodes_;
 };
 

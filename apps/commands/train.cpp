@@ -8,6 +8,7 @@
 #include "apps/machine/signals.h"
 #include "apps/node/local_nodes.h"
 #include "apps/real/read_host.h"
+#include "apps/real/real_processes.h"
 #include "apps/run/run_session.h"
 #include "apps/run/run_setup.h"
 #include "config/load.h"
@@ -154,7 +155,7 @@ std::string last_words(const TrainArguments& arguments, const std::string& how) 
       [&] { return last_words(arguments, config.name + ": failed: " + why()); });
 }
 
-Result<std::unique_ptr<LocalNodes>> start_nodes(Env& env, transport::Network& network, int cores,
+Result<std::unique_ptr<LocalNodes>> start_nodes(const LocalNodes::Context& context, int cores,
                                                 const TrainArguments& arguments,
                                                 RunSession& session) {
   const auto& config = session.config();
@@ -165,7 +166,7 @@ Result<std::unique_ptr<LocalNodes>> start_nodes(Env& env, transport::Network& ne
   if (arguments.carrier == "tcp") order.carriers = actors::Carriers::tcp;
   const int devices = devices_wanted(config);
   return LocalNodes::start(
-      env, network, {arguments.nodes, (devices + arguments.nodes - 1) / arguments.nodes, cores},
+      context, {arguments.nodes, (devices + arguments.nodes - 1) / arguments.nodes, cores},
       std::move(order), {config.limits.silence_floor, config.limits.reconnect_patience});
 }
 
@@ -193,7 +194,8 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
                        leave_stuck(arguments, flags, session.config(), last);
                      });
   // Their threads end while the watchdog of the session still looks.
-  std::optional<transport::RealNetwork> network;  // Made for a run on nodes.
+  std::optional<transport::RealNetwork> network;  // Made for a run on nodes,
+  std::optional<RealProcesses> processes;         // and so are these.
   actors::caf_shim::RealSystem system;
   const auto& config = session.config();
   auto setup = set_up(*disk, config);
@@ -221,7 +223,8 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   recorder.record(state_event(config, "running", {}));
   std::unique_ptr<LocalNodes> nodes;
   if (others_play) {
-    auto started = start_nodes(env, network.emplace(), host.cores, arguments, session);
+    auto started =
+        start_nodes({env, network.emplace(), processes.emplace()}, host.cores, arguments, session);
     if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
     nodes = std::move(*started);
   }

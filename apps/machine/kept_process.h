@@ -1,28 +1,17 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <functional>
-#include <mutex>
+#include <memory>
+#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "core/threads/event_fd.h"
+#include "apps/processes.h"
+#include "core/env.h"
 #include "transport/control/backoff.h"
 
 namespace troupe::apps {
-
-struct ProcessEnd {
-  pid_t process = -1;
-  int code = 0;            // The exit code, if the process ended by itself.
-  int signal = 0;          // The signal that ended the process; 0 if none did.
-  std::string last_words;  // The end of the process' stderr.
-};
-
-/// Describes the end: "ended with code 1", "was ended by signal 9 (Killed)".
-std::string to_text(const ProcessEnd& end);
 
 struct KeepOptions {
   // Arguments for this program; asked for at each start.
@@ -34,46 +23,50 @@ struct KeepOptions {
   /// seconds.
   transport::BackoffRules backoff = {std::chrono::milliseconds(50), std::chrono::seconds(1)};
   std::chrono::milliseconds while_lived = std::chrono::seconds(2);
-  /// How long the process may take to end after signal_of_keeper(). Then it is killed.
+  /// How long the process may take to end after it was asked to. Then it is killed.
   std::chrono::milliseconds end_patience = std::chrono::seconds(5);
-  /// Called for each end, including the last, on a thread of this object. Returns whether to
-  /// restart the process; the result is ignored once ask_to_end() was called.
+  /// Called for each end, including the last, on the loop of this object. Returns whether to
+  /// restart the process; the result is ignored once end() was called.
   std::function<bool(const ProcessEnd&)> ended;
 };
 
-/// Returns the process that keeps this one by a KeptProcess; 0 if none does.
-pid_t keeper_of_this_process();
-/// Returns the signal by which a KeptProcess asks its process to end. The signal is queued, while
-/// two pending SIGTERMs would merge into one.
-int signal_of_keeper();
-
-/// Keeps one process of this program running and restarts it if it ends. The process never outlives
-/// this object or the parent process, whatever ends them. Its stderr is copied to the parent's
-/// stderr.
+/// Keeps one process of this program running, on a loop of its own, and restarts it if it ends. The
+/// process never outlives this object.
 class KeptProcess {
  public:
-  explicit KeptProcess(KeepOptions options);
-  /// Asks the process to end, and waits until it has.
+  /// The environment and the processes outlive it.
+  KeptProcess(Env& env, Processes& processes, KeepOptions options);
+  /// Kills the process if it has not ended.
   ~KeptProcess();
   KeptProcess(const KeptProcess&) = delete;
   KeptProcess& operator=(const KeptProcess&) = delete;
 
-  /// Asks the process to end and returns at once, so that several can end at the same time.
-  void ask_to_end();
+  /// Asks the process to end. Calls `then`, on the loop, once it has ended and will not be
+  /// restarted. Any thread may call it, also several times.
+  void end(std::function<void()> then);
 
  private:
-  struct Child;
+  void start();
+  void ended(const ProcessEnd& end);
+  void ask_to_end();
+  void stop_timer();
+  void tell_ended();
 
-  void keep();
-  Child start();
-  ProcessEnd watch(Child child);
-  bool shall_end() const;
+  Env& env_;
+  Processes& processes_;
+  const KeepOptions options_;
+  const std::unique_ptr<Loop> loop_;
 
-  KeepOptions options_;
-  EventFd bell_;  // Rung when the process shall end.
-  mutable std::mutex mutex_;
+  // Used by the loop.
+  transport::Backoff backoff_;
+  std::unique_ptr<Process> process_;  // Null while none runs.
+  Env::Time begun_;                   // When it was started.
+  std::optional<Loop::Timer> timer_;  // The next start, or the patience with the last end.
   bool shall_end_ = false;
-  std::thread thread_;
+  std::vector<std::function<void()>> when_ended_;
 };
+
+/// Asks all processes to end at the same time, and waits until they have. For main functions.
+void end_and_wait(const std::vector<std::unique_ptr<KeptProcess>>& processes);
 
 }  // namespace troupe::apps

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "apps/machine/kept_process.h"
+#include "apps/machine/keeper.h"
 
 namespace troupe::apps {
 namespace {

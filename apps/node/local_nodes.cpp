@@ -8,15 +8,15 @@
 namespace troupe::apps {
 
 LocalNodes::~LocalNodes() {
-  for (const auto& process : processes_) process->ask_to_end();
+  end_and_wait(processes_);
   processes_.clear();
   if (player_host_) player_host_->end();
 }
 
-Result<std::unique_ptr<LocalNodes>> LocalNodes::start(Env& env, transport::Network& network,
-                                                      const Counts& counts,
+Result<std::unique_ptr<LocalNodes>> LocalNodes::start(const Context& context, const Counts& counts,
                                                       actors::RemoteOrder order,
                                                       const NodePatience& patience) {
+  auto& [env, network, processes] = context;
   auto local = std::make_unique<LocalNodes>();
   GateOptions options;
   options.listening.endpoint = "tcp://127.0.0.1:0";
@@ -49,8 +49,8 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(Env& env, transport::Netwo
     arguments.name = "node-" + std::to_string(i);
     arguments.first_gpu = i * counts.devices;
     KeepOptions kept;
-    const auto life = std::make_shared<std::int64_t>();  // Used only on the keeper's thread.
-    kept.arguments = [&env, arguments, life] {
+    const auto life = std::make_shared<std::int64_t>();  // Used only by the keeper's loop.
+    kept.arguments = [&env = env, arguments, life] {
       *life = new_life(env);
       auto words = arguments.words();
       words.emplace_back("-q");
@@ -61,7 +61,7 @@ Result<std::unique_ptr<LocalNodes>> LocalNodes::start(Env& env, transport::Netwo
       gate->process_ended(notice_of(*life, end));
       return true;
     };
-    local->processes_.push_back(std::make_unique<KeptProcess>(std::move(kept)));
+    local->processes_.push_back(std::make_unique<KeptProcess>(env, processes, std::move(kept)));
   }
   return local;
 }

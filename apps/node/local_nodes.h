@@ -7,6 +7,7 @@
 #include "actors/nodes/remote_players.h"
 #include "apps/head/node_gate.h"
 #include "apps/machine/kept_process.h"
+#include "apps/processes.h"
 #include "core/env.h"
 #include "core/result.h"
 #include "transport/network.h"
@@ -22,10 +23,16 @@ class LocalNodes {
     int cores = 1;    // The cores that all nodes divide.
   };
 
-  /// Starts the nodes. They take turns with this machine's GPUs. The environment and the network
-  /// outlive them.
-  static Result<std::unique_ptr<LocalNodes>> start(Env& env, transport::Network& network,
-                                                   const Counts& counts, actors::RemoteOrder order,
+  /// The process that leads the run. It outlives the nodes.
+  struct Context {
+    Env& env;
+    transport::Network& network;
+    Processes& processes;
+  };
+
+  /// Starts the nodes. They take turns with this machine's GPUs.
+  static Result<std::unique_ptr<LocalNodes>> start(const Context& context, const Counts& counts,
+                                                   actors::RemoteOrder order,
                                                    const NodePatience& patience);
   ~LocalNodes();
 
