@@ -1,13 +1,9 @@
-// `troupe node`: the daemon of a host. It starts the node process, watches it, reports its end to
-// the head, restarts it, and ends it when the daemon ends.
+// `troupe node`: the daemon of a host.
 
-#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
-#include <memory>
-#include <mutex>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "apps/client/head_address.h"
@@ -15,10 +11,10 @@
 #include "apps/hosts/interfaces.h"
 #include "apps/machine/service_manager.h"
 #include "apps/machine/signals.h"
-#include "apps/node/node_process.h"
+#include "apps/node/node_daemon.h"
 #include "apps/real/real_processes.h"
+#include "core/threads/event_fd.h"
 #include "core/threads/real_env.h"
-#include "transport/control/conversation.h"
 #include "transport/real_network.h"
 
 namespace troupe::apps {
@@ -29,71 +25,6 @@ struct DaemonArguments {
   double leave_patience = 30;  // Seconds.
   int exit_code_on_signal = 0;
 };
-
-/// The daemon's own connection to the head. A report that cannot be sent now is dropped, since a
-/// restarted head discovers the present nodes itself.
-class Line {
- public:
-  Line(Env& env, transport::Network& network)
-      : incarnation_(transport::new_incarnation(env)),
-        network_(network),
-        loop_(env.make_loop({"daemon"})) {}
-
-  Status dial(const transport::DialOptions& options, const ServiceManager& manager) {
-    transport::ClientEvents heard;
-    heard.connected = [this, &manager, endpoint = options.endpoint] {
-      manager.status("connected to the head at " + endpoint);
-      transport::Message hello;
-      hello.type = transport::MessageName("hello").text();
-      hello.incarnation = incarnation_;
-      (void)client_->send(hello);
-    };
-    heard.gone = [&manager, endpoint = options.endpoint](transport::Gone, const std::string& why) {
-      manager.status("waits for the head at " + endpoint + ": " + why);
-    };
-    heard.message = [this](const transport::Message& message) {
-      const auto* proof = message.body.find("term_proof");
-      if (!proof || !proof->text()) return;  // The message is not an answer to the hello.
-      const std::lock_guard lock(mutex_);
-      if (message.term < term_) return;
-      term_ = message.term;
-      term_proof_ = *proof->text();
-    };
-    auto client = network_.dial(options, std::move(heard), *loop_);
-    if (!client) return client.error();
-    client_ = std::move(*client);
-    client_->start();
-    return Done{};
-  }
-  void tell(const actors::ExitNotice& notice) {
-    (void)client_->send(transport::to_message(notice));
-  }
-  /// Returns the newest term and its proof.
-  std::pair<std::uint64_t, std::string> term() const {
-    const std::lock_guard lock(mutex_);
-    return {term_, term_proof_};
-  }
-
- private:
-  const std::uint64_t incarnation_;
-  mutable std::mutex mutex_;
-  std::uint64_t term_ = 0;
-  std::string term_proof_;
-  transport::Network& network_;
-  std::unique_ptr<Loop> loop_;                        // Outlives the client.
-  std::unique_ptr<transport::ControlClient> client_;  // Its callbacks are tasks of the loop.
-};
-
-/// Returns whether another process in its place could succeed.
-bool is_worth_another(const ProcessEnd& end) {
-  if (end.signal != 0) return true;
-  const auto code = static_cast<ExitCode>(end.code);
-  return code != ExitCode::usage && code != ExitCode::no_head && code != ExitCode::dismissed;
-}
-
-bool is_dismissed(const ProcessEnd& end) {
-  return end.signal == 0 && static_cast<ExitCode>(end.code) == ExitCode::dismissed;
-}
 
 ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
   auto arguments = given.node;
@@ -110,49 +41,34 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
     arguments.interface = std::move(*towards);
   }
   manager->status("waits for the head at " + *head);
-  RealEnv env;
-  transport::RealNetwork network;
-  Line line(env, network);
-  if (auto dialed = line.dial(*dial, *manager); !dialed)
-    return complain(ExitCode::usage, "error: " + dialed.error().text);
-
   EventFd bell;
   std::atomic<int> code = 0;
-  std::atomic<bool> leaves = false;
-  std::int64_t life = 0;  // The secret of the present process; used only by the keeper's loop.
-  KeepOptions options;
-  options.arguments = [&] {
-    std::tie(arguments.term, arguments.term_proof) = line.term();
-    life = new_life(env);
-    auto words = arguments.words();
-    if (flags.quiet) words.emplace_back("-q");
-    return words;
+  NodeDaemonOptions options;
+  options.arguments = std::move(arguments);
+  options.dial = *dial;
+  options.leave_patience = std::chrono::milliseconds(static_cast<int>(1000 * given.leave_patience));
+  options.quiet = flags.quiet;
+  options.say = [quiet = flags.quiet](const std::string& text) {
+    if (!quiet) std::fprintf(stderr, "%s\n", text.c_str());
   };
-  options.environment = [&] { return environment_of(life); };
-  options.end_patience = std::chrono::milliseconds(static_cast<int>(1000 * given.leave_patience));
-  options.ended = [&](const ProcessEnd& end) {
-    line.tell(notice_of(life, end));
-    const bool again = is_worth_another(end);
-    if (!flags.quiet && (end.signal != 0 || end.code != 0) && !is_dismissed(end))
-      std::fprintf(stderr, "node process %d %s%s\n", static_cast<int>(end.process),
-                   to_text(end).c_str(), again && !leaves ? "; another one is started" : "");
-    if (!again) {
-      code = is_dismissed(end) ? 0 : end.code;
-      bell.ring();
-    }
-    return again;
+  options.status = [&](const std::string& text) { manager->status(text); };
+  options.ended = [&](int with) {
+    code = with;
+    bell.ring();
   };
+  RealEnv env;
+  transport::RealNetwork network;
   RealProcesses processes;
-  KeptProcess process(env, processes, std::move(options));
+  const auto daemon = NodeDaemon::start({env, network, processes}, std::move(options));
+  if (!daemon) return complain(ExitCode::usage, "error: " + daemon.error().text);
   ring_on_signals(bell);
   // Ready even without a head, since a head that starts later finds this node waiting.
   manager->ready();
   manager->wait(bell, [] {});
   manager->stopping();
-  leaves = true;
   const int result = signal_came() ? given.exit_code_on_signal : code.load();
   EventFd ended;
-  process.end([&ended] { ended.ring(); });
+  (*daemon)->end([&ended] { ended.ring(); });
   ended.wait();
   return static_cast<ExitCode>(result);
 }

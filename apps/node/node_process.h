@@ -6,7 +6,7 @@
 
 #include "actors/nodes/node_messages.h"
 #include "apps/client/wire_keys.h"
-#include "apps/machine/kept_process.h"
+#include "apps/processes.h"
 #include "core/env.h"
 
 namespace troupe::apps {
