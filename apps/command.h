@@ -16,6 +16,9 @@ struct Program {
   ExitCode& exit_code;
 };
 
+/// Runs the program with these words, and returns its exit code. The main function calls it.
+int run_program(int count, char** words);
+
 /// A command that is being added: its options are bound to `arguments`.
 template <class Arguments>
 struct NewCommand {

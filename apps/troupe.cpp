@@ -22,9 +22,9 @@ CLI::App& add_group(Program& program, const std::string& name, const std::string
   return *group;
 }
 
-namespace {
-
-int run(int count, char** words) {
+int run_program(int count, char** words) {
+  prepare_for_gpus();  // First, while no other thread can read the environment.
+  raise_descriptor_limit();
   CLI::App app{"Trains neural networks on machines that may fail.", "troupe"};
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text);
@@ -52,11 +52,4 @@ int run(int count, char** words) {
   return static_cast<int>(exit_code);
 }
 
-}  // namespace
 }  // namespace troupe::apps
-
-int main(int count, char** words) {
-  troupe::apps::prepare_for_gpus();  // First, while no other thread can read the environment.
-  troupe::raise_descriptor_limit();
-  return troupe::apps::run(count, words);
-}
