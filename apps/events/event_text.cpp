@@ -1,40 +1,12 @@
 #include "apps/events/event_text.h"
 
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
 
+#include "apps/events/number_text.h"
 #include "core/json.h"
 
 namespace troupe::apps {
 namespace {
-
-/// Formats a number briefly, as in "loss 2.412".
-std::string brief(double number, int digits = 4) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%.*g", digits, number);
-  return text;
-}
-
-std::string thousands(double number) {
-  std::string digits = std::to_string(std::llround(number));
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<std::size_t>(at), 1, ',');
-  return digits;
-}
-
-std::string duration(double seconds) {
-  const auto whole = std::llround(seconds);
-  if (whole < 60) return std::to_string(whole) + " s";
-  if (whole < 3600) return std::to_string(whole / 60) + " min " + std::to_string(whole % 60) + " s";
-  return std::to_string(whole / 3600) + " h " + std::to_string(whole / 60 % 60) + " min";
-}
-
-std::string of_gradients(const Value& step) {
-  if (step.find("grad_norm")) return "grad norm " + brief(number_in(step, "grad_norm"), 3);
-  return "skipped at loss scale " + brief(number_in(step, "loss_scale"), 8);
-}
 
 std::string of_skipped(const Value& event) {
   const auto steps = integer_in(event, "skipped_steps");
@@ -115,18 +87,6 @@ std::string sentence(const Value& event) {
   }
   if (type == "run.changed") return text_of(event, "set") + " after step " + text_of(event, "step");
   return type + " " + to_json(event);
-}
-
-std::string step_line(const Value& step) {
-  return "step " + std::to_string(static_cast<std::int64_t>(number_in(step, "step"))) + "  loss " +
-         brief(number_in(step, "loss"), 5) + "  " + of_gradients(step) + "  lr " +
-         brief(number_in(step, "lr"), 3) + "  " + thousands(number_in(step, "rate")) +
-         (step.find("tokens") ? " tokens/s" : " samples/s");
-}
-
-std::string step_outlook(const Value& step, double seconds_left) {
-  return "  " + brief(number_in(step, "memory") / 1048576, 4) + " MiB  " + duration(seconds_left) +
-         " left";
 }
 
 }  // namespace troupe::apps

@@ -13,9 +13,4 @@ std::string sentence(const Value& event);
 /// node.
 std::string straggler_text(const Value& event);
 
-/// Returns what a person reads of a step.
-std::string step_line(const Value& step);
-/// Returns what a progress line adds to step_line(): memory and the time left.
-std::string step_outlook(const Value& step, double seconds_left);
-
 }  // namespace troupe::apps

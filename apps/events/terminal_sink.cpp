@@ -1,34 +1,51 @@
 #include "apps/events/terminal_sink.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstddef>
 #include <cstdio>
 #include <string>
 
 #include "apps/events/event_text.h"
 
 namespace troupe::apps {
+namespace {
+
+/// Returns the width of the terminal now: a person may change it.
+std::size_t columns_of_terminal() {
+  constexpr std::size_t usual = 80;
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : usual;
+}
+
+}  // namespace
 
 void TerminalSink::event(const Value& event) {
-  if (text_in(event, "type") == "step")
-    show_step(event);
-  else
-    print(sentence(event));
+  const std::string type = text_in(event, "type");
+  if (type == "step") return show_step(event);
+  if (type == "run.state") text_of_run(event).stand_still();
+  print(sentence(event));
 }
 
 void TerminalSink::close() {
   if (line_open_) std::fputc('\n', stderr);
 }
 
+StepText& TerminalSink::text_of_run(const Value& event) {
+  return texts_.try_emplace(text_in(event, "run"), total_steps_).first->second;
+}
+
 void TerminalSink::show_step(const Value& event) {
-  const auto step = static_cast<std::int64_t>(number_in(event, "step"));
-  const double seconds = number_in(event, "seconds");
-  seconds_ = seconds_ == 0 ? seconds : 0.9 * seconds_ + 0.1 * seconds;
-  const std::string line = step_line(event);
+  auto& text = text_of_run(event);
+  text.add(event);
   if (steps_ == Steps::lines) {
-    if (step % log_every_ == 0 || step == total_steps_) print(line);
+    const auto step = integer_in(event, "step");
+    if (step % log_every_ == 0 || step == total_steps_) print(text.line());
     return;
   }
-  const double left = seconds_ * static_cast<double>(total_steps_ - step);
-  std::fprintf(stderr, "\r%s%s\x1b[K", line.c_str(), step_outlook(event, left).c_str());
+  // The cursor stands behind the text: many terminals wrap if the last column is filled.
+  std::fprintf(stderr, "\r%s\x1b[K", text.line(columns_of_terminal() - 1).c_str());
   std::fflush(stderr);
   line_open_ = true;
 }

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "apps/events/event_sink.h"
+#include "apps/events/step_text.h"
 
 namespace troupe::apps {
 
@@ -10,7 +13,7 @@ namespace troupe::apps {
 class TerminalSink final : public EventSink {
  public:
   /// Either each step that is due has its line, or one line shows the newest step and stays below
-  /// the other events.
+  /// the other events. That line fits the terminal: a longer one would leave a part behind.
   enum class Steps { lines, progress };
 
   /// With lines, every `log_every`th step is due, and step `total_steps`.
@@ -22,14 +25,15 @@ class TerminalSink final : public EventSink {
   void close() override;
 
  private:
+  StepText& text_of_run(const Value& event);
   void show_step(const Value& event);
   void print(const std::string& line);
 
   const Steps steps_;
   const std::int64_t log_every_;
   const std::int64_t total_steps_;
-  bool line_open_ = false;  // A progress line has no end of line yet.
-  double seconds_ = 0;      // The smoothed time of a step, to estimate the time left.
+  std::map<std::string, StepText> texts_;  // The key is the run's name.
+  bool line_open_ = false;                 // A progress line has no end of line yet.
 };
 
 }  // namespace troupe::apps

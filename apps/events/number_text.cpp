@@ -1,0 +1,37 @@
+#include "apps/events/number_text.h"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+
+namespace troupe::apps {
+
+std::string brief(double number, int digits) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.*g", digits, number);
+  return text;
+}
+
+std::string thousands(double number) {
+  std::string digits = std::to_string(std::llround(number));
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), 1, ',');
+  return digits;
+}
+
+std::string duration(double seconds) {
+  const auto whole = std::llround(seconds);
+  if (whole < 60) return std::to_string(whole) + " s";
+  if (whole < 3600) return std::to_string(whole / 60) + " min " + std::to_string(whole % 60) + " s";
+  return std::to_string(whole / 3600) + " h " + std::to_string(whole / 60 % 60) + " min";
+}
+
+std::string memory_text(double bytes) {
+  constexpr double mib = 1 << 20, gib = 1 << 30;
+  char text[48];
+  std::snprintf(text, sizeof text, bytes < gib ? "%.1f MiB" : "%.1f GiB",
+                bytes / (bytes < gib ? mib : gib));
+  return text;
+}
+
+}  // namespace troupe::apps

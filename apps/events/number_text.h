@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+namespace troupe::apps {
+
+/// Formats a number with a few digits: "2.412", "0.00263".
+std::string brief(double number, int digits = 4);
+/// Formats a whole number: "31,887".
+std::string thousands(double number);
+/// Formats a time in seconds: "16 s", "3 min 20 s", "2 h 5 min".
+std::string duration(double seconds);
+/// Formats an amount of memory: "11.1 MiB", "4.0 GiB".
+std::string memory_text(double bytes);
+
+}  // namespace troupe::apps
