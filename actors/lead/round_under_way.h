@@ -16,8 +16,10 @@ struct RoundUnderWay {
   Play play;
   int played = 0;  // Devices that have finished.
   std::chrono::steady_clock::duration busy{};
-  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::time_point::max();
-  std::chrono::steady_clock::time_point end{};
+  /// The longest time from a device's first action to its last one. No time spans two devices,
+  /// whose clocks may differ.
+  std::chrono::steady_clock::duration longest{};
+  WorkTime of_first{};  // The same of the first device, on its clock.
 
   // Indexed by replica, then device.
   std::vector<bool> has_told;
@@ -41,11 +43,15 @@ struct RoundUnderWay {
     has_told.at(place_of(by_one)) = true;
     spans.at(place_of(by_one)) = by_one.spans;
     held_up.at(place_of(by_one)) = by_one.held_up;
+    WorkTime whole{std::chrono::steady_clock::time_point::max(), {}};
     for (const auto& span : *by_one.spans) {
       busy += span.time.end - span.time.start;
-      begin = std::min(begin, span.time.start);
-      end = std::max(end, span.time.end);
+      whole.start = std::min(whole.start, span.time.start);
+      whole.end = std::max(whole.end, span.time.end);
     }
+    if (by_one.spans->empty()) return;
+    longest = std::max(longest, whole.end - whole.start);
+    if (place_of(by_one) == 0) of_first = whole;
   }
 };
 

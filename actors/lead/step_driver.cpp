@@ -179,8 +179,9 @@ void StepDriver::tell_step(const Progress::Done& done) {
   const auto now = around_.self->now();
   const auto took = history_.done(done.entry, now);
   const auto* round = done.round ? &*done.round : nullptr;
-  around_.run_reporter.tell(
-      step_event(*spec_, {step(), &done.entry, round, took, history_.goodput(now)}));
+  const auto on_device = round ? history_.time_on_device(*round) : std::nullopt;
+  around_.run_reporter.tell(step_event(
+      *spec_, {step(), &done.entry, round, on_device.value_or(took), history_.goodput(now)}));
   straggler_watch_.step_took(took);
   if (!round) return;
   for (auto& event : straggler_watch_.add(*spec_, *round, step()))

@@ -72,9 +72,9 @@ Value step_event(const RunSpec& spec, const StepReport& report) {
   if (spec.tokens_in_sample > 0) told.set("tokens", step * spec.samples_in_step * tokens);
   told.set("seconds", seconds);
   if (seconds > 0) told.set("rate", static_cast<double>(spec.samples_in_step * tokens) / seconds);
-  if (round && round->devices() > 1 && round->end > round->begin)
-    told.set("bubble", 1 - in_seconds(round->busy) /
-                               (in_seconds(round->end - round->begin) * round->devices()));
+  if (round && round->devices() > 1 && round->longest.count() > 0)
+    told.set("bubble",
+             1 - in_seconds(round->busy) / (in_seconds(round->longest) * round->devices()));
   told.set("goodput", std::round(goodput * 10'000) / 10'000);
   if (const auto memory = peak_memory(spec)) told.set("memory", *memory);
   if (auto late = lateness_of(*entry); !late.empty()) told.set("staleness", std::move(late));

@@ -12,7 +12,7 @@ constexpr int steps_in_pace = 8;
 }  // namespace
 
 void StepHistory::begun(std::int64_t step, caf_shim::TimePoint now) {
-  step_began_ = now;
+  step_begins(now);
   goodput_.begun(step, now);
 }
 
@@ -26,8 +26,20 @@ caf_shim::Duration StepHistory::done(const StepLedger::Entry& entry, caf_shim::T
   return took;
 }
 
+std::optional<caf_shim::Duration> StepHistory::time_on_device(const RoundUnderWay& round) {
+  if (round.play.round->steps != 1) {
+    device_ended_.reset();
+    return {};
+  }
+  const auto [began, ended] = round.of_first;
+  const auto took = ended - std::exchange(device_ended_, ended).value_or(began);
+  // A node that lies or whose clock was set back says nothing.
+  if (took.count() <= 0) return {};
+  return took;
+}
+
 void StepHistory::resumed(caf_shim::TimePoint now) {
-  step_began_ = now;
+  step_begins(now);
   goodput_.paused(now - paused_at_);
 }
 
