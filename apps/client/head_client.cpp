@@ -1,7 +1,10 @@
 #include "apps/client/head_client.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <cstdio>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -9,12 +12,15 @@
 
 #include "apps/client/client_network.h"
 #include "apps/hosts/interfaces.h"
+#include "apps/machine/signals.h"
 #include "core/json.h"
 
 namespace troupe::apps {
 namespace {
 
 constexpr auto connect_patience = std::chrono::seconds(5);
+// The time within which a signal ends a wait.
+constexpr auto look_for_signals = std::chrono::milliseconds(50);
 constexpr auto answer_patience = std::chrono::seconds(60);
 
 constexpr transport::MessageName answer_type = "answer";
@@ -30,7 +36,8 @@ std::uint64_t random_id() {
 
 class HeadClient::Line {
  public:
-  Status dial(const transport::DialOptions& options) {
+  Status dial(const transport::DialOptions& options, TellWait tell_wait) {
+    tell_wait_ = std::move(tell_wait);
     endpoint_ = options.endpoint;
     auto client = own_.network.dial(
         options,
@@ -51,6 +58,9 @@ class HeadClient::Line {
     return wait_for_connection(lock, Clock::now() + connect_patience);
   }
 
+  void tell_waits(TellWait tell_wait) { tell_wait_ = std::move(tell_wait); }
+  const std::string& endpoint() const { return endpoint_; }
+
   /// Asks again on the next connection if one ends. The head recognizes the id, so it acts once.
   Reply ask(const std::string& type, Value body) {
     transport::Message message;
@@ -67,11 +77,11 @@ class HeadClient::Line {
       const auto asked_on = connection_;
       if (auto sent = say(message); !sent && connection_ == asked_on && ended_ < connection_)
         return sent.error();
-      const bool answered =
-          changed_.wait_until(lock, end, [&] { return answer_ || ended_ >= asked_on; });
-      if (!answered)
-        return Error{"the head did not answer '" + type + "' within " +
-                     std::to_string(answer_patience.count()) + " s"};
+      const auto waited = wait(lock, end, [&] { return answer_ || ended_ >= asked_on; });
+      if (waited == Waited::met) continue;
+      if (waited == Waited::interrupted) return interrupted();
+      return Error{"the head did not answer '" + type + "' within " +
+                   std::to_string(answer_patience.count()) + " s"};
     }
     auto answer = std::move(*answer_);
     if (answer.type != Refusal::type && answer.type != answer_type.view())
@@ -90,8 +100,30 @@ class HeadClient::Line {
  private:
   using Clock = std::chrono::steady_clock;
 
+  static Error interrupted() { return {"interrupted"}; }
+
+  enum class Waited : std::uint8_t { met, late, interrupted };
+
+  /// Waits until `is_met`. A signal that comes meanwhile ends the wait; after an earlier one a
+  /// command may still have something to say to the head.
+  template <class IsMet>
+  Waited wait(std::unique_lock<std::mutex>& lock, Clock::time_point end, IsMet is_met) {
+    const auto began = Clock::now();
+    const bool had_come = signal_came();
+    for (std::chrono::seconds told{};;) {
+      const auto next = std::min(end, Clock::now() + look_for_signals);
+      if (changed_.wait_until(lock, next, is_met)) return Waited::met;
+      if (!had_come && signal_came()) return Waited::interrupted;
+      if (Clock::now() >= end) return Waited::late;
+      const auto waited = std::chrono::floor<std::chrono::seconds>(Clock::now() - began);
+      if (waited > std::exchange(told, waited) && tell_wait_) tell_wait_(waited);
+    }
+  }
+
   Status wait_for_connection(std::unique_lock<std::mutex>& lock, Clock::time_point end) {
-    if (changed_.wait_until(lock, end, [&] { return connection_ > ended_; })) return Done{};
+    const auto waited = wait(lock, end, [&] { return connection_ > ended_; });
+    if (waited == Waited::met) return Done{};
+    if (waited == Waited::interrupted) return interrupted();
     return Error{"no head answered at " + endpoint_ +
                  (refused_.empty() ? "" : " (" + refused_ + ")") +
                  "; check that `troupe head` runs there"};
@@ -124,6 +156,7 @@ class HeadClient::Line {
   /// address against this one.
   const std::uint64_t incarnation_ = random_id();
   std::string endpoint_;
+  TellWait tell_wait_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t connection_ = 0;  // The number of connections made so far.
@@ -140,9 +173,18 @@ class HeadClient::Line {
 HeadClient::HeadClient() : line_(std::make_unique<Line>()) {}
 HeadClient::~HeadClient() = default;
 
-Result<std::unique_ptr<HeadClient>> HeadClient::dial(const transport::DialOptions& options) {
+TellWait wait_on_stderr(const std::string& endpoint) {
+  return [endpoint](std::chrono::seconds waited) {
+    if (waited == std::chrono::seconds(2))
+      std::fprintf(stderr, "waiting for an answer of the head at %s\n", endpoint.c_str());
+  };
+}
+
+Result<std::unique_ptr<HeadClient>> HeadClient::dial(const transport::DialOptions& options,
+                                                     TellWait tell_wait) {
   std::unique_ptr<HeadClient> client(new HeadClient());
-  if (auto dialed = client->line_->dial(options); !dialed) return dialed.error();
+  if (auto dialed = client->line_->dial(options, std::move(tell_wait)); !dialed)
+    return dialed.error();
   auto welcome = client->ask("hello", Value::Map{});
   if (!welcome) return welcome.error();
   const Value* version = welcome->find("version");
@@ -164,6 +206,10 @@ Result<std::unique_ptr<HeadClient>> HeadClient::dial(const transport::DialOption
     client->events_ = reached_at(*events->text(), options.endpoint);
   return client;
 }
+
+void HeadClient::tell_waits(TellWait tell_wait) { line_->tell_waits(std::move(tell_wait)); }
+
+const std::string& HeadClient::endpoint() const { return line_->endpoint(); }
 
 Reply HeadClient::ask_as_written(const std::string& type, Value body) {
   return line_->ask(type, std::move(body));

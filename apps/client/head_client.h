@@ -14,11 +14,18 @@
 
 namespace troupe::apps {
 
-/// A client that asks a head one question after another.
+/// Called while a client waits for a head that is away or does not answer, once for each second.
+using TellWait = std::function<void(std::chrono::seconds waited)>;
+/// Returns a TellWait that says on stderr after two seconds what is waited for.
+TellWait wait_on_stderr(const std::string& endpoint);
+
+/// A client that asks a head one question after another. A signal that
+/// comes while it waits (signals.h) ends the wait.
 class HeadClient {
  public:
   /// Connects. Fails if no head answers at the address, or if its version differs.
-  static Result<std::unique_ptr<HeadClient>> dial(const transport::DialOptions& options);
+  static Result<std::unique_ptr<HeadClient>> dial(const transport::DialOptions& options,
+                                                  TellWait tell_wait);
   ~HeadClient();
   HeadClient(const HeadClient&) = delete;
   HeadClient& operator=(const HeadClient&) = delete;
@@ -30,6 +37,10 @@ class HeadClient {
   /// Asks what a user wrote. The head refuses a type that it does not handle.
   Reply ask_as_written(const std::string& type, Value body);
 
+  /// Replaces what dial() was given.
+  void tell_waits(TellWait tell_wait);
+  /// Returns the endpoint of the head.
+  const std::string& endpoint() const;
   /// Returns the endpoint on which the head publishes events.
   const std::string& events() const { return events_; }
 

@@ -21,10 +21,10 @@ Result<transport::DialOptions> WhichHead::options() const {
   return keys.dial(*endpoint);
 }
 
-Result<std::unique_ptr<HeadClient>> WhichHead::dial() const {
+Result<std::unique_ptr<HeadClient>> WhichHead::dial(const CommonFlags& flags) const {
   const auto options = this->options();
   if (!options) return options.error();
-  return HeadClient::dial(*options);
+  return HeadClient::dial(*options, flags.quiet ? TellWait() : wait_on_stderr(options->endpoint));
 }
 
 Result<transport::DialOptions> WhichHead::events_of(const HeadClient& client) const {
@@ -44,7 +44,7 @@ ExitCode refused(const Refusal& refusal) {
 
 ExitCode ask(const WhichHead& head, transport::MessageName type, Value body,
              const CommonFlags& flags, const std::function<void(const Value&)>& plainly) {
-  auto client = head.dial();
+  auto client = head.dial(flags);
   if (!client) return no_head(client.error());
   const auto answer = (*client)->ask(type, std::move(body));
   if (!answer) return refused(answer.refusal());

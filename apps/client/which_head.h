@@ -19,7 +19,7 @@ struct WhichHead {
 
   void add_to(CLI::App& command);
   Result<transport::DialOptions> options() const;
-  Result<std::unique_ptr<HeadClient>> dial() const;
+  Result<std::unique_ptr<HeadClient>> dial(const CommonFlags& flags) const;
   /// Returns the options to subscribe to the head's events, with the same keys.
   Result<transport::DialOptions> events_of(const HeadClient& client) const;
 };

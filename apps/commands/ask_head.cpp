@@ -49,7 +49,7 @@ struct NodesArguments {
 ExitCode end_nodes(const NodesArguments& arguments, const CommonFlags& flags) {
   constexpr auto patience = std::chrono::seconds(60);
   constexpr auto look_every = std::chrono::milliseconds(100);
-  auto client = arguments.head.dial();
+  auto client = arguments.head.dial(flags);
   if (!client) return no_head(client.error());
   Value body = Value::Map{};
   if (!arguments.node.empty()) body.set("node", arguments.node);

@@ -1,6 +1,9 @@
 // Commands that show events of runs as they happen: submit --wait, attach, logs and events.
 
+#include <chrono>
 #include <cstdio>
+#include <string>
+#include <utility>
 
 #include "apps/client/client_network.h"
 #include "apps/client/event_reader.h"
@@ -18,6 +21,8 @@ namespace {
 
 // The interval for polling, which is needed while the subscription is not ready.
 constexpr auto look_every = std::chrono::milliseconds(500);
+// The time without an answer of the head after which that is said.
+constexpr auto first_word = std::chrono::seconds(2);
 
 struct Following {
   WhichHead head;
@@ -66,17 +71,27 @@ ExitCode follow(const WhichHead& head, HeadClient& client, const std::string& ru
   auto known = standing(client, run);
   if (!known) return complain(ExitCode::failed, "error: " + known.error().text);
   RealEnv env;
-  const auto recorder = open_display(env, display_for(flags), known->log_every, known->steps);
+  const auto recorder = open_display(env, display_of_answer(flags), known->log_every, known->steps);
   EventReader reader(client, run);
   if (from == From::now)
     if (auto read = reader.read([](const Value&) {}); !read) return no_head(read.error());
   const auto show = [&](const Value& event) { recorder->record(event); };
+  std::chrono::seconds away{};
+  client.tell_waits([&](std::chrono::seconds waited) {
+    if (waited == first_word || waited == std::chrono::seconds(30))
+      recorder->say("no answer from the head for " + std::to_string(waited.count()) +
+                    " s; waiting for it, and " + run + " may go on meanwhile");
+    away = waited;
+  });
   for (; !signal_came(); bell.wait_for(look_every)) {
+    if (away >= first_word) recorder->say("the head answers again");
+    away = {};
     if ((*ringing)->has_stopped(run)) {
       known->state = "stopped";
       return tell_end(*known);
     }
     auto now = standing(client, run);
+    if (!now && signal_came()) break;
     if (!now) return end_without_head(now.error(), **ringing, bell, *known);
     known = std::move(now);
     if (from == From::this_life && known->began >= 0) {
@@ -85,7 +100,7 @@ ExitCode follow(const WhichHead& head, HeadClient& client, const std::string& ru
     }
     // A run publishes its end before the head knows it, so this reads the remaining events.
     if (from != From::this_life)
-      if (auto read = reader.read(show); !read)
+      if (auto read = reader.read(show); !read && !signal_came())
         return end_without_head(read.error(), **ringing, bell, *known);
     if (known->has_ended()) return tell_end(*known);
   }
@@ -94,36 +109,45 @@ ExitCode follow(const WhichHead& head, HeadClient& client, const std::string& ru
 }
 
 ExitCode attach(const Following& arguments, const CommonFlags& flags) {
-  auto client = arguments.head.dial();
+  auto client = arguments.head.dial(flags);
   if (!client) return no_head(client.error());
   return follow(arguments.head, **client, arguments.run, From::now, flags);
 }
 
 ExitCode logs(const Following& arguments, const CommonFlags& flags) {
-  auto client = arguments.head.dial();
+  auto client = arguments.head.dial(flags);
   if (!client) return no_head(client.error());
   if (arguments.follow)
     return follow(arguments.head, **client, arguments.run, From::first_event, flags);
   const auto known = standing(**client, arguments.run);
   if (!known) return complain(ExitCode::failed, "error: " + known.error().text);
   RealEnv env;
-  const auto recorder = open_display(env, display_for(flags), known->log_every, known->steps);
+  const auto recorder = open_display(env, flags.output == "json" ? Display::json : Display::plain,
+                                     known->log_every, known->steps);
   EventReader reader(**client, arguments.run);
   const auto read = reader.read([&](const Value& event) { recorder->record(event); });
   return read ? ExitCode::done : no_head(read.error());
 }
 
 ExitCode events(const Following& arguments, const CommonFlags& flags) {
-  auto client = arguments.head.dial();
+  auto client = arguments.head.dial(flags);
   if (!client) return no_head(client.error());
   auto options = arguments.head.events_of(**client);
   if (!options) return no_head(options.error());
   RealEnv env;
-  const auto recorder = open_display(env, display_for(flags), 1, 0);
+  const auto recorder = open_display(env, display_of_answer(flags), 1, 0);
   transport::SubscriberEvents heard;
   heard.event = [&](const transport::Message& event) { recorder->record(event.body); };
   heard.missed = [&](const std::string&, std::uint64_t count) {
     recorder->say(std::to_string(count) + " events were missed");
+  };
+  bool is_away = false;
+  heard.gone = [&](const std::string& why) {
+    if (!std::exchange(is_away, true))
+      recorder->say("no events from the head: " + why + "; waiting for it");
+  };
+  heard.connected = [&] {
+    if (std::exchange(is_away, false)) recorder->say("the head is back");
   };
   EventFd interrupted;
   ring_on_signals(interrupted);
@@ -148,7 +172,7 @@ ExitCode submit(const SubmitArguments& arguments, const CommonFlags& flags) {
   const auto loaded = config::load({arguments.config, arguments.settings});
   if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
   if (!loaded->warnings.empty()) std::fputs(loaded->warnings.c_str(), stderr);
-  auto client = arguments.head.dial();
+  auto client = arguments.head.dial(flags);
   if (!client) return no_head(client.error());
   Value body = loaded->tree;
   if (arguments.resume) body.set("resume", true);

@@ -114,7 +114,7 @@ ExitCode play(const PlayArguments& arguments, const CommonFlags& flags) {
       return complain(ExitCode::failed, "error: " + opened.error().text);
     head = {.address = own->endpoint(), .keys = {}};
   }
-  auto client = head.dial();
+  auto client = head.dial(flags);
   if (!client) return no_head(client.error());
   const auto events = head.events_of(**client);
   if (!events) return no_head(events.error());

@@ -52,16 +52,23 @@ class Speeds {
 };
 
 ExitCode top(const TopArguments& arguments, const CommonFlags& flags) {
-  auto client = arguments.head.dial();
+  auto client = arguments.head.dial(flags);
   if (!client) return no_head(client.error());
   const bool is_json = flags.output == "json";
   const bool is_screen = flags.output == "auto" && isatty(STDOUT_FILENO) == 1;
   const auto every = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * arguments.every));
   EventFd bell;
   ring_on_signals(bell);
+  if (is_screen)
+    (*client)->tell_waits([](std::chrono::seconds waited) {
+      std::printf("\r\x1b[Kno answer from the head for %lld s; the tables are from before",
+                  static_cast<long long>(waited.count()));
+      std::fflush(stdout);
+    });
   for (Speeds speeds;; bell.wait_for(every)) {
     if (signal_came()) return ExitCode::done;
     const auto status = (*client)->ask("status", Value::Map{});
+    if (!status && signal_came()) return ExitCode::done;
     if (!status) return no_head(status.error());
     const auto now = speeds.look(*status, Clock::now());
     const std::string text =

@@ -126,7 +126,7 @@ ExitCode up(const UpArguments& arguments, const CommonFlags& flags) {
   // Dials the head first, so that a missing head is one error instead of one for each machine.
   const auto dial = arguments.keys.dial(*head);
   if (!dial) return complain(ExitCode::usage, "error: " + dial.error().text);
-  if (const auto client = HeadClient::dial(*dial); !client)
+  if (const auto client = HeadClient::dial(*dial, wait_on_stderr(*head)); !client)
     return complain(ExitCode::no_head, "error: " + client.error().text);
   // Recorded before anything runs, so that `troupe down` can end everything.
   const auto known = state.hosts;

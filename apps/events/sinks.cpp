@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <utility>
 #include <vector>
 
@@ -14,16 +15,16 @@ namespace troupe::apps {
 namespace {
 
 /// Null if nothing is shown.
-std::unique_ptr<EventSink> display_sink(Display display, std::int64_t log_every,
+std::unique_ptr<EventSink> display_sink(Display display, std::FILE* lines, std::int64_t log_every,
                                         std::int64_t total_steps) {
   using Steps = TerminalSink::Steps;
   switch (display) {
     case Display::json:
       return std::make_unique<JsonSink>();
     case Display::plain:
-      return std::make_unique<TerminalSink>(Steps::lines, log_every, total_steps);
+      return std::make_unique<TerminalSink>(lines, Steps::lines, log_every, total_steps);
     case Display::progress:
-      return std::make_unique<TerminalSink>(Steps::progress, log_every, total_steps);
+      return std::make_unique<TerminalSink>(lines, Steps::progress, log_every, total_steps);
     case Display::nothing:
       return nullptr;
   }
@@ -39,13 +40,19 @@ Display display_for(const CommonFlags& flags) {
   return isatty(STDERR_FILENO) ? Display::progress : Display::plain;
 }
 
+Display display_of_answer(const CommonFlags& flags) {
+  const auto display = display_for(flags);
+  const bool is_read = display == Display::progress && !isatty(STDOUT_FILENO);
+  return is_read ? Display::plain : display;
+}
+
 Result<std::unique_ptr<Recorder>> open_recorder(Env& env, storage::Files& files,
                                                 const SinkOptions& options) {
   std::vector<std::unique_ptr<EventSink>> sinks;
   auto file = FileSink::open(env, files, options.file);
   if (!file) return file.error();
   sinks.push_back(std::move(*file));
-  if (auto shown = display_sink(options.display, options.log_every, options.total_steps))
+  if (auto shown = display_sink(options.display, stderr, options.log_every, options.total_steps))
     sinks.push_back(std::move(shown));
   if (options.publisher) sinks.push_back(std::make_unique<PublisherSink>(*options.publisher));
   return std::make_unique<Recorder>(env, std::move(sinks));
@@ -54,7 +61,8 @@ Result<std::unique_ptr<Recorder>> open_recorder(Env& env, storage::Files& files,
 std::unique_ptr<Recorder> open_display(Env& env, Display display, std::int64_t log_every,
                                        std::int64_t total_steps) {
   std::vector<std::unique_ptr<EventSink>> sinks;
-  if (auto shown = display_sink(display, log_every, total_steps)) sinks.push_back(std::move(shown));
+  if (auto shown = display_sink(display, stdout, log_every, total_steps))
+    sinks.push_back(std::move(shown));
   return std::make_unique<Recorder>(env, std::move(sinks));
 }
 

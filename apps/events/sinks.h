@@ -12,13 +12,16 @@
 
 namespace troupe::apps {
 
-/// How a command shows events: as JSON on stdout, as lines on stderr, as lines with a progress line
-/// below them, or not at all.
+/// How a command shows events: as JSON, as lines, as lines with a progress line below them, or not
+/// at all.
 enum class Display { json, plain, progress, nothing };
 
 /// Returns what the user asked for. "auto" is a progress line on a terminal, and plain lines
 /// elsewhere.
 Display display_for(const CommonFlags& flags);
+/// Returns the same for a command that was asked for the events and prints them to stdout. There is
+/// no progress line if a file or another program reads them.
+Display display_of_answer(const CommonFlags& flags);
 
 /// The sinks for events of a run.
 struct SinkOptions {
@@ -30,10 +33,10 @@ struct SinkOptions {
 };
 
 /// Opens a recorder for a process that leads a run. The environment, `files` and the
-/// publisher outlive it.
+/// publisher outlive it. It shows lines on stderr.
 Result<std::unique_ptr<Recorder>> open_recorder(Env& env, storage::Files& files,
                                                 const SinkOptions& options);
-/// Opens a recorder that only shows events.
+/// Opens a recorder that only shows events, on stdout.
 std::unique_ptr<Recorder> open_display(Env& env, Display display, std::int64_t log_every,
                                        std::int64_t total_steps);
 

@@ -25,7 +25,7 @@ void TerminalSink::event(const Value& event) {
   const std::string type = text_in(event, "type");
   if (type == "step") return show_step(event);
   if (type == "run.state") text_of_run(event).stand_still();
-  print(sentence(event));
+  print(events_, sentence(event));
 }
 
 void TerminalSink::close() {
@@ -41,7 +41,7 @@ void TerminalSink::show_step(const Value& event) {
   text.add(event);
   if (steps_ == Steps::lines) {
     const auto step = integer_in(event, "step");
-    if (step % log_every_ == 0 || step == total_steps_) print(text.line());
+    if (step % log_every_ == 0 || step == total_steps_) print(events_, text.line());
     return;
   }
   // The cursor stands behind the text: many terminals wrap if the last column is filled.
@@ -50,10 +50,10 @@ void TerminalSink::show_step(const Value& event) {
   line_open_ = true;
 }
 
-void TerminalSink::print(const std::string& line) {
+void TerminalSink::print(std::FILE* stream, const std::string& line) {
   if (line_open_) std::fputs("\r\x1b[K", stderr);
   line_open_ = false;
-  std::fprintf(stderr, "%s\n", line.c_str());
+  std::fprintf(stream, "%s\n", line.c_str());
 }
 
 }  // namespace troupe::apps

@@ -6,6 +6,7 @@
 
 #include "catch.h"
 #include "program.h"
+#include "quickstart.h"
 
 using namespace troupe;
 using namespace troupe::tests;
@@ -13,7 +14,6 @@ using namespace troupe::tests;
 namespace {
 
 const std::string scenarios = TROUPE_TESTS "/../config/scenarios/";
-const std::string quickstart = TROUPE_TESTS "/../config/quickstart.toml";
 
 /// Returns the shared memory that a process could leave behind.
 std::set<std::string> shared_memory() {
@@ -172,6 +172,6 @@ send = { type = "run.stop", run = "stormy", mode = "now" }
                 "[[act]]\ncommand = [\"nodes\", \"drain\", \"nobody\"]\nexit_code = 1\n");
   INFO(played.err);
   CHECK(played.code == 0);
-  CHECK(played.err.find("run stormy: done") != std::string::npos);  // Printed by logs.
+  CHECK(played.out.find("run stormy: done") != std::string::npos);  // Printed by logs.
   CHECK(played.err.find("the run 'stormy' is not active: it is done") != std::string::npos);
 }

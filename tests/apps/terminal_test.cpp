@@ -11,14 +11,13 @@
 #include <vector>
 
 #include "apps/program.h"
+#include "apps/quickstart.h"
 #include "catch.h"
 
 using namespace troupe;
 using namespace troupe::tests;
 
 namespace {
-
-const std::string quickstart = TROUPE_TESTS "/../config/quickstart.toml";
 
 /// A terminal of this width, to which a program writes.
 class Terminal {

@@ -1,0 +1,61 @@
+// Commands that show what a head knows: where they print it, and what they do while the head is
+// away.
+
+#include <signal.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/program.h"
+#include "apps/quickstart.h"
+#include "apps/small_cluster.h"
+#include "catch.h"
+#include "cluster/process.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+/// Returns how long the process takes to end by Ctrl-C.
+std::chrono::milliseconds time_to_end(Process& process, std::optional<int> code) {
+  const auto began = std::chrono::steady_clock::now();
+  process.send(SIGINT);
+  CHECK(process.wait() == code);
+  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began);
+}
+
+}  // namespace
+
+TEST_CASE("a run that is shown goes to stdout", "[apps]") {
+  SmallCluster cluster;
+  const std::vector<std::string> submit = {"submit", quickstart,   "--set", "train.steps=20",
+                                           "--set",  "name=shown", "--wait"};
+  const Ended waited = cluster.run(submit);
+  CHECK(waited.code == 0);
+  const Ended logged = cluster.run({"logs", "shown"});
+  CHECK(logged.code == 0);
+  for (const auto& ended : {waited, logged}) {
+    INFO(ended.out << "and on stderr:\n" << ended.err);
+    CHECK(ended.out.find("step 20 of 20  100 %  loss ") != std::string::npos);
+    CHECK(ended.out.find("run shown: done\n") != std::string::npos);
+    CHECK(ended.err.empty());
+  }
+}
+
+TEST_CASE("who waits for a head that is away says so and ends by Ctrl-C at once", "[apps]") {
+  SmallCluster cluster;
+  Process submit(cluster.here(), {"submit", quickstart, "--set", "train.steps=100000", "--wait"});
+  REQUIRE(submit.says("step 10 "));
+  Process events(cluster.here(), {"events"});
+  REQUIRE(events.says("step "));
+  cluster.kill_head();
+  CHECK(submit.says("no answer from the head for 2 s; waiting for it, and quickstart may go on"));
+  CHECK(events.says("; waiting for it"));
+  constexpr std::chrono::milliseconds at_once(is_sanitized ? 2000 : 200);
+  CHECK(time_to_end(submit, 130) < at_once);
+  CHECK(submit.said().find("`troupe attach quickstart` follows it again") != std::string::npos);
+  CHECK(time_to_end(events, 0) < at_once);
+}

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string>
+
+namespace troupe::tests {
+
+/// The configuration of the first run that a person tries.
+inline const std::string quickstart = TROUPE_TESTS "/../config/quickstart.toml";
+
+}  // namespace troupe::tests
