@@ -21,6 +21,12 @@ std::string line(const char* format, Words... words) {
   return text;
 }
 
+/// Formats a number of a run, or "-" if it is unknown.
+std::string known(const Value& run, const char* key, const char* format, double times) {
+  const Value* number = run.find(key);
+  return number && number->is_number() ? line(format, times * number->number()) : "-";
+}
+
 /// Formats a duration: "12m", "3h20m".
 std::string time_left(double seconds) {
   const auto minutes = static_cast<long>(seconds / 60);
@@ -68,10 +74,10 @@ std::string runs_table(const Value& answer, const std::map<std::string, double>&
   text += "  where\n";
   for (const auto& run : *runs) {
     const auto name = text_of(run, "name"), why = text_of(run, "why");
-    text += line("%-24s %-10s %6s/%-5s %10.4f %6.1f %% %-9s", name.c_str(),
-                 text_of(run, "state").c_str(), text_of(run, "step").c_str(),
-                 text_of(run, "steps").c_str(), number_in(run, "loss"),
-                 100 * number_in(run, "goodput"), text_of(run, "exactness").c_str());
+    text += line("%-24s %-10s %6s/%-5s %10s %8s %-9s", name.c_str(), text_of(run, "state").c_str(),
+                 text_of(run, "step").c_str(), text_of(run, "steps").c_str(),
+                 known(run, "loss", "%.4f", 1).c_str(),
+                 known(run, "goodput", "%.1f %%", 100).c_str(), text_of(run, "exactness").c_str());
     if (const auto speed = speeds.find(name); speed != speeds.end() && speed->second > 0)
       text += line(
           " %10.2f %7s", speed->second,

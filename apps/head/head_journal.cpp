@@ -71,6 +71,7 @@ struct EndedRecord {
   std::string why;
   std::int64_t step = 0;
   std::int64_t steps = 0;
+  std::optional<double> loss, goodput;
   double time = 0;
   static constexpr auto fields() {
     return std::tuple(transport::required("run", &EndedRecord::run),
@@ -79,6 +80,8 @@ struct EndedRecord {
                       transport::optional("why", &EndedRecord::why),
                       transport::required("step", &EndedRecord::step),
                       transport::required("steps", &EndedRecord::steps),
+                      transport::optional("loss", &EndedRecord::loss),
+                      transport::optional("goodput", &EndedRecord::goodput),
                       transport::required("time", &EndedRecord::time));
   }
 };
@@ -202,6 +205,7 @@ Status HeadJournal::learn(const Value& record, const std::string& place) {
     run.why = std::move(read->why);
     run.step = read->step;
     run.steps = read->steps;
+    run.last = {read->loss, read->goodput};
     run.ended = read->time;
   } else {
     return Error{place + ": found a record of a type that this version does not know"};
@@ -216,8 +220,8 @@ std::vector<Value> HeadJournal::all() const {
   for (const auto& [name, run] : runs_) {
     const auto submission = static_cast<std::int64_t>(run.submission);
     if (run.ended > 0) {
-      records.push_back(
-          typed(EndedRecord{name, submission, run.state, run.why, run.step, run.steps, run.ended}));
+      records.push_back(typed(EndedRecord{name, submission, run.state, run.why, run.step, run.steps,
+                                          run.last.loss, run.last.goodput, run.ended}));
       continue;
     }
     records.push_back(typed(RunRecord{name, submission, run.config}));
@@ -281,14 +285,15 @@ Status HeadJournal::changed(const std::string& run, const std::string& state,
 }
 
 Status HeadJournal::ended(const std::string& run, const std::string& state, const std::string& why,
-                          std::int64_t step, std::int64_t steps) {
+                          std::int64_t step, std::int64_t steps, const LastStep& last) {
   std::int64_t submission = 0;
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = runs_.find(run); known != runs_.end())
       submission = static_cast<std::int64_t>(known->second.submission);
   }
-  auto written = write(typed(EndedRecord{run, submission, state, why, step, steps, now()}));
+  auto written = write(
+      typed(EndedRecord{run, submission, state, why, step, steps, last.loss, last.goodput, now()}));
   const std::lock_guard lock(mutex_);
   forget_old();
   return written;

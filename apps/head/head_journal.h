@@ -24,6 +24,12 @@
 
 namespace troupe::apps {
 
+/// The numbers of a run's last step, as far as they are known.
+struct LastStep {
+  std::optional<double> loss;
+  std::optional<double> goodput;
+};
+
 /// The journal's data about a run.
 struct RememberedRun {
   std::uint64_t submission = 0;  // The id of the message that submitted the run.
@@ -32,6 +38,7 @@ struct RememberedRun {
   std::string why;
   Value choice;                      // The RunChoice of the run; null: nothing was chosen yet.
   std::int64_t step = 0, steps = 0;  // The completed steps and all steps, of a run that has ended.
+  LastStep last;                     // The last step, of a run that has ended.
   double ended = 0;  // The time of its end in seconds since 1970; 0: it has not ended.
 };
 
@@ -87,7 +94,7 @@ class HeadJournal {
   Status ordered(const std::string& by, const std::string& order, const std::string& subject);
   /// Records that a run has ended. Forgets the oldest ended runs.
   Status ended(const std::string& run, const std::string& state, const std::string& why,
-               std::int64_t step, std::int64_t steps);
+               std::int64_t step, std::int64_t steps, const LastStep& last = {});
 
  private:
   HeadJournal(Env& env, storage::Files& files, const EndedBounds& bounds)

@@ -267,7 +267,9 @@ class HeadService::Service {
   void ended(const RunStanding& run) {
     // A run that stops because the head ends continues in the head's next life.
     if (is_closing_ && run.state == "stopped") return;
-    if (auto noted = journal_->ended(run.name, run.state, run.why, run.step, run.steps); !noted)
+    if (auto noted = journal_->ended(run.name, run.state, run.why, run.step, run.steps,
+                                     {run.loss, run.goodput});
+        !noted)
       not_noted(run.name, run.state, noted.error());
   }
 
@@ -306,6 +308,8 @@ class HeadService::Service {
       if (standing.has_ended()) {
         standing.step = known.step;
         standing.steps = known.steps;
+        standing.loss = known.last.loss;
+        standing.goodput = known.last.goodput;
         const std::lock_guard lock(mutex_);
         ended_[name] = std::move(standing);
         continue;

@@ -28,13 +28,13 @@ struct RunStanding {
   std::int64_t steps = 0;
   std::int64_t log_every = 10;
   std::int64_t began =
-      -1;                 // The place in the run's event file where this life begins; -1: not yet.
-  double loss = 0;        // The loss of the last step.
-  double goodput = 1;     // The share of time spent on steps that count.
-  std::string exactness;  // The guarantee that plan changes keep: "bits" or "samples".
-  int recoveries = 0;     // Recoveries in this life of the head.
-  std::string recovered;  // A description of the last recovery.
-  std::string where;      // "stages 0 1 on alpha, 2 3 on beta"
+      -1;  // The place in the run's event file where this life begins; -1: not yet.
+  std::optional<double> loss;     // The loss of the last step.
+  std::optional<double> goodput;  // The share of time spent on steps that count.
+  std::string exactness;          // The guarantee that plan changes keep: "bits" or "samples".
+  int recoveries = 0;             // Recoveries in this life of the head.
+  std::string recovered;          // A description of the last recovery.
+  std::string where;              // "stages 0 1 on alpha, 2 3 on beta"
   std::string why;
   std::string warning;            // A problem at its beginning, such as a damaged checkpoint.
   std::vector<Value> stragglers;  // The latest event of each device and link that slows it down.

@@ -1,0 +1,41 @@
+// The head knows runs: tests of what tables, its log and its answers say of them.
+
+#include <string>
+
+#include "apps/program.h"
+#include "apps/quickstart.h"
+#include "apps/small_cluster.h"
+#include "catch.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+TEST_CASE("a head that comes back knows the last numbers of a run that has ended", "[apps]") {
+  SmallCluster cluster;
+  REQUIRE(cluster.run({"submit", quickstart, "--set", "train.steps=20", "--wait"}).code == 0);
+  const auto row = [&] {
+    const std::string table = cluster.run({"runs"}).out;
+    const auto begin = table.find("quickstart");
+    REQUIRE(begin != std::string::npos);
+    const auto end = table.find(" %", begin);
+    REQUIRE(end != std::string::npos);
+    return table.substr(begin, end - begin);
+  };
+  const std::string before = row();
+  CHECK(before.find("20/20") != std::string::npos);
+  CHECK(before.find(" 0.0000") == std::string::npos);
+  cluster.kill_head();
+  cluster.start_head();
+  CHECK(row() == before);
+}
+
+TEST_CASE("a run that has done no step has no loss and no goodput", "[apps]") {
+  SmallCluster cluster;
+  // It waits for a second node.
+  REQUIRE(cluster.run({"submit", quickstart, "--set", "elastic.nodes=2:2"}).code == 0);
+  const Ended runs = cluster.run({"runs"});
+  INFO(runs.out);
+  CHECK(runs.out.find("0/400            -        -") != std::string::npos);
+  CHECK(runs.out.find("0.0000") == std::string::npos);
+  CHECK(cluster.run({"runs", "--output", "json"}).out.find("\"loss\"") == std::string::npos);
+}
