@@ -11,8 +11,6 @@ namespace troupe::apps {
 struct CommonFlags {
   std::string output = "auto";  // auto, plain or json.
   bool quiet = false;
-  bool verbose = false;
-  bool no_color = false;
 };
 
 /// Prints an error in the format that all commands share, and returns `code`.

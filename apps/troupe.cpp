@@ -32,8 +32,6 @@ int run_program(int count, char** words) {
   app.add_option("--output", flags.output, "output format: auto, plain or json")
       ->check(CLI::IsMember({"auto", "plain", "json"}));
   app.add_flag("-q,--quiet", flags.quiet, "print errors only");
-  app.add_flag("-v,--verbose", flags.verbose, "print more details");
-  app.add_flag("--no-color", flags.no_color, "disable colours")->envname("NO_COLOR");
 
   ExitCode exit_code = ExitCode::done;
   Program program{app, flags, exit_code};

@@ -123,7 +123,6 @@ constexpr ManualRow manual_environment[] = {
     {"TROUPE_HEAD", "the head's address, if --head does not name one"},
     {"TROUPE_KEYS", "the key file of this node or person, if --keys does not name one"},
     {"TROUPE_HEAD_KEY", "the head's public key, if --head-key does not give it"},
-    {"NO_COLOR", "the same as --no-color"},
     {"XDG_STATE_HOME", "where the address of the newest head is remembered (~/.local/state)"},
     {"NOTIFY_SOCKET, WATCHDOG_USEC",
      "set by systemd: head and node report to it, see sd_notify(3)"},

@@ -104,6 +104,9 @@ TEST_CASE("an error about an unknown command suggests a similar one", "[apps]") 
         "troupe checkpoint: there is no command 'inspekt'; is `troupe checkpoint inspect` meant? "
         "see `troupe checkpoint --help`\n");
   CHECK(said({"xyzzy"}) == "troupe: there is no command 'xyzzy'; see `troupe --help`\n");
+  // These flags existed and changed nothing.
+  for (const std::string flag : {"-v", "--verbose", "--no-color"})
+    CHECK(said({flag, "version"}).find("not expected: " + flag) != std::string::npos);
   CHECK(said({"status", "x"}) ==
         "troupe status: The following argument was not expected: x; see `troupe status --help`\n");
   CHECK(said({"node", "--cores", "many"}) ==
