@@ -230,7 +230,11 @@ ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
   }
   auto outcome = session.play_here(
       bell, system, [&](const Value& event) { recorder.record(event); },
-      nodes ? &nodes->player_host() : nullptr);
+      nodes ? &nodes->player_host() : nullptr,
+      [&] {
+        recorder.say("stopping: " + config.name +
+                     " finishes its step and saves; a second Ctrl-C ends it at once, unsaved");
+      });
   session.watchdog().sign("it tells how it ended");
   session.export_weights(outcome);
   const ExitCode code = code_of(outcome);

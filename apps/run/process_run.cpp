@@ -254,7 +254,7 @@ void ProcessRun::play(Loop& loop, Context around, std::function<void(actors::Out
   if (drains_) drain();
 }
 
-actors::Outcome ProcessRun::play_here(EventFd& bell, Context around) {
+actors::Outcome ProcessRun::play_here(EventFd& bell, Context around, std::function<void()> asked) {
   std::mutex mutex;
   std::optional<actors::Outcome> outcome;
   const auto has_ended = [&] {
@@ -271,7 +271,9 @@ actors::Outcome ProcessRun::play_here(EventFd& bell, Context around) {
   });
   while (!has_ended()) {
     bell.wait();
-    if (!has_ended()) own_loop_->post([this] { drain(); });
+    if (has_ended()) break;
+    if (const auto once = std::exchange(asked, {})) once();
+    own_loop_->post([this] { drain(); });
   }
   // The end of an actor system waits for all threads that have spawned actors in it.
   if (outcome->all_gone) own_loop_->end();

@@ -77,8 +77,8 @@ class ProcessRun {
   /// object cannot be destroyed: report the end and call exit_now().
   void play(Loop& loop, Context around, std::function<void(actors::Outcome)> ended);
   /// Plays the run to its end, for a main function, which waits. A ring of the bell asks for
-  /// drain().
-  actors::Outcome play_here(EventFd& bell, Context around);
+  /// drain(); `asked` is called first, once.
+  actors::Outcome play_here(EventFd& bell, Context around, std::function<void()> asked = {});
   /// Asks the run to finish what is in flight, to save and to stop. The loop calls it.
   void drain();
   /// Kills the actors of a run that has not ended, and waits for them. The loop must have ended.

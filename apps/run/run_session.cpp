@@ -97,8 +97,10 @@ void RunSession::play(Loop& loop, actors::caf_shim::System& system, ProcessRun::
 }
 
 actors::Outcome RunSession::play_here(EventFd& bell, actors::caf_shim::System& system,
-                                      ProcessRun::Record record, actors::PlayerHost* player_host) {
-  return run_->play_here(bell, run_context(system, std::move(record), player_host));
+                                      ProcessRun::Record record, actors::PlayerHost* player_host,
+                                      std::function<void()> asked) {
+  return run_->play_here(bell, run_context(system, std::move(record), player_host),
+                         std::move(asked));
 }
 
 void RunSession::drain() {

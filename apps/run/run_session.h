@@ -77,7 +77,8 @@ class RunSession {
             actors::PlayerHost* player_host, std::function<void(const caf::actor&)> led_by,
             std::function<void(actors::Outcome)> ended);
   actors::Outcome play_here(EventFd& bell, actors::caf_shim::System& system,
-                            ProcessRun::Record record, actors::PlayerHost* player_host);
+                            ProcessRun::Record record, actors::PlayerHost* player_host,
+                            std::function<void()> asked);
 
   /// Asks the run to finish what is in flight, save and stop, also before it plays. The run's loop
   /// calls it.
