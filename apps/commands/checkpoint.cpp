@@ -57,7 +57,9 @@ Value summary(const std::string& directory, const storage::Manifest& manifest) {
 
 ExitCode ls(const FolderArguments& arguments, const CommonFlags& flags) {
   const auto files = storage::disk_files();
-  const auto listed = storage::list_checkpoints(*files, arguments.path);
+  const auto path = checkpoints_of(*files, arguments.path);
+  if (!path) return invalid(path.error());
+  const auto listed = storage::list_checkpoints(*files, *path);
   if (!listed) return invalid(listed.error());
   if (listed->empty() && flags.output != "json")
     std::printf("no checkpoint in %s\n", arguments.path.c_str());
@@ -120,12 +122,14 @@ ExitCode inspect(const FolderArguments& arguments, const CommonFlags& flags) {
 
 ExitCode verify(const FolderArguments& arguments, const CommonFlags&) {
   const auto files = storage::disk_files();
-  auto listed = storage::list_checkpoints(*files, arguments.path);
+  const auto path = checkpoints_of(*files, arguments.path);
+  if (!path) return invalid(path.error());
+  auto listed = storage::list_checkpoints(*files, *path);
   std::vector<std::string> directories;
-  const auto is_one = files->exists(arguments.path + "/manifest.json");
+  const auto is_one = files->exists(*path + "/manifest.json");
   if (!is_one.ok()) return invalid(is_one.error());
   if (*is_one) {
-    directories.push_back(arguments.path);
+    directories.push_back(*path);
   } else {
     if (!listed) return invalid(listed.error());
     for (const auto& checkpoint : *listed) directories.push_back(checkpoint.directory);
@@ -147,14 +151,15 @@ ExitCode verify(const FolderArguments& arguments, const CommonFlags&) {
 
 ExitCode prune(const PruneArguments& arguments, const CommonFlags&) {
   const auto files = storage::disk_files();
-  const auto there = files->exists(arguments.path);
+  const auto path = checkpoints_of(*files, arguments.path);
+  if (!path) return invalid(path.error());
+  const auto there = files->exists(*path);
   if (!there.ok()) return invalid(there.error());
   if (!*there) return ExitCode::done;
   RealEnv env;
-  const auto lock =
-      storage::lock_folder(*files, {env, read_host().process_text()}, arguments.path, in_use);
+  const auto lock = storage::lock_folder(*files, {env, read_host().process_text()}, *path, in_use);
   if (!lock) return invalid(lock.error());
-  const auto pruned = storage::prune_checkpoints(*files, arguments.path, arguments.keep);
+  const auto pruned = storage::prune_checkpoints(*files, *path, arguments.keep);
   if (!pruned) return invalid(pruned.error());
   for (const auto& directory : pruned->removed) std::printf("removed %s\n", directory.c_str());
   for (const auto& bad : pruned->bad)
@@ -254,7 +259,8 @@ ExitCode import_one(const ImportArguments& arguments, const CommonFlags& flags) 
 }
 
 CLI::Option* add_path(CLI::App* command, std::string& path) {
-  return command->add_option("path", path, "a checkpoint folder, or a folder of checkpoints")
+  return command
+      ->add_option("path", path, "a run's name or folder, a folder of checkpoints, or a checkpoint")
       ->required();
 }
 

@@ -63,7 +63,7 @@ void add_eval(Program& program) {
       add_command(program, program.app, "eval", "evaluate a checkpoint on data", eval);
   command
       ->add_option("checkpoint", arguments.checkpoint,
-                   "a checkpoint folder, or a folder of checkpoints")
+                   "a run's name or folder, a folder of checkpoints, or a checkpoint")
       ->required();
   command
       ->add_option("--data", arguments.data,

@@ -146,7 +146,7 @@ void add_sample(Program& program) {
       add_command(program, program.app, "sample", "generate text with a language model", sample);
   command
       ->add_option("checkpoint", arguments.checkpoint,
-                   "a checkpoint folder, or a folder of checkpoints")
+                   "a run's name or folder, a folder of checkpoints, or a checkpoint")
       ->required();
   command->add_option("--prompt", arguments.prompt,
                       "text to continue; token numbers if there is no tokenizer");

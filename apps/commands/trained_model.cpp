@@ -2,7 +2,19 @@
 
 namespace troupe::apps {
 
-Result<storage::Checkpoint> open_checkpoint(storage::Files& files, const std::string& path) {
+Result<std::string> checkpoints_of(storage::Files& files, const std::string& what) {
+  const auto given = files.exists(what);
+  if (!given.ok()) return given.error();
+  const std::string below = (*given ? what : "runs/" + what) + "/checkpoints";
+  const auto there = files.exists(below);
+  if (!there.ok()) return there.error();
+  return *there ? below : what;
+}
+
+Result<storage::Checkpoint> open_checkpoint(storage::Files& files, const std::string& what) {
+  const auto found = checkpoints_of(files, what);
+  if (!found) return found.error();
+  const std::string& path = *found;
   const auto is_one = files.exists(path + "/manifest.json");
   if (!is_one.ok()) return is_one.error();
   if (*is_one) return storage::Checkpoint::open(files, path);

@@ -12,7 +12,12 @@
 
 namespace troupe::apps {
 
-/// Opens a checkpoint. `path` is the checkpoint's own folder, or a folder of checkpoints, whose
+/// Returns the folder that a person means by a checkpoint's own folder, by a folder of checkpoints,
+/// by the folder of a run, or by the name of a run below runs/. In the last two cases that is the
+/// run's folder of checkpoints.
+Result<std::string> checkpoints_of(storage::Files& files, const std::string& what);
+
+/// Opens a checkpoint. `path` is what checkpoints_of() understands. Of several checkpoints the
 /// newest good one is opened.
 Result<storage::Checkpoint> open_checkpoint(storage::Files& files, const std::string& path);
 

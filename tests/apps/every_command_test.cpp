@@ -1,4 +1,6 @@
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "apps/program.h"
 #include "catch.h"
@@ -113,4 +115,26 @@ TEST_CASE("a benchmark refuses numbers that it cannot use", "[apps]") {
   const Ended gpu = troupe::tests::troupe(here, {"bench", "gpu", "--rounds", "0"});
   CHECK(gpu.code == 2);
   CHECK(gpu.err.find("--rounds") != std::string::npos);
+}
+
+TEST_CASE("commands on checkpoints take the name of a run, and its folder", "[apps]") {
+  const Workplace here;
+  here.write("a.toml", tiny_run);
+  REQUIRE(troupe::tests::troupe(here, {"train", "a.toml", "-q"}).code == 0);
+  const auto said = [&](const std::vector<std::string>& words) {
+    const Ended ended = troupe::tests::troupe(here, words);
+    INFO(ended.err);
+    CHECK(ended.code == 0);
+    return ended.out;
+  };
+  for (const std::string command : {"ls", "inspect", "verify"}) {
+    const auto of = [&](const std::string& what) { return said({"checkpoint", command, what}); };
+    const std::string full = of("runs/a/checkpoints");
+    CHECK(full.find("runs/a/checkpoints/step-000000000003") != std::string::npos);
+    CHECK(of("runs/a") == full);
+    CHECK(of("a") == full);
+  }
+  // A folder of this name comes first.
+  std::filesystem::create_directory(here.path() / "a");
+  CHECK(said({"checkpoint", "ls", "a"}) == "no checkpoint in a\n");
 }
