@@ -5,6 +5,7 @@
 #include "actors/checkpoints.h"
 #include "config/recipe.h"
 #include "config/schema.h"
+#include "core/json.h"
 #include "core/memory/device.h"
 #include "models/train/optimizer.h"
 #include "models/train/stage.h"
@@ -55,6 +56,20 @@ Status may_begin_anew(const RunToBegin& run) {
                "start at step 0 with --from-scratch"};
 }
 
+/// Returns what a user can do whose run has other settings than the checkpoint.
+std::string ways_on(const Value& made, const Value& wanted, const std::string& checkpoint) {
+  const std::string key = "optimizer.schedule.total_steps";
+  const Value* before = config::value_at(made, key);
+  const Value* now = config::value_at(wanted, key);
+  std::string text = "\nto continue this run, give it the settings of the checkpoint";
+  if (before && now && *before != *now)
+    text += "; for more steps at the schedule's last learning rate: --set " + key + "=" +
+            to_json(*before);
+  return text + "\nto begin a new run with its weights: troupe checkpoint export " + checkpoint +
+         " --to weights.safetensors, and train with --set name=NEW --set "
+         "model.init=weights.safetensors";
+}
+
 }  // namespace
 
 Result<actors::StartPoint> first_state(const RunToBegin& run) {
@@ -97,7 +112,8 @@ Result<Resumed> resumed_state(const RunToBegin& run, SavesGone saves_gone) {
   if (data && data->map() && !config::value_at(made.recipe, "data.files"))
     std::erase_if(*data->map(), [](const Value::Entry& entry) { return entry.key == "files"; });
   if (auto same = storage::match_recipe(made, recipe); !same)
-    return within(checkpoint.directory(), same.error());
+    return Error{within(checkpoint.directory(), same.error()).text +
+                 ways_on(made.recipe, recipe, checkpoint.directory())};
   auto start = actors::start_point(checkpoint, run.memory);
   if (!start) return start.error();
   resumed.start = std::move(*start);

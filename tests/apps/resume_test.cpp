@@ -164,6 +164,30 @@ TEST_CASE("an interrupted run saves its state and says how to resume", "[apps]")
   CHECK(std::filesystem::exists(here.path() / "runs/small/checkpoints"));
 }
 
+TEST_CASE("a run that resumes with other settings is told how to go on", "[apps]") {
+  const Workplace here;
+  here.write("run.toml", small_run);
+  REQUIRE(train(here, {"--set", "optimizer.schedule.kind=cosine"}).code == 0);
+  std::vector<std::string> longer{"--set", "optimizer.schedule.kind=cosine", "--set",
+                                  "train.steps=70", "--resume"};
+  const Ended refused = train(here, longer);
+  INFO(refused.err);
+  CHECK(refused.code == 3);
+  CHECK(refused.err.find("total_steps: the checkpoint has 60, this run 70") != std::string::npos);
+  const std::string way_on = "optimizer.schedule.total_steps=60";
+  CHECK(refused.err.find("--set " + way_on + "\n") != std::string::npos);
+  longer.insert(longer.end(), {"--set", way_on});
+  CHECK(train(here, longer).code == 0);
+  longer.insert(longer.end(), {"--set", "batch.global=16"});
+  const Ended other = train(here, longer);
+  CHECK(other.code == 3);
+  CHECK(other.err.find(way_on) == std::string::npos);
+  CHECK(other.err.find("\nto begin a new run with its weights: troupe checkpoint export "
+                       "runs/small/checkpoints/step-000000000070 --to weights.safetensors, and "
+                       "train with --set name=NEW --set model.init=weights.safetensors\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("a full disk does not stop training, and the last good checkpoint survives", "[apps]") {
   const Workplace here;
   here.write("run.toml", small_run);
