@@ -59,6 +59,30 @@ Result<Loaded> load_message(Value body, std::string name, Diagnostics& found) {
   return check(document_from(std::move(body), std::move(name), found), found, "run");
 }
 
+namespace {
+
+/// A tree that was read may lack keys; a tree that was checked is complete.
+enum class Tree { as_read, complete };
+
+Status changes_live_keys(const Value& tree, Tree kind, const Value& running,
+                         const Sources& sources) {
+  for (const auto& key : schema().keys()) {
+    const Value* now = value_at(tree, key.name);
+    const Value* before = value_at(running, key.name);
+    if (key.change == Change::live || (!now && !before) || (now && before && *now == *before))
+      continue;
+    if (!now && kind == Tree::as_read) continue;
+    Diagnostics fixed;
+    fixed.add({.key = key.name,
+               .message = key.name + " cannot be changed while the run is active",
+               .position = now ? now->position : Position{}});
+    return Error{fixed.render(sources)};
+  }
+  return Done{};
+}
+
+}  // namespace
+
 Result<Loaded> set_live(const Loaded& running, const std::string& setting, std::int64_t steps) {
   const auto& rate = running.config.optimizer.rate;
   auto changes = rate.changes;
@@ -67,19 +91,15 @@ Result<Loaded> set_live(const Loaded& running, const std::string& setting, std::
   Document document{.sources = running.sources, .tree = running.tree};
   set_at(document.tree, "optimizer.lr", height);
   apply_settings({setting}, document, found);
+  // A key that is not live is refused as such, also if its value does not fit the other keys.
+  if (auto live = changes_live_keys(document.tree, Tree::as_read, running.tree, document.sources);
+      !live)
+    return live.error();
   auto changed = check(std::move(document), found, running.config.name);
   if (!changed) return changed;
-  for (const auto& key : schema().keys()) {
-    const Value* now = value_at(changed->tree, key.name);
-    const Value* before = value_at(running.tree, key.name);
-    if (key.change == Change::live || (!now && !before) || (now && before && *now == *before))
-      continue;
-    Diagnostics fixed;
-    fixed.add({.key = key.name,
-               .message = key.name + " cannot be changed while the run is active",
-               .position = now ? now->position : Position{}});
-    return Error{fixed.render(changed->sources)};
-  }
+  if (auto live = changes_live_keys(changed->tree, Tree::complete, running.tree, changed->sources);
+      !live)
+    return live.error();
 
   const double wanted = changed->config.optimizer.rate.lr;
   set_at(changed->tree, "optimizer.lr", *value_at(running.tree, "optimizer.lr"));

@@ -31,6 +31,9 @@ TEST_CASE("other keys cannot be set during a run, however they are written", "[c
   CHECK(set("optimizer={ eps = 0.5 }").error().text.find("optimizer.eps cannot be changed") !=
         std::string::npos);
   CHECK(set("optimizer.eps=1e-8").ok());  // The value is the present one.
+  // That it does not fit the number of heads is no matter.
+  CHECK(set("model.width=3").error().text.find("model.width cannot be changed while the run") !=
+        std::string::npos);
 }
 
 TEST_CASE("a live key is checked like any other key", "[config]") {
