@@ -106,24 +106,30 @@ struct AboutRun {
   bool now = false;
 };
 
-ExitCode about_run(const AboutRun& asked, const CommonFlags& flags, transport::MessageName type) {
+/// Gives an order. `reached` is the state of a run that has obeyed; `doing` says what happens until
+/// then, since the head answers at once.
+ExitCode about_run(const AboutRun& asked, const CommonFlags& flags, transport::MessageName type,
+                   const std::string& reached, const std::string& doing) {
   Value body = Value::Map{};
   body.set("run", asked.run);
   if (type.view() == "run.stop") body.set("mode", asked.now ? "now" : "drain");
-  return ask(asked.head, type, std::move(body), flags, [](const Value& run) {
-    std::printf("%s: %s, step %s of %s\n", text_of(run, "name").c_str(),
-                text_of(run, "state").c_str(), text_of(run, "step").c_str(),
+  return ask(asked.head, type, std::move(body), flags, [&](const Value& run) {
+    const std::string state = text_of(run, "state");
+    std::printf("%s: %s; step %s of %s is done\n", text_of(run, "name").c_str(),
+                (state == reached ? state : doing).c_str(), text_of(run, "step").c_str(),
                 text_of(run, "steps").c_str());
   });
 }
 ExitCode stop(const AboutRun& asked, const CommonFlags& flags) {
-  return about_run(asked, flags, "run.stop");
+  return about_run(asked, flags, "run.stop", "stopped",
+                   asked.now ? "stopping at once" : "stopping after the steps under way");
 }
 ExitCode pause(const AboutRun& asked, const CommonFlags& flags) {
-  return about_run(asked, flags, "run.pause");
+  // The head calls a run paused from the order on.
+  return about_run(asked, flags, "run.pause", "", "pausing after the steps under way");
 }
 ExitCode resume(const AboutRun& asked, const CommonFlags& flags) {
-  return about_run(asked, flags, "run.resume");
+  return about_run(asked, flags, "run.resume", "running", "continuing");
 }
 
 struct SetArguments {

@@ -39,3 +39,18 @@ TEST_CASE("a run that has done no step has no loss and no goodput", "[apps]") {
   CHECK(runs.out.find("0.0000") == std::string::npos);
   CHECK(cluster.run({"runs", "--output", "json"}).out.find("\"loss\"") == std::string::npos);
 }
+
+TEST_CASE("an order to a run is answered with what happens now", "[apps]") {
+  SmallCluster cluster;
+  REQUIRE(cluster.run({"submit", quickstart, "--set", "train.steps=100000"}).code == 0);
+  const auto answers = [&](const std::string& order, const std::string& text) {
+    const Ended ended = cluster.run({order, "quickstart"});
+    INFO(ended.out << ended.err);
+    CHECK(ended.code == 0);
+    CHECK(ended.out.starts_with("quickstart: " + text + "; step "));
+    CHECK(ended.out.ends_with(" of 100000 is done\n"));
+  };
+  answers("pause", "pausing after the steps under way");
+  answers("resume", "running");
+  answers("stop", "stopping after the steps under way");
+}
