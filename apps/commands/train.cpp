@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "apps/command.h"
+#include "apps/events/number_text.h"
 #include "apps/events/sinks.h"
 #include "apps/machine/exit_now.h"
 #include "apps/machine/signals.h"
@@ -13,7 +14,6 @@
 #include "apps/run/run_setup.h"
 #include "config/load.h"
 #include "config/pages/render.h"
-#include "core/json.h"
 #include "core/threads/real_env.h"
 #include "core/units.h"
 #include "storage/files/files.h"
@@ -52,8 +52,7 @@ void introduce(Recorder& recorder, const config::RunConfig& config, const RunSet
   for (const auto& unit : setup.model.units)
     for (const auto& parameter : unit.layer->parameters()) numbers += parameter.shape.count();
   recorder.say("model: " + config.model.kind + ", " + std::to_string(setup.model.units.size()) +
-               " units, " + shortest(static_cast<double>(numbers) / 1e6) +
-               " million parameters in " +
+               " units, " + count_text(static_cast<double>(numbers)) + " parameters in " +
                (setup.precision == kernels::Precision::fp32
                     ? "fp32"
                     : "fp32, products in " + std::string(to_string(setup.precision))));

@@ -19,6 +19,14 @@ std::string thousands(double number) {
   return digits;
 }
 
+std::string count_text(double number) {
+  if (number < 1e6) return thousands(number);
+  char text[48];
+  std::snprintf(text, sizeof text, number < 1e9 ? "%.1f million" : "%.1f billion",
+                number / (number < 1e9 ? 1e6 : 1e9));
+  return text;
+}
+
 std::string duration(double seconds) {
   const auto whole = std::llround(seconds);
   if (whole < 60) return std::to_string(whole) + " s";

@@ -8,6 +8,8 @@ namespace troupe::apps {
 std::string brief(double number, int digits = 4);
 /// Formats a whole number: "31,887".
 std::string thousands(double number);
+/// Formats a count: "108,288", "124.4 million", "7.2 billion".
+std::string count_text(double number);
 /// Formats a time in seconds: "16 s", "3 min 20 s", "2 h 5 min".
 std::string duration(double seconds);
 /// Formats an amount of memory: "11.1 MiB", "4.0 GiB".

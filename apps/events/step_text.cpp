@@ -16,7 +16,7 @@ constexpr double least_time = 0.5;   // The shortest time that a pace is measure
 constexpr double time_of_rate = 5;   // The time that the rate is measured over,
 constexpr double time_of_pace = 60;  // and that of the pace, on which the time left is based.
 
-std::string count_text(std::int64_t step, std::int64_t total) {
+std::string position_text(std::int64_t step, std::int64_t total) {
   std::string text = "step " + std::to_string(step);
   if (total < step) return text;
   text += " of " + std::to_string(total);
@@ -89,7 +89,7 @@ std::string StepText::line(std::size_t columns) const {
   parts.push_back("lr " + brief(number_in(newest_, "lr"), 3));
   if (newest_.find("memory")) parts.push_back(memory_text(number_in(newest_, "memory")));
 
-  std::string text = count_text(integer_in(newest_, "step"), total_steps_);
+  std::string text = position_text(integer_in(newest_, "step"), total_steps_);
   if (text.size() > columns) text.resize(columns);
   for (const auto& part : parts) {
     if (text.size() + 2 + part.size() > columns) break;

@@ -1,7 +1,7 @@
 #include <cassert>
+#include <cstdio>
 #include <cstring>
 
-#include "core/json.h"
 #include "storage/data/made_data.h"
 #include "storage/data/markov_chain.h"
 
@@ -21,9 +21,11 @@ class Markov final : public Dataset {
   std::int64_t classes() const override { return options_.states; }
   std::optional<double> entropy_rate() const override { return entropy_rate_; }
   std::string description() const override {
+    char rate[48];
+    std::snprintf(rate, sizeof rate, "%.4f", entropy_rate_);
     return "Markov source, " + std::to_string(options_.states) + " states with " +
-           std::to_string(options_.successors) + " successors each, entropy rate " +
-           shortest(entropy_rate_) + " nats a token";
+           std::to_string(options_.successors) + " successors each, entropy rate " + rate +
+           " nats a token";
   }
 
   Status read(std::int64_t index, std::span<std::byte> input,

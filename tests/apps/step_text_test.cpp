@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "apps/events/number_text.h"
 #include "catch.h"
 
 using namespace troupe;
@@ -75,4 +76,15 @@ TEST_CASE("a pause and a step back count neither as rate nor as time left", "[ap
   CHECK(text.line() == "step 51 of 100    51 %  loss 1.3570  grad norm 0.618  lr 0.00263");
   for (int i = 40; i <= 50; ++i) text.add(step(i, 10'000 + i, 1));
   CHECK(text.line().find("  1,000 tokens/s  50 s left  ") != std::string::npos);
+}
+
+TEST_CASE("numbers are written as people write them", "[apps]") {
+  CHECK(apps::count_text(108'288) == "108,288");
+  CHECK(apps::count_text(124'439'808) == "124.4 million");
+  CHECK(apps::count_text(7.24e9) == "7.2 billion");
+  CHECK(apps::memory_text(11.1 * 1048576) == "11.1 MiB");
+  CHECK(apps::memory_text(1.5 * 1073741824) == "1.5 GiB");
+  CHECK(apps::duration(16.2) == "16 s");
+  CHECK(apps::duration(200) == "3 min 20 s");
+  CHECK(apps::duration(7500) == "2 h 5 min");
 }
