@@ -5,6 +5,8 @@
 #include <fstream>
 #include <system_error>
 
+#include "apps/hosts/interfaces.h"
+
 namespace troupe::apps {
 namespace {
 
@@ -49,7 +51,9 @@ void remember_head(const std::string& endpoint) {
   if (!path) return;
   std::error_code error;
   fs::create_directories(path->parent_path(), error);
-  std::ofstream(*path) << endpoint << "\n";  // If the write fails, users can still pass --head.
+  // A head that listens at all addresses of this machine cannot be dialed at that address.
+  std::ofstream(*path) << reached_at(endpoint, "127.0.0.1")
+                       << "\n";  // If the write fails, users can still pass --head.
 }
 
 }  // namespace troupe::apps

@@ -19,7 +19,8 @@ Result<std::string> find_head(const std::string& given);
 /// Returns the path of the secret that this user's heads share; empty if no folder is available.
 std::string shared_secret_path();
 
-/// Records the endpoint of this process' head as the last one.
+/// Records the endpoint of this process' head as the last one, as commands of this machine reach
+/// it.
 void remember_head(const std::string& endpoint);
 
 }  // namespace troupe::apps

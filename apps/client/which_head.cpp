@@ -1,11 +1,15 @@
 #include "apps/client/which_head.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <utility>
 
 #include "apps/client/head_address.h"
 #include "core/json.h"
+#include "transport/control/endpoint.h"
 
 namespace troupe::apps {
 
@@ -15,10 +19,33 @@ void WhichHead::add_to(CLI::App& command) {
   keys.add_to(command);
 }
 
+namespace {
+
+/// Returns why a head on another machine cannot be dialed. A name that no machine has comes first:
+/// it may be a typing error.
+Status check_reach(const transport::DialOptions& options) {
+  const auto endpoint = transport::parse_endpoint(options.endpoint);
+  if (!endpoint || options.keys || transport::is_local(*endpoint)) return Done{};
+  addrinfo wanted{}, *found = nullptr;
+  wanted.ai_socktype = SOCK_STREAM;
+  const int failure = getaddrinfo(endpoint->host.c_str(), nullptr, &wanted, &found);
+  if (found) freeaddrinfo(found);
+  if (failure != 0)
+    return Error{options.endpoint + ": no machine was found by the name '" + endpoint->host +
+                 "': " + gai_strerror(failure)};
+  return Error{options.endpoint +
+               ": a head on another machine is reached with keys; give --keys and --head-key"};
+}
+
+}  // namespace
+
 Result<transport::DialOptions> WhichHead::options() const {
   const auto endpoint = find_head(address);
   if (!endpoint) return endpoint.error();
-  return keys.dial(*endpoint);
+  auto options = keys.dial(*endpoint);
+  if (!options) return options;
+  if (auto reached = check_reach(*options); !reached) return reached.error();
+  return options;
 }
 
 Result<std::unique_ptr<HeadClient>> WhichHead::dial(const CommonFlags& flags) const {
