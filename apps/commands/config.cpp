@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "apps/command.h"
+#include "apps/run/run_setup.h"
 #include "apps/run/schedule_file.h"
 #include "config/load.h"
 #include "config/pages/render.h"
@@ -23,13 +24,22 @@ Result<config::Loaded> load(const FileArguments& arguments) {
   return loaded;
 }
 
-ExitCode check(const FileArguments& arguments, const CommonFlags& flags) {
+struct CheckArguments : FileArguments {
+  bool data = false;
+};
+
+ExitCode check(const CheckArguments& arguments, const CommonFlags& flags) {
   const auto loaded = load(arguments);
   if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
   const auto files = storage::disk_files();
   if (const auto good = check_schedule_file(*files, loaded->config.pipeline); !good)
     return complain(ExitCode::invalid, "error: " + good.error().text);
-  if (!flags.quiet) std::printf("%s: good\n", arguments.config.c_str());
+  if (const auto good = check_support(loaded->config); !good) return invalid(good.error());
+  if (arguments.data)
+    if (const auto setup = set_up(*files, loaded->config); !setup) return invalid(setup.error());
+  if (!flags.quiet)
+    std::printf("%s: good%s\n", arguments.config.c_str(),
+                arguments.data ? "" : "; data and model were not looked at (--data does)");
   return ExitCode::done;
 }
 
@@ -53,13 +63,13 @@ ExitCode reference(const NoArguments&, const CommonFlags&) {
   return ExitCode::done;
 }
 
-void add_file_options(NewCommand<FileArguments>& command) {
-  command.app
-      ->add_option("config", command.arguments.config,
+void add_file_options(CLI::App* command, FileArguments& arguments) {
+  command
+      ->add_option("config", arguments.config,
                    "configuration: a .toml or .json file; - reads JSON from stdin")
       ->required();
-  command.app
-      ->add_option("--set", command.arguments.settings,
+  command
+      ->add_option("--set", arguments.settings,
                    "key=value: set a key of the configuration; can be repeated")
       ->allow_extra_args(false);
 }
@@ -68,11 +78,14 @@ void add_file_options(NewCommand<FileArguments>& command) {
 
 void add_config(Program& program) {
   CLI::App& group = add_group(program, "config", "check and show configurations");
-  auto checking = add_command(program, group, "check", "check a configuration", check);
-  add_file_options(checking);
+  auto checking =
+      add_command(program, group, "check", "check the keys and values of a configuration", check);
+  add_file_options(checking.app, checking.arguments);
+  checking.app->add_flag("--data", checking.arguments.data,
+                         "also open the data and build the model, as `troupe train` does");
   auto showing =
       add_command(program, group, "show", "print the merged configuration as TOML", show);
-  add_file_options(showing);
+  add_file_options(showing.app, showing.arguments);
   showing.app->add_flag("--origin", showing.arguments.origin, "show the origin of each value");
   add_command(program, group, "schema", "print the JSON Schema of configurations", schema);
   add_command(program, group, "reference", "print the reference page, in Markdown", reference);

@@ -101,11 +101,15 @@ Result<models::Model> model_from(const Value& description) {
   return kind->build(*options);
 }
 
+Status check_support(const config::RunConfig& config) {
+  if (config.pipeline.tensor == 1) return Done{};
+  return Error{"pipeline.tensor = " + std::to_string(config.pipeline.tensor) +
+               ": this version does not support tensor parallelism; set it to 1, and use stages "
+               "or replicas"};
+}
+
 Result<RunSetup> set_up(storage::Files& files, const config::RunConfig& config) {
-  if (config.pipeline.tensor != 1)
-    return Error{"pipeline.tensor = " + std::to_string(config.pipeline.tensor) +
-                 ": this version does not support tensor parallelism; set it to 1, and use stages "
-                 "or replicas"};
+  if (auto supported = check_support(config); !supported) return supported.error();
   RunSetup setup;
   setup.files = &files;
 

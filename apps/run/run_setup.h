@@ -29,6 +29,9 @@ struct RunSetup {
   bool of_tokens() const { return model.sample.input_type == DType::i32; }
 };
 
+/// Returns an error if the configuration is valid, but asks for what this version cannot do.
+Status check_support(const config::RunConfig& config);
+
 /// Opens what a configuration names. Errors name the key and what was found; they mean exit code 3.
 /// Every command that trains or plans calls this, so that all reject the same configurations.
 /// `files` outlives the setup.

@@ -184,3 +184,25 @@ TEST_CASE("a schedule file whose updates do not end a step is refused before tra
   CHECK(missing.code == 3);
   CHECK(missing.err.find("none.txt") != std::string::npos);
 }
+
+TEST_CASE("config check refuses what train refuses, with the data if it is asked to", "[apps]") {
+  const Workplace here;
+  const std::string config = TROUPE_TESTS "/../config/quickstart.toml";
+  const auto check = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"config", "check", config};
+    words.insert(words.end(), more.begin(), more.end());
+    return troupe::tests::troupe(here, words);
+  };
+  const Ended form = check({"--set", "data.train=none.txt"});
+  CHECK(form.code == 0);
+  CHECK(form.out == config + ": good; data and model were not looked at (--data does)\n");
+  const Ended absent = check({"--set", "data.train=none.txt", "--data"});
+  CHECK(absent.code == 3);
+  CHECK(absent.err.find("error: data.train: none.txt") != std::string::npos);
+  const Ended good = check({"--data"});
+  CHECK(good.code == 0);
+  CHECK(good.out == config + ": good\n");
+  const Ended tensor = check({"--set", "pipeline.tensor=2"});
+  CHECK(tensor.code == 3);
+  CHECK(tensor.err.find("does not support tensor parallelism") != std::string::npos);
+}
