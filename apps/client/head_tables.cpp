@@ -1,7 +1,10 @@
 #include "apps/client/head_tables.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <utility>
 
+#include "apps/client/table.h"
 #include "apps/events/event_text.h"
 #include "apps/hosts/gpu_checks.h"
 #include "core/json.h"
@@ -48,51 +51,66 @@ std::vector<actors::GpuReading> gpus_of(const Value& node) {
 std::string nodes_table(const Value& answer) {
   const auto* nodes = list_in(answer, "nodes");
   if (!nodes) return "no nodes\n";
-  std::string text = line("%-20s %-20s %8s %6s %10s %-12s %s\n", "node", "host", "pid", "cores",
-                          "memory", "precision", "");
+  constexpr auto right = Table::Align::right;
+  Table table({{"node"},
+               {"host"},
+               {"pid", right},
+               {"cores", right},
+               {"memory", right},
+               {"precision"},
+               {""}});
   for (const auto& node : *nodes) {
-    text += line("%-20s %-20s %8s %6s %6.1f GiB %-12s %s\n", text_of(node, "name").c_str(),
-                 text_of(node, "host").c_str(), text_of(node, "pid").c_str(),
-                 text_of(node, "cores").c_str(), number_in(node, "memory") / (1 << 30),
-                 text_of(node, "precision").c_str(),
-                 text_of(node, "cordoned") == "true" ? "cordoned" : "");
+    table.add({text_of(node, "name"), text_of(node, "host"), text_of(node, "pid"),
+               text_of(node, "cores"), line("%.1f GiB", number_in(node, "memory") / (1 << 30)),
+               text_of(node, "precision"), text_of(node, "cordoned") == "true" ? "cordoned" : ""});
     for (const auto& gpu : gpus_of(node))
-      text += "    GPU " + std::to_string(gpu.number) + ": " + to_text(gpu) + "\n";
+      table.add_note("GPU " + std::to_string(gpu.number) + ": " + to_text(gpu));
     if (const auto* stragglers = list_in(node, "stragglers"))
       for (const auto& one : *stragglers)
-        text += "    slow in run " + text_of(one, "run") + ": " + straggler_text(one) + "\n";
+        table.add_note("slow in run " + text_of(one, "run") + ": " + straggler_text(one));
   }
-  return text;
+  return table.text();
 }
 
 std::string runs_table(const Value& answer, const std::map<std::string, double>& speeds) {
   const auto* runs = list_in(answer, "runs");
   if (!runs) return "no runs\n";
-  std::string text = line("%-24s %-10s %12s %10s %8s %-9s", "run", "state", "step", "loss",
-                          "goodput", "exactness");
-  if (!speeds.empty()) text += line(" %10s %7s", "steps/s", "left");
-  text += "  where\n";
+  const auto keeps_samples = [](const Value& run) {
+    return text_of(run, "exactness") == "samples";
+  };
+  // Most runs keep all bits.
+  const bool has_exactness = std::ranges::any_of(*runs, keeps_samples);
+  const bool has_speeds = !speeds.empty();
+  constexpr auto right = Table::Align::right;
+  std::vector<Table::Column> columns{
+      {"run"}, {"state"}, {"step", right}, {"loss", right}, {"goodput", right}};
+  if (has_exactness) columns.push_back({"exactness"});
+  if (has_speeds) columns.insert(columns.end(), {{"steps/s", right}, {"left", right}});
+  columns.push_back({"where"});
+  Table table(std::move(columns));
   for (const auto& run : *runs) {
     const auto name = text_of(run, "name"), why = text_of(run, "why");
-    text += line("%-24s %-10s %6s/%-5s %10s %8s %-9s", name.c_str(), text_of(run, "state").c_str(),
-                 text_of(run, "step").c_str(), text_of(run, "steps").c_str(),
-                 known(run, "loss", "%.4f", 1).c_str(),
-                 known(run, "goodput", "%.1f %%", 100).c_str(), text_of(run, "exactness").c_str());
+    std::vector<std::string> cells{
+        name, text_of(run, "state"), text_of(run, "step") + "/" + text_of(run, "steps"),
+        known(run, "loss", "%.4f", 1), known(run, "goodput", "%.1f %%", 100)};
+    if (has_exactness) cells.push_back(text_of(run, "exactness"));
     if (const auto speed = speeds.find(name); speed != speeds.end() && speed->second > 0)
-      text += line(
-          " %10.2f %7s", speed->second,
-          time_left((number_in(run, "steps") - number_in(run, "step")) / speed->second).c_str());
-    else if (!speeds.empty())
-      text += line(" %10s %7s", "", "");
-    text += "  " + (why.empty() ? text_of(run, "where") : why) + "\n";
+      cells.insert(cells.end(),
+                   {line("%.2f", speed->second),
+                    time_left((number_in(run, "steps") - number_in(run, "step")) / speed->second)});
+    else if (has_speeds)
+      cells.insert(cells.end(), {"", ""});
+    cells.push_back(why.empty() ? text_of(run, "where") : why);
+    table.add(std::move(cells));
     const auto recoveries = static_cast<long>(number_in(run, "recoveries"));
-    if (recoveries == 1) text += "    recovered once: ";
-    if (recoveries > 1) text += line("    recovered %ld times; the last time: ", recoveries);
-    if (recoveries > 0) text += text_of(run, "recovered") + "\n";
+    if (recoveries > 0)
+      table.add_note((recoveries == 1 ? "recovered once: "
+                                      : line("recovered %ld times; the last time: ", recoveries)) +
+                     text_of(run, "recovered"));
     if (const auto* stragglers = list_in(run, "stragglers"))
-      for (const auto& one : *stragglers) text += "    " + sentence(one) + "\n";
+      for (const auto& one : *stragglers) table.add_note(sentence(one));
   }
-  return text;
+  return table.text();
 }
 
 }  // namespace troupe::apps

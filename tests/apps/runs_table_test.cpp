@@ -1,5 +1,6 @@
 // The head knows runs: tests of what tables, its log and its answers say of them.
 
+#include <sstream>
 #include <string>
 
 #include "apps/program.h"
@@ -35,7 +36,7 @@ TEST_CASE("a run that has done no step has no loss and no goodput", "[apps]") {
   REQUIRE(cluster.run({"submit", quickstart, "--set", "elastic.nodes=2:2"}).code == 0);
   const Ended runs = cluster.run({"runs"});
   INFO(runs.out);
-  CHECK(runs.out.find("0/400            -        -") != std::string::npos);
+  CHECK(runs.out.find("  0/400     -        -") != std::string::npos);
   CHECK(runs.out.find("0.0000") == std::string::npos);
   CHECK(cluster.run({"runs", "--output", "json"}).out.find("\"loss\"") == std::string::npos);
 }
@@ -53,4 +54,20 @@ TEST_CASE("an order to a run is answered with what happens now", "[apps]") {
   answers("pause", "pausing after the steps under way");
   answers("resume", "running");
   answers("stop", "stopping after the steps under way");
+}
+
+TEST_CASE("tables of a usual cluster fit 80 columns", "[apps]") {
+  SmallCluster cluster;
+  REQUIRE(cluster.run({"submit", quickstart, "--set", "train.steps=20", "--wait"}).code == 0);
+  for (const std::string command : {"status", "top"}) {
+    const std::string shown = cluster.run({command}).out;
+    INFO(shown);
+    CHECK(shown.find("alpha") != std::string::npos);
+    CHECK(shown.find("20/20") != std::string::npos);
+    std::istringstream lines(shown);
+    for (std::string line; std::getline(lines, line);) {
+      CHECK(line.size() < 80);
+      CHECK_FALSE(line.ends_with(' '));
+    }
+  }
 }
