@@ -213,7 +213,9 @@ class HeadService::Service {
     Value answer = Value::Map{};
     answer.set("run", name);
     if (const auto choice = (*run)->choice()) answer.set("chosen", transport::to_value(*choice));
+    const auto steps = std::to_string((*run)->report().steps);
     start(name, std::move(*run));
+    options_.say("run " + name + " was submitted: " + steps + " steps");
     return answer;
   }
 
@@ -265,6 +267,9 @@ class HeadService::Service {
 
   /// Called by a run.
   void ended(const RunStanding& run) {
+    options_.say("run " + run.name + ": " + run.state + " after step " + std::to_string(run.step) +
+                 " of " + std::to_string(run.steps) +
+                 (run.why.empty() ? "" : ": " + printable(run.why)));
     // A run that stops because the head ends continues in the head's next life.
     if (is_closing_ && run.state == "stopped") return;
     if (auto noted = journal_->ended(run.name, run.state, run.why, run.step, run.steps,

@@ -11,7 +11,7 @@
 using namespace troupe;
 using namespace troupe::tests;
 
-TEST_CASE("a head that comes back knows the last numbers of a run that has ended", "[apps]") {
+TEST_CASE("a head says and remembers how a run ended", "[apps]") {
   SmallCluster cluster;
   REQUIRE(cluster.run({"submit", quickstart, "--set", "train.steps=20", "--wait"}).code == 0);
   const auto row = [&] {
@@ -22,6 +22,8 @@ TEST_CASE("a head that comes back knows the last numbers of a run that has ended
     REQUIRE(end != std::string::npos);
     return table.substr(begin, end - begin);
   };
+  CHECK(cluster.head().says("run quickstart was submitted: 20 steps"));
+  CHECK(cluster.head().says("run quickstart: done after step 20 of 20"));
   const std::string before = row();
   CHECK(before.find("20/20") != std::string::npos);
   CHECK(before.find(" 0.0000") == std::string::npos);
