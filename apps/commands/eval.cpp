@@ -1,10 +1,14 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <string>
 
 #include "apps/command.h"
 #include "apps/commands/trained_model.h"
+#include "apps/events/number_text.h"
 #include "apps/machine/machine_share.h"
 #include "core/json.h"
+#include "storage/data/data_spec.h"
 #include "storage/data/dataset.h"
 #include "storage/data/micro_batches.h"
 
@@ -18,6 +22,20 @@ struct EvalArguments {
   std::int64_t micro = 8;
 };
 
+/// Returns the data with the tokenizer of the checkpoint's run, if it is a text without one.
+Result<std::string> data_for(storage::Files& files, const std::string& data,
+                             const TrainedModel& model) {
+  auto spec = storage::DataSpec::parse(data);
+  if (!spec) return spec.error();
+  const bool is_text = spec->kind() == storage::DataSpec::Kind::path &&
+                       (spec->name().ends_with(".txt") || spec->name().ends_with(".jsonl"));
+  if (!is_text || spec->text("tokenizer")) return data;
+  const auto own = tokenizer_of(files, model.directory());
+  if (!own) return own.error();
+  if (own->empty()) return data;
+  return data + (data.find('?') == std::string::npos ? "?" : "&") + "tokenizer=" + *own;
+}
+
 ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
   const auto files = storage::disk_files();
   auto trained = TrainedModel::open(*files, arguments.checkpoint, own_machine_share().cores());
@@ -26,9 +44,11 @@ ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
   const auto& form = model.model().sample;
   const storage::DataNeeds needs{form.input_type == DType::i32 ? form.input[0] : 0,
                                  model.model().classes};
-  const auto data = storage::open_dataset(arguments.data, needs, *files);
+  const auto spec = data_for(*files, arguments.data, model);
+  if (!spec) return invalid(spec.error());
+  const auto data = storage::open_dataset(*spec, needs, *files);
   if (!data) return invalid(data.error());
-  if (auto good = fits(arguments.data, **data, model.model()); !good) return invalid(good.error());
+  if (auto good = fits(*spec, **data, model.model()); !good) return invalid(good.error());
 
   const std::int64_t samples = std::min(arguments.samples, (*data)->count());
   const std::int64_t micro = std::min(arguments.micro, samples);
@@ -50,8 +70,12 @@ ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
     result.set("loss", loss);
     std::puts(to_json(result).c_str());
   } else {
-    std::printf("loss %.5f over %lld samples of %s\n", loss,
-                static_cast<long long>(micro_batches * micro), (*data)->description().c_str());
+    const bool is_text = form.input_type == DType::i32;
+    const std::string perplexity = is_text ? ", perplexity " + brief(std::exp(loss)) : "";
+    std::printf("loss %.5f nats%s over %s of %s samples: %s\n", loss, perplexity.c_str(),
+                thousands(static_cast<double>(micro_batches * micro)).c_str(),
+                thousands(static_cast<double>((*data)->count())).c_str(),
+                (*data)->description().c_str());
   }
   return ExitCode::done;
 }

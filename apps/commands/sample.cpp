@@ -111,7 +111,10 @@ ExitCode sample(const SampleArguments& arguments, const CommonFlags&) {
     return complain(ExitCode::invalid,
                     "error: " + model.directory() + ": a " + model.model().kind +
                         " takes no tokens; only language models can be sampled from");
-  const auto script = Script::open(*files, arguments.tokenizer, model.model().classes);
+  const auto own = tokenizer_of(*files, model.directory());
+  if (!own) return invalid(own.error());
+  const auto script = Script::open(*files, arguments.tokenizer.empty() ? *own : arguments.tokenizer,
+                                   model.model().classes);
   if (!script) return complain(ExitCode::invalid, "error: --tokenizer: " + script.error().text);
   auto read = script->read(arguments.prompt);
   if (!read) return invalid(read.error());
@@ -151,7 +154,8 @@ void add_sample(Program& program) {
   command->add_option("--prompt", arguments.prompt,
                       "text to continue; token numbers if there is no tokenizer");
   command->add_option("--tokenizer", arguments.tokenizer,
-                      "tokenizer.json, or vocab.json beside merges.txt");
+                      "tokenizer.json, or vocab.json beside merges.txt (default: the one in the "
+                      "run's folder)");
   command->add_option("--tokens", arguments.tokens, "number of tokens to generate (default: 100)")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 24));
   command

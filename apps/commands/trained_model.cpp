@@ -27,6 +27,14 @@ Result<storage::Checkpoint> open_checkpoint(storage::Files& files, const std::st
   return std::move((*newest)->checkpoint);
 }
 
+Result<std::string> tokenizer_of(storage::Files& files, const std::string& checkpoint) {
+  // runs/NAME/checkpoints/step-000000001000
+  const std::string path = storage::parent_of(storage::parent_of(checkpoint)) + "/tokenizer.json";
+  const auto there = files.exists(path);
+  if (!there.ok()) return there.error();
+  return *there ? path : std::string();
+}
+
 TrainedModel::TrainedModel(models::Model model, std::string directory, int threads)
     : model_(std::move(model)),
       directory_(std::move(directory)),

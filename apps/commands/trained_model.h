@@ -21,6 +21,10 @@ Result<std::string> checkpoints_of(storage::Files& files, const std::string& wha
 /// newest good one is opened.
 Result<storage::Checkpoint> open_checkpoint(storage::Files& files, const std::string& path);
 
+/// Returns the path of the tokenizer that the run of a checkpoint has left in its folder; empty if
+/// there is none.
+Result<std::string> tokenizer_of(storage::Files& files, const std::string& checkpoint);
+
 /// The model of a checkpoint with its weights, ready for evaluation.
 class TrainedModel {
  public:

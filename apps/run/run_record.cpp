@@ -98,7 +98,15 @@ Status keep_tokenizer(storage::Files& files, const std::string& data, const std:
   auto spec = storage::DataSpec::parse(data);
   if (!spec) return spec.error();
   if (spec->kind() != storage::DataSpec::Kind::path) return Done{};
-  const auto source = spec->text("tokenizer");
+  auto source = spec->text("tokenizer");
+  if (!source && spec->name().ends_with(".bin")) {
+    // `troupe data prepare --to book --train-tokenizer` writes book_tokenizer.json beside
+    // book_*.bin.
+    const std::string beside = spec->name().substr(0, spec->name().rfind('_')) + "_tokenizer.json";
+    const auto there = files.exists(beside);
+    if (!there.ok()) return there.error();
+    if (*there) source = beside;
+  }
   if (!source) return Done{};
   const auto tokenizer = storage::Tokenizer::open(files, *source);
   if (!tokenizer) return tokenizer.error();

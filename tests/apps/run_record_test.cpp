@@ -183,3 +183,32 @@ TEST_CASE("the program prints its version, its commit and its libraries", "[apps
                            "tomlplusplus", "nlohmann-json", "CLI11", "GPUs"})
     CHECK(said.out.find("\n" + std::string(name) + " ") != std::string::npos);
 }
+
+TEST_CASE("sample and eval find the tokenizer of a run", "[apps]") {
+  const Workplace here;
+  write_text(here);
+  here.write("base.toml", byte_level);
+  const auto said = [&](const std::vector<std::string>& words) {
+    const Ended ended = troupe::tests::troupe(here, words);
+    INFO(ended.err);
+    CHECK(ended.code == 0);
+    return ended.out;
+  };
+  const auto check = [&] {
+    const std::string sampled = said({"sample", "kept", "--prompt", "to be", "--tokens", "3"});
+    CHECK(sampled == said({"sample", "kept", "--prompt", "to be", "--tokens", "3", "--tokenizer",
+                           "words.json"}));
+    const auto loss_on = [&](const std::string& data) {
+      const std::string out = said({"eval", "kept", "--data", data});
+      CHECK(out.find(" nats, perplexity ") != std::string::npos);
+      return out.substr(0, out.find(':'));
+    };
+    CHECK(loss_on("text.txt") == loss_on("text.txt?tokenizer=words.json"));
+  };
+  trained_here(here, {"base.toml", "--set", "model.vocab=300"});
+  check();
+  // Shards of `data prepare` have their tokenizer beside them.
+  said({"data", "prepare", "text.txt", "--to", "book", "--train-tokenizer", "300"});
+  trained_here(here, {"base.toml", "--set", "data.train=book_*.bin", "--set", "model.vocab=300"});
+  check();
+}
