@@ -1,4 +1,6 @@
 #include <cstdio>
+#include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,11 @@ Result<RunReport> read_run(storage::Files& files, const std::string& name) {
   return run;
 }
 
+std::string name_of_folder(const std::string& folder) {
+  const auto path = std::filesystem::path(folder).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
 ExitCode report(const ReportArguments& arguments, const CommonFlags&) {
   const auto files = storage::disk_files();
   std::vector<RunReport> runs;
@@ -45,6 +52,12 @@ ExitCode report(const ReportArguments& arguments, const CommonFlags&) {
     if (!run) return invalid(run.error());
     runs.push_back(std::move(*run));
   }
+  // An earlier run of a name is in another folder: runs/quickstart.1.
+  std::map<std::string, int> with_name;
+  for (const auto& run : runs) ++with_name[run.events.name];
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (with_name[runs[i].events.name] > 1)
+      runs[i].events.name = name_of_folder(folder_of_run(*files, arguments.runs[i]));
   std::string title = arguments.title;
   if (title.empty() && arguments.format == "svg") title = "loss";
   for (const auto& run : runs)

@@ -136,11 +136,15 @@ class Drawer {
     }
     if (count == 0) return;
     if (count == 1)  // A curve of one point is drawn as a dot.
-      text_ += "<circle cx=\"" + px(x_.at(last.x)) + "\" cy=\"" + px(y_.at(last.y)) +
-               "\" r=\"2.5\" fill=\"" + colour_of(number) + "\"/>\n";
+      add_dot(number, x_.at(last.x), y_.at(last.y));
     else
       text_ += "<path class=\"" + std::string(style) + "\" stroke=\"" + colour_of(number) + "\"" +
                dash_of(number) + " d=\"" + path + "\"/>\n";
+  }
+
+  void add_dot(std::size_t number, double x, double y) {
+    text_ += "<circle cx=\"" + px(x) + "\" cy=\"" + px(y) + "\" r=\"2.5\" fill=\"" +
+             colour_of(number) + "\"/>\n";
   }
 
   /// Writes the names of curves at their ends, moved apart if they would overlap.
@@ -166,9 +170,14 @@ class Drawer {
       below = name->at = std::min(name->at, below - apart);
     for (const auto& name : names) {
       const double x = x_.at(name.end.x), y = y_.at(name.end.y);
+      // A line from a curve that ends early would look like more of the curve: its end is a dot.
+      const bool ends_early = x < right - 12;
+      const std::string from =
+          ends_early ? "M" + px(right + 12) + " " + px(name.at)
+                     : "M" + px(x + 2) + " " + px(y) + "L" + px(right + 12) + " " + px(name.at);
+      if (ends_early) add_dot(name.number, x, y);
       text_ += "<path class=\"lead\" stroke=\"" + colour_of(name.number) + "\"" +
-               dash_of(name.number) + " d=\"M" + px(x + 2) + " " + px(y) + "L" + px(right + 12) +
-               " " + px(name.at) + "h8\"/>\n";
+               dash_of(name.number) + " d=\"" + from + "h8\"/>\n";
       words("", right + 24, name.at + 4, escaped(curves[name.number].name, longest_name));
     }
   }

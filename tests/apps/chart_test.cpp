@@ -80,6 +80,18 @@ TEST_CASE("a chart without points says that, and a single point is drawn as a do
   CHECK(contains(to_svg(BarChart{}), "</svg>"));
 }
 
+TEST_CASE("a curve that ends early ends with a dot, and no line leads from it to its name",
+          "[apps]") {
+  LineChart chart = one({{0, 0}, {100, 100}});
+  chart.curves.push_back({"short", {{0, 10}, {3, 20}}});
+  const auto svg = to_svg(chart);
+  CHECK(contains(svg, "<circle "));
+  // Both names have a line of their colour beside them. The one of the long curve begins at its
+  // end, 2 pixels right of the frame; the other one begins beside its name.
+  CHECK(contains(svg, "class=\"lead\" stroke=\"#0072b2\" d=\"M592 "));
+  CHECK(contains(svg, "class=\"lead\" stroke=\"#d55e00\" d=\"M602 "));
+}
+
 TEST_CASE("a few very large values do not flatten the rest of a chart", "[apps]") {
   LineChart chart = one({});
   for (int i = 0; i < 100; ++i) chart.curves[0].points.push_back({double(i), double(i % 2)});

@@ -69,6 +69,15 @@ TEST_CASE("a report of a run is one self-contained page", "[apps]") {
   CHECK(picture.out.ends_with("</svg>\n"));
 }
 
+TEST_CASE("runs of one name have the names of their folders in a report", "[apps]") {
+  const Workplace here;
+  here.write("run.toml", report_config);
+  for (int i = 0; i < 2; ++i) REQUIRE(tests::troupe(here, {"train", "run.toml"}).code == 0);
+  const std::string svg = tests::troupe(here, {"report", "r", "runs/r.1", "--format", "svg"}).out;
+  CHECK(contains(svg, ">r</text>"));
+  CHECK(contains(svg, ">r.1</text>"));
+}
+
 TEST_CASE("a report works for a run that was killed within a line", "[apps]") {
   const Workplace here;
   std::filesystem::create_directories(here.path() / "runs/k");
