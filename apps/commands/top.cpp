@@ -5,9 +5,11 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "apps/client/head_tables.h"
+#include "apps/client/screen.h"
 #include "apps/client/which_head.h"
 #include "apps/command.h"
 #include "apps/machine/signals.h"
@@ -19,8 +21,6 @@ namespace troupe::apps {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr const char* clear_screen = "\x1b[H\x1b[2J";
 
 struct TopArguments {
   WhichHead head;
@@ -51,41 +51,52 @@ class Speeds {
   std::map<std::string, double> steps_;
 };
 
+/// Draws until a person asks to end. Returns nothing then, or why there is nothing to draw.
+std::optional<Error> draw(HeadClient& client, std::chrono::milliseconds every) {
+  EventFd bell;
+  ring_on_signals(bell);
+  const Screen screen;
+  client.tell_waits([&](std::chrono::seconds waited) {
+    screen.show_foot("no answer from the head for " + std::to_string(waited.count()) +
+                     " s; the tables are from before");
+  });
+  const std::string foot = client.endpoint() + "   q ends";
+  for (Speeds speeds; !signal_came();) {
+    const auto status = client.ask("status", Value::Map{});
+    if (!status) return signal_came() ? std::nullopt : std::optional(status.error());
+    // Runs come first, since there may be more nodes than rows.
+    const auto now = speeds.look(*status, Clock::now());
+    screen.show(runs_table(*status, now) + "\n" + nodes_table(*status), foot);
+    if (screen.wait(bell, every) == Screen::end_key) return {};
+  }
+  return {};
+}
+
 ExitCode top(const TopArguments& arguments, const CommonFlags& flags) {
   auto client = arguments.head.dial(flags);
   if (!client) return no_head(client.error());
-  const bool is_json = flags.output == "json";
-  const bool is_screen = flags.output == "auto" && isatty(STDOUT_FILENO) == 1;
-  const auto every = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * arguments.every));
-  EventFd bell;
-  ring_on_signals(bell);
-  if (is_screen)
-    (*client)->tell_waits([](std::chrono::seconds waited) {
-      std::printf("\r\x1b[Kno answer from the head for %lld s; the tables are from before",
-                  static_cast<long long>(waited.count()));
-      std::fflush(stdout);
-    });
-  for (Speeds speeds;; bell.wait_for(every)) {
-    if (signal_came()) return ExitCode::done;
-    const auto status = (*client)->ask("status", Value::Map{});
-    if (!status && signal_came()) return ExitCode::done;
-    if (!status) return no_head(status.error());
-    const auto now = speeds.look(*status, Clock::now());
-    const std::string text =
-        is_json ? to_json(*status) + "\n" : nodes_table(*status) + "\n" + runs_table(*status, now);
-    std::fputs(((is_screen ? clear_screen : "") + text).c_str(), stdout);
-    std::fflush(stdout);
-    if (!is_screen) return ExitCode::done;
+  if (flags.output == "auto" && isatty(STDOUT_FILENO) == 1) {
+    const auto every = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * arguments.every));
+    const auto lost = draw(**client, every);
+    return lost ? no_head(*lost) : ExitCode::done;
   }
+  const auto status = (*client)->ask("status", Value::Map{});
+  if (!status) return no_head(status.error());
+  const std::string text = flags.output == "json"
+                               ? to_json(*status) + "\n"
+                               : nodes_table(*status) + "\n" + runs_table(*status);
+  std::fputs(text.c_str(), stdout);
+  return ExitCode::done;
 }
 
 }  // namespace
 
 void add_top(Program& program) {
-  auto [command, arguments] = add_command(program, program.app, "top",
-                                          "watch the nodes and runs of a head until Ctrl-C; print "
-                                          "them once if the output is not a terminal",
-                                          top);
+  auto [command, arguments] =
+      add_command(program, program.app, "top",
+                  "watch the runs and nodes of a head until q or Ctrl-C; print "
+                  "them once if the output is not a terminal",
+                  top);
   arguments.head.add_to(*command);
   command->add_option("--every", arguments.every, "seconds between refreshes (default: 1)")
       ->check(CLI::Range(0.1, 3600.0));

@@ -1,59 +1,24 @@
 // The program on terminals of several widths.
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/ioctl.h>
+#include "apps/terminal.h"
+
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "apps/program.h"
 #include "apps/quickstart.h"
+#include "apps/small_cluster.h"
 #include "catch.h"
 
 using namespace troupe;
 using namespace troupe::tests;
 
 namespace {
-
-/// A terminal of this width, to which a program writes.
-class Terminal {
- public:
-  explicit Terminal(unsigned short columns) : master_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
-    REQUIRE(master_ >= 0);
-    REQUIRE(grantpt(master_) == 0);
-    REQUIRE(unlockpt(master_) == 0);
-    const winsize size{24, columns, 0, 0};
-    slave_ = open(ptsname(master_), O_RDWR | O_NOCTTY | O_CLOEXEC);
-    REQUIRE(slave_ >= 0);
-    REQUIRE(ioctl(slave_, TIOCSWINSZ, &size) == 0);
-  }
-  ~Terminal() {
-    close(master_);
-    if (slave_ >= 0) close(slave_);
-  }
-  Terminal(const Terminal&) = delete;
-  Terminal& operator=(const Terminal&) = delete;
-
-  int slave() const { return slave_; }
-  /// Reads what is written until all writers have closed the terminal.
-  std::string read_all() {
-    close(slave_);
-    slave_ = -1;
-    std::string text;
-    char bytes[4096];
-    for (ssize_t count; (count = read(master_, bytes, sizeof bytes)) > 0;)
-      text.append(bytes, static_cast<std::size_t>(count));
-    return text;
-  }
-
- private:
-  int master_ = -1;
-  int slave_ = -1;
-};
 
 /// Returns each state of each line, without the sequence that clears the rest of a line.
 std::vector<std::string> drawn(const std::string& text) {
@@ -118,4 +83,46 @@ TEST_CASE("without a terminal every tenth step has a line of its own", "[apps]")
     lines += line.find(" of 40 ") != std::string::npos ? 1 : 0;
   CHECK(lines == 4);
   CHECK(ended.err.find("\nstep 10 of 40   25 %  loss ") != std::string::npos);
+}
+
+TEST_CASE("top draws on a screen of its own until q", "[apps]") {
+  SmallCluster cluster;
+  REQUIRE(cluster.run({"submit", quickstart, "--set", "train.steps=100000"}).code == 0);
+  constexpr unsigned short columns = 60, rows = 6;
+  Terminal terminal(columns, rows);
+  std::string shown;
+  const Ended ended = tests::troupe(
+      cluster.here(), Launch{{"top", "--every", "0.1"},
+                             {},
+                             [&] {
+                               setenv("XDG_STATE_HOME", cluster.here().path().c_str(), 1);
+                               unsetenv("TROUPE_HEAD");
+                               for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+                                 dup2(terminal.slave(), stream);
+                             },
+                             [&](pid_t) {
+                               // Until the second picture.
+                               shown = terminal.read_until("q ends");
+                               shown += terminal.read_until("q ends");
+                               terminal.type("q");
+                               shown += terminal.read_all();
+                             }});
+  INFO(shown);
+  CHECK(ended.code == 0);
+  CHECK(shown.starts_with("\x1b[?1049h"));
+  CHECK(shown.ends_with("\x1b[?1049l"));
+  CHECK(shown.find("\x1b[1;1Hrun         state") != std::string::npos);
+  for (const auto& line : drawn(shown)) {
+    // A sequence of control characters begins with an escape and ends with a letter.
+    std::size_t width = 0;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if (line[i] != '\x1b') {
+        ++width;
+        continue;
+      }
+      while (!std::isalpha(static_cast<unsigned char>(line[i]))) ++i;
+      width = 0;
+    }
+    CHECK(width <= columns);
+  }
 }
