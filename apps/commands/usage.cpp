@@ -1,6 +1,8 @@
 #include "apps/commands/usage.h"
 
 #include <algorithm>
+#include <cctype>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +31,28 @@ std::string meant(const CLI::App& command, const std::string& word) {
   return name.empty() ? "" : full_name(command, ' ') + ' ' + std::string(name);
 }
 
+/// Returns an option that the command lacks, with one of a similar name.
+std::string no_option(const CLI::App& command, std::string word) {
+  word = word.substr(0, word.find('='));
+  std::vector<std::string> names;
+  for (const CLI::App* level = &command; level; level = level->get_parent())
+    for (const auto* option : level->get_options())
+      for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  const auto like = nearest(word, std::vector<std::string_view>(names.begin(), names.end()));
+  return "there is no option " + word +
+         (like.empty() ? "" : "; is " + std::string(like) + " meant?");
+}
+
+/// Returns what is wrong with `--set key value` and `--set key = value`; empty if it is neither.
+std::string split_setting(const CLI::App& command, const std::vector<std::string>& left) {
+  const auto* option = command.get_option_no_throw("--set");
+  if (!option || option->empty() || left.empty()) return {};
+  const std::string key = option->results().back();
+  const auto value = std::ranges::find_if(left, [](const auto& word) { return word != "="; });
+  if (key.find('=') != std::string::npos || value == left.end()) return {};
+  return "found --set " + key + " and " + *value + "; write --set " + key + "=" + *value;
+}
+
 }  // namespace
 
 std::vector<const CLI::App*> shown_commands(const CLI::App& command) {
@@ -52,6 +76,12 @@ std::string describe(const CLI::App& program, const CLI::ParseError& error) {
     return words + ": there is no command '" + *word + "'; " +
            (other.empty() ? "" : "is `" + other + "` meant? ") + see;
   }
+  if (const auto split = split_setting(command, left); !split.empty()) return words + ": " + split;
+  const auto option = std::ranges::find_if(left, [](const auto& one) {
+    return one.size() > 1 && one.front() == '-' &&
+           !std::isdigit(static_cast<unsigned char>(one[1]));
+  });
+  if (option != left.end()) return words + ": " + no_option(command, *option) + "; " + see;
   std::string what = error.what();
   if (!what.empty() && what.back() == '\n') what.pop_back();
   return words + ": " + what + "; " + see;

@@ -106,7 +106,18 @@ TEST_CASE("an error about an unknown command suggests a similar one", "[apps]") 
   CHECK(said({"xyzzy"}) == "troupe: there is no command 'xyzzy'; see `troupe --help`\n");
   // These flags existed and changed nothing.
   for (const std::string flag : {"-v", "--verbose", "--no-color"})
-    CHECK(said({flag, "version"}).find("not expected: " + flag) != std::string::npos);
+    CHECK(said({"runs", flag}).starts_with("troupe runs: there is no option " + flag + "; "));
+  CHECK(said({"train", "--hlep"}) ==
+        "troupe train: there is no option --hlep; is --help meant?; see `troupe train --help`\n");
+  CHECK(said({"train", "x.toml", "--lr", "1e-3"}) ==
+        "troupe train: there is no option --lr; see `troupe train --help`\n");
+  for (const auto& between : {std::vector<std::string>{}, {"="}}) {
+    std::vector<std::string> split{"train", "x.toml", "--set", "optimizer.lr"};
+    split.insert(split.end(), between.begin(), between.end());
+    split.push_back("1e-3");
+    CHECK(said(split) ==
+          "troupe train: found --set optimizer.lr and 1e-3; write --set optimizer.lr=1e-3\n");
+  }
   CHECK(said({"status", "x"}) ==
         "troupe status: The following argument was not expected: x; see `troupe status --help`\n");
   CHECK(said({"node", "--cores", "many"}) ==
