@@ -1,6 +1,7 @@
 #include "apps/run/run_setup.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 
 #include "apps/gpu/gpus.h"
@@ -119,7 +120,13 @@ Result<RunSetup> set_up(storage::Files& files, const config::RunConfig& config) 
     needs.vocabulary = integer_in(config.model.options, "vocab");
   const auto open = [&](const std::string& key, const std::string& spec) {
     auto opened = storage::open_data(spec, needs, files);
-    return opened ? std::move(opened) : Result<storage::OpenedData>(within(key, opened.error()));
+    if (opened) return opened;
+    const Error error = within(key, opened.error());
+    // A head looks in the folder where it was started.
+    const bool is_absent = error.text.find("o such file") != std::string::npos;
+    if (!is_absent || spec.starts_with('/')) return Result<storage::OpenedData>(error);
+    return Result<storage::OpenedData>(
+        Error{error.text + "; it was looked for in " + std::filesystem::current_path().string()});
   };
   auto train = open("data.train", config.data.train);
   if (!train) return train.error();
