@@ -13,12 +13,15 @@ namespace {
 
 using Make = std::function<std::unique_ptr<Executor>()>;
 
-DevicesRun play(const Piece& piece, const Make& make, const std::function<void()>& ended) {
+/// How long a run on the cores may make no progress.
+constexpr auto patience_on_cores = std::chrono::milliseconds(is_sanitized ? 5000 : 500);
+
+DevicesRun play(const Piece& piece, std::chrono::milliseconds patience, const Make& make,
+                const std::function<void()>& ended) {
   LittleRun run(piece);
   std::vector<std::unique_ptr<Executor>> executors;
   const auto spec = run.spec([&]() -> Executor& { return *executors.emplace_back(make()); });
-  // A short patience, so that a hanging device is noticed soon.
-  spec->stall_patience = std::chrono::milliseconds(is_sanitized ? 5000 : 500);
+  spec->stall_patience = patience;
   DevicesRun played;
   spec->record = [&, record = spec->record](const Value& event) {
     record(event);
@@ -61,14 +64,14 @@ DevicesRun play(const Piece& piece, const Make& make, const std::function<void()
 }  // namespace
 
 DevicesRun play_on_cores(const Piece& piece) {
-  return play(piece, [] { return std::make_unique<ComputingThread>(1); }, {});
+  return play(piece, patience_on_cores, [] { return std::make_unique<ComputingThread>(1); }, {});
 }
 
 DevicesRun play_on_devices(const Piece& piece, DeviceLimits limits,
                            const std::function<void()>& ended) {
   const auto devices = std::make_shared<DeviceProgress>();
   return play(
-      piece,
+      piece, device_patience(),
       [&] {
         return std::make_unique<DeviceThread>(kernels::open_device(), kernels::device_memory(),
                                               devices, limits);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,6 +22,11 @@ struct DevicesRun {
   std::vector<std::uint64_t> allocations;  // Allocations of all pools at the end of each step.
   std::uint64_t reserved = 0;              // Bytes of all pools at the end of the last step.
 };
+
+/// Returns how long a run on devices may make no progress. Each test program has its own: on a GPU
+/// the first pass loads libraries and compiles kernels, while a played device that hangs is to be
+/// noticed soon.
+std::chrono::milliseconds device_patience();
 
 /// Plays the run on the cores.
 DevicesRun play_on_cores(const Piece& piece);
