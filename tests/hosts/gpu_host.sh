@@ -10,14 +10,28 @@ built=$(cd "$(dirname "$program")/.." && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 "$source/scripts/gpu-host" pack "$folder/pack.tar.xz" "$built"
-cd "$folder"
-tar -xf pack.tar.xz
+mkdir "$folder/empty"
+cd "$folder/empty"
+tar -xf ../pack.tar.xz
 
 # No library of the toolkit may come from this machine.
 elsewhere=$(LD_LIBRARY_PATH=troupe-gpu/libraries ldd troupe-gpu/{troupe,*cuda*} |
   awk '/=>/ {print $3}' | grep -v '^troupe-gpu/libraries/' |
   grep -v -e '/libc\.so' -e '/libm\.so' -e '/libdl\.so' -e '/librt\.so' -e '/libpthread\.so' -e '/libresolv\.so' || true)
 [ -z "$elsewhere" ] || { echo "not in the pack: $elsewhere"; exit 1; }
+
+# The first call on a host, with cores in the GPU's place and a small model in that of GPT-2.
+smoke_begun=$SECONDS
+troupe-gpu/gpu-host rehearse --keep logs --within 540 smoke | tee smoked
+[ $((SECONDS - smoke_begun)) -le 600 ] || { echo "smoke took $((SECONDS - smoke_begun)) s, wanted at most 600 s"; exit 1; }
+for what in "parity: "{mlp,quickstart} "gpt-tiny, fp32"{", kernels loaded LAZY",", kernels loaded EAGER",": the same bits twice"}; do
+  grep -q "^| $what  *| passed" smoked || { echo "no row of smoke: $what, passed"; exit 1; }
+done
+# Test programs start, and have nothing to test without a GPU.
+for what in memory "kernels: the cores' bits" "kernels on tensor cores" graphs "memory shared by two processes" "two processes with NCCL"; do
+  grep -q "^| $what  *| \(partly\|skipped | it was not built\)" smoked || { echo "no row of smoke: $what, partly"; exit 1; }
+done
+cmp smoked logs/table
 
 # Each line of the table gives the result, or the reason why the test was skipped.
 troupe-gpu/gpu-host run | tee told
