@@ -304,8 +304,9 @@ TEST_CASE("events that a full disk refuses are counted, and the file contains on
   const Workplace here;
   here.write("run.toml", small_run);
   Launch launch;
-  launch.arguments = {
-      "train", "run.toml", "--set", "train.steps=100000", "--set", "checkpoint.every=100000 steps"};
+  launch.arguments = {"train", "run.toml",           "--output", "plain",
+                      "--set", "train.steps=100000", "--set",    "checkpoint.every=100000 steps",
+                      "--set", "log.every=1"};
   constexpr rlim_t room = 5'000;
   launch.before_start = [] {
     // Files cannot grow beyond this length, as on a full disk, until there is room again.
@@ -321,6 +322,10 @@ TEST_CASE("events that a full disk refuses are counted, and the file contains on
       }
     };
     wait_until([&] { return here.read("runs/small/events.jsonl").size() == room; });
+    // The write that filled the file may still go on. An event is printed once the file is done
+    // with it, so the next line tells that the disk has refused an event.
+    const auto printed = here.read(".err").size();
+    wait_until([&] { return here.read(".err").size() > printed; });
     const rlimit limit{RLIM_INFINITY, RLIM_INFINITY};
     REQUIRE(prlimit(child, RLIMIT_FSIZE, &limit, nullptr) == 0);
     wait_until([&] {
@@ -344,7 +349,10 @@ TEST_CASE("events that a full disk refuses are counted, and the file contains on
       lost += *count->integer();
     events.erase(0, end + 1);
   }
-  CHECK(torn == 1);
+  // The file ends with a part of the refused event until the warning begins on a new line. That
+  // part is no event, unless the file was full just before the end of the line: then the line is
+  // whole. Later refused events leave nothing in a full file.
+  CHECK(torn <= 1);
   CHECK(lost >= 1);
   CHECK(troupe::tests::troupe(here, {"report", "small"}).code == 0);
 }
