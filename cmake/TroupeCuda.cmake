@@ -1,5 +1,8 @@
 # Whether GPUs are built for: where a CUDA toolkit is found, if not told otherwise.
 set(TROUPE_CUDA AUTO CACHE STRING "AUTO, ON or OFF: kernels for GPUs")
+set(TROUPE_CUDA_CARDS hopper CACHE STRING
+  "GPUs with machine code of their own: hopper, all, or compute capabilities such as 86;90")
+include(CudaCards)
 
 set(TROUPE_HAS_CUDA OFF)
 set(TROUPE_HAS_TENSOR_CORES OFF)
@@ -13,11 +16,12 @@ if(NOT TROUPE_CUDA STREQUAL "OFF" AND NOT TROUPE_SANITIZE)
     set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
   endif()
   if(CMAKE_CUDA_COMPILER)
-    # One for the machine that builds cannot be chosen, since it may have no GPU: code for Hopper, and
-    # what the driver of any other from Ampere on makes its own of.
+    # The machine that builds may have no GPU. CMAKE_CUDA_ARCHITECTURES, if given, takes precedence.
     if(NOT CMAKE_CUDA_ARCHITECTURES)
-      set(CMAKE_CUDA_ARCHITECTURES "80-virtual;90-real")
+      troupe_gpu_codes(codes "${CMAKE_CUDA_COMPILER}")
+      troupe_cuda_cards(CMAKE_CUDA_ARCHITECTURES "${TROUPE_CUDA_CARDS}" "${codes}")
     endif()
+    troupe_cards_text(TROUPE_CUDA_CODE "${CMAKE_CUDA_ARCHITECTURES}")
     enable_language(CUDA)
     # CMake 3.25 does not know how this language level is called.
     if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
@@ -46,5 +50,8 @@ if(NOT TROUPE_CUDA STREQUAL "OFF" AND NOT TROUPE_SANITIZE)
   endif()
 endif()
 message(STATUS "GPUs: ${TROUPE_HAS_CUDA}")
+if(TROUPE_HAS_CUDA)
+  message(STATUS "Kernels for GPUs: ${TROUPE_CUDA_CODE}")
+endif()
 message(STATUS "cuBLASLt and cuDNN, for the tensor cores of GPUs: ${TROUPE_HAS_TENSOR_CORES}")
 message(STATUS "NCCL, for links between GPUs: ${TROUPE_HAS_NCCL}")
