@@ -31,20 +31,39 @@ std::string text_of(cudaError_t outcome) {
   return std::string("CUDA: ") + cudaGetErrorString(outcome);
 }
 
-/// The kernels are compiled for this compute capability and later ones.
-constexpr int least_capability = 8;
-
-/// Returns an error if the kernels are not compiled for a GPU.
-Status check_capability(int number) {
+struct Capability {
   int major = 0, minor = 0;
-  auto outcome = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, number);
+  std::string text() const { return std::to_string(major) + "." + std::to_string(minor); }
+};
+
+/// The kernels can be compiled for this compute capability and later ones.
+constexpr Capability least_capability = {8, 0};
+
+Result<Capability> capability_of(int number) {
+  Capability found;
+  auto outcome = cudaDeviceGetAttribute(&found.major, cudaDevAttrComputeCapabilityMajor, number);
   if (outcome == cudaSuccess)
-    outcome = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, number);
+    outcome = cudaDeviceGetAttribute(&found.minor, cudaDevAttrComputeCapabilityMinor, number);
   if (outcome != cudaSuccess) return Error{text_of(outcome)};
-  if (major >= least_capability) return Done{};
-  return Error{"found compute capability " + std::to_string(major) + "." + std::to_string(minor) +
-               ", wanted " + std::to_string(least_capability) +
-               ".0 or later (Ampere or newer); set train.device = \"cpu\""};
+  if (found.major >= least_capability.major) return found;
+  return Error{"found compute capability " + found.text() + ", wanted " + least_capability.text() +
+               " or later (Ampere or newer); set train.device = \"cpu\""};
+}
+
+/// Returns whether CUDA refuses a kernel because the program has neither machine code for the GPU
+/// nor PTX that the driver can compile for it.
+bool is_lack_of_code(cudaError_t outcome) {
+  return outcome == cudaErrorInvalidDeviceFunction || outcome == cudaErrorNoKernelImageForDevice ||
+         outcome == cudaErrorInvalidPtx || outcome == cudaErrorUnsupportedPtxVersion ||
+         outcome == cudaErrorJitCompilerNotFound || outcome == cudaErrorJitCompilationDisabled;
+}
+
+std::string lack_of_code(Capability found, cudaError_t outcome) {
+  return "found compute capability " + found.text() + " and no kernels for it in this program (" +
+         text_of(outcome) +
+         "), which has " TROUPE_CUDA_CODE "; build it with -DTROUPE_CUDA_CARDS=" +
+         std::to_string(found.major) + std::to_string(found.minor) +
+         ", or use a newer driver, or set train.device = \"cpu\"";
 }
 
 int connections_of_gpu() {
@@ -222,13 +241,15 @@ Result<std::vector<std::string>> gpus_in_reach(int number) {
 Result<std::unique_ptr<Device>> open_device(int number, Remark remark) {
   const auto driver = Driver::find();
   if (!driver) return within("GPU " + std::to_string(number), driver.error());
-  if (auto able = check_capability(number); !able)
-    return within("GPU " + std::to_string(number), able.error());
+  const auto capability = capability_of(number);
+  if (!capability) return within("GPU " + std::to_string(number), capability.error());
   cudaStream_t queues[queues_of_device] = {};
   auto outcome = cudaSetDevice(number);
   for (auto& queue : queues)
     if (outcome == cudaSuccess) outcome = cudaStreamCreateWithFlags(&queue, cudaStreamNonBlocking);
+  if (outcome == cudaSuccess) outcome = look_for_code();
   try {
+    if (is_lack_of_code(outcome)) throw std::runtime_error(lack_of_code(*capability, outcome));
     check(outcome);
     return std::unique_ptr<Device>(
         std::make_unique<CudaDevice>(number, *driver, queues[0], queues[1], std::move(remark)));

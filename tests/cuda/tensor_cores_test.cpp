@@ -18,16 +18,25 @@ std::unique_ptr<TensorCores> open(Remark remark = [](const std::string&) {}) {
   return std::move(*cores);
 }
 
-/// While it lives, the GPU has another major compute capability.
-class Capability {
+/// While it lives, a variable of the environment has a value.
+class Variable {
  public:
-  explicit Capability(const char* major) { setenv(key, major, 1); }
-  ~Capability() { unsetenv(key); }
-  Capability(const Capability&) = delete;
-  Capability& operator=(const Capability&) = delete;
+  Variable(const char* key, const char* value) : key_(key) { setenv(key, value, 1); }
+  ~Variable() { unsetenv(key_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
 
  private:
-  static constexpr const char* key = "CUDA_ON_CORES_CAPABILITY";
+  const char* key_;
+};
+
+/// While it lives, the GPU has another compute capability.
+struct Capability : Variable {
+  explicit Capability(const char* text) : Variable("CUDA_ON_CORES_CAPABILITY", text) {}
+};
+/// While it lives, the program has kernels for some GPUs only.
+struct Code : Variable {
+  explicit Code(const char* names) : Variable("CUDA_ON_CORES_CODE", names) {}
 };
 
 std::unique_ptr<TensorCores> open_on(const char* capability) {
@@ -46,6 +55,33 @@ TEST_CASE("a GPU that the kernels are not compiled for is refused when it is ope
   }
   const Capability ampere("8");
   CHECK(open_device(0).ok());
+}
+
+TEST_CASE("a GPU is refused when it is opened if the program has no kernels for it") {
+  const auto opens = [](const char* code, const char* capability) {
+    const Code has(code);
+    const Capability here(capability);
+    return open_device(0).ok();
+  };
+  for (const char* capability : {"8", "8.6", "8.9", "9", "10", "10.3", "12"}) {
+    CAPTURE(capability);
+    // The default: other GPUs than Hopper use PTX.
+    CHECK(opens("80-virtual 90-real", capability));
+    CHECK(opens("90-real", capability) == (capability == std::string("9")));
+  }
+  CHECK(opens("86-real", "8.9"));
+  CHECK_FALSE(opens("86-real", "8"));
+  CHECK(opens("90-virtual", "12"));
+  CHECK_FALSE(opens("90-virtual", "8.9"));
+
+  const Code hopper("90-real");
+  const Capability ampere("8.6");
+  const auto refused = open_device(0);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().text ==
+        "GPU 0: found compute capability 8.6 and no kernels for it in this program (CUDA: there is "
+        "no code for this device), which has code for the cores; build it with "
+        "-DTROUPE_CUDA_CARDS=86, or use a newer driver, or set train.device = \"cpu\"");
 }
 
 TEST_CASE("gelu is computed within products only on GPUs that do it in one kernel") {

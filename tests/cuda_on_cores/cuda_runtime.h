@@ -37,7 +37,13 @@ enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidDeviceFunction = 98,
   cudaErrorNoDevice = 100,
+  cudaErrorNoKernelImageForDevice = 209,
+  cudaErrorInvalidPtx = 218,
+  cudaErrorJitCompilerNotFound = 221,
+  cudaErrorUnsupportedPtxVersion = 222,
+  cudaErrorJitCompilationDisabled = 223,
   cudaErrorSymbolNotFound = 500,
   cudaErrorNotReady = 600,
   cudaErrorLaunchFailure = 719,
@@ -80,6 +86,14 @@ inline const char* cudaGetErrorString(cudaError_t error) {
       return "there is not enough memory";
     case cudaErrorNoDevice:
       return "there is no device";
+    case cudaErrorInvalidDeviceFunction:
+    case cudaErrorNoKernelImageForDevice:
+      return "there is no code for this device";
+    case cudaErrorInvalidPtx:
+    case cudaErrorJitCompilerNotFound:
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorJitCompilationDisabled:
+      return "PTX cannot be compiled";
     case cudaErrorSymbolNotFound:
       return "there is no such symbol";
     case cudaErrorNotReady:
@@ -122,10 +136,10 @@ inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, 
       *value = 2;
       break;
     case cudaDevAttrComputeCapabilityMajor:
-      *value = cuda_on_cores::compute_capability();
+      *value = cuda_on_cores::compute_capability() / 10;
       break;
     case cudaDevAttrComputeCapabilityMinor:
-      *value = 0;
+      *value = cuda_on_cores::compute_capability() % 10;
       break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
       *value = cuda_on_cores::most_shared_bytes;
@@ -277,6 +291,11 @@ cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute, int bytes) {
   cuda_on_cores::allow_shared(reinterpret_cast<void (*)()>(kernel),
                               static_cast<std::size_t>(bytes));
   return cudaSuccess;
+}
+struct cudaFuncAttributes {};
+template <class Kernel>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, Kernel*) {
+  return cuda_on_cores::has_code() ? cudaSuccess : cudaErrorNoKernelImageForDevice;
 }
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +16,8 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -128,8 +131,20 @@ std::uint64_t pieces_imported() {
 int number_on_machine(int device) { return first_gpu() + device; }
 
 int compute_capability() {
-  const char* major = std::getenv("CUDA_ON_CORES_CAPABILITY");
-  return major ? std::atoi(major) : 9;
+  const char* capability = std::getenv("CUDA_ON_CORES_CAPABILITY");
+  return capability ? static_cast<int>(std::lround(10 * std::atof(capability))) : 90;
+}
+
+bool has_code() {
+  const char* names = std::getenv("CUDA_ON_CORES_CODE");
+  if (!names) return true;
+  std::istringstream words(names);
+  for (std::string word; words >> word;) {
+    const int of = std::atoi(word.c_str()), here = compute_capability();
+    // Machine code serves later GPUs of the same major number, PTX all later ones.
+    if (of <= here && (word.ends_with("-virtual") || of / 10 == here / 10)) return true;
+  }
+  return false;
 }
 
 int gpus_of_process() {

@@ -34,8 +34,12 @@ std::set<int> gpus_in_use();
 void use_current_device();
 void leave_current_device();
 
-/// Returns the major compute capability: CUDA_ON_CORES_CAPABILITY, or 9.
+/// Returns ten times the compute capability: of CUDA_ON_CORES_CAPABILITY, such as "8.6" or "9", or
+/// 90.
 int compute_capability();
+/// Returns whether the GPU can run a program with the code that CUDA_ON_CORES_CODE names as CMake
+/// does: "80-virtual 90-real" is PTX of 8.0 and machine code of 9.0. Without it each GPU can.
+bool has_code();
 
 /// Sets the device of this thread's next calls; the default is the first one.
 void set_current_device(int number);
