@@ -35,14 +35,16 @@ struct PlayArguments {
 class OwnCluster {
  public:
   explicit OwnCluster(const ProgramContext& program) : program_(program) {}
+  /// Lets runs save what they have. They need their nodes until they have ended.
   ~OwnCluster() {
-    head_.reset();  // First, since runs need their nodes until they have ended.
+    if (head_) {
+      EventFd ended;
+      head_->end([&ended] { ended.ring(); });
+      ended.wait();
+    }
+    head_.reset();
     end_and_wait(nodes_);
     nodes_.clear();
-    if (!head_) return;
-    EventFd ended;
-    head_->end([&ended] { ended.ring(); });
-    ended.wait();
   }
   OwnCluster(const OwnCluster&) = delete;
   OwnCluster& operator=(const OwnCluster&) = delete;
@@ -107,6 +109,7 @@ ExitCode play(const PlayArguments& arguments, const CommonFlags& flags) {
 
   WhichHead head = arguments.head;
   RealContext real;
+  EventFd bell;  // Outlives the cluster: a signal may come while that ends.
   std::unique_ptr<OwnCluster> own;
   if (scenario->nodes > 0 && head.address.empty()) {
     own = std::make_unique<OwnCluster>(real.get());
@@ -118,7 +121,6 @@ ExitCode play(const PlayArguments& arguments, const CommonFlags& flags) {
   if (!client) return no_head(client.error());
   const auto events = head.events_of(**client);
   if (!events) return no_head(events.error());
-  EventFd bell;
   ring_on_signals(bell);
   auto ringing = EventBell::open(*events, bell);
   if (!ringing) return no_head(ringing.error());

@@ -114,6 +114,20 @@ send = { type = "chaos", what = "partition", target = "node-2", seconds = 2 }
   CHECK(played.code == 0);
 }
 
+TEST_CASE("a run that outlives its scenario is saved", "[apps][cluster]") {
+  const Workplace here;
+  // The first run waits for a second node, so it has nothing to save.
+  const Ended played =
+      play(here, "[cluster]\nnodes = 1\n" + submitted("waits", 10, "\"elastic.nodes=2:4\"") +
+                     submitted("long", 1'000'000, "\"checkpoint.every=1000000 steps\"") +
+                     "expect = { type = \"step\", run = \"long\", step = \">= 3\" }\n");
+  INFO(played.err);
+  CHECK(played.code == 0);
+  const std::string events = here.read("runs/long/events.jsonl");
+  INFO(events.substr(events.size() > 2000 ? events.size() - 2000 : 0));
+  CHECK(events.find("\"type\":\"checkpoint.saved\"") != std::string::npos);
+}
+
 TEST_CASE("a slow node and a full disk change no number", "[apps][cluster]") {
   const Workplace here;
   const Ended played = play(here, "[cluster]\nnodes = 2\n" + submitted("calm", 60) +
