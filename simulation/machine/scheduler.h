@@ -187,6 +187,7 @@ class Scheduler {
   }
 
  private:
+  class Running;
   /// A task that is ready, with its number in the order of all things that became ready.
   struct Ready {
     std::uint64_t number = 0;
@@ -231,26 +232,26 @@ class Scheduler {
   static std::size_t at(Id id) {
     return static_cast<std::size_t>(id);
   }
+  bool takes(const Queue& queue) const;
   bool may_run(const Listed& source) const;
   void relist(QueueId queue);
   void relist_all(ProcessId process);
-  void drop_tasks(QueueId queue);
+  void drop_tasks(QueueId queue, std::vector<Task>& dropped);
   void finish(ProcessId process, Ending ending);
   void tell_endings();
 
   void number_sources();
-  std::size_t count_ready();
-  Thing thing(std::size_t of_all);
+  std::size_t count_ready() const;
+  Thing thing(std::size_t index) const;
   Thing choose(std::size_t count);
-  Identity identity(const Thing& thing);
+  Identity identity(const Thing& thing) const;
   std::uint64_t number(const Thing& thing) const;
   std::int64_t priority(const Identity& identity);
   void run(const Thing& thing);
-  void run_task(QueueId queue, Ready ready);
-  void run_source(std::size_t at, std::size_t which);
-  std::optional<Time> next_time();
+  void run_queue(QueueId queue);
+  void run_source(const Thing& thing, std::uint64_t identity);
+  std::optional<Time> next_time() const;
   void move_time(Time time);
-  void note_event(ProcessId process, std::string_view name, std::uint64_t identity);
   void write(std::string_view who, std::string_view what);
 
   Options options_;
@@ -271,6 +272,7 @@ class Scheduler {
   std::uint32_t sources_made_ = 0;
   std::map<std::pair<Time, Timer>, Waiting> timers_by_time_;
   std::map<Timer, std::pair<Time, QueueId>> tasks_by_timer_;  // Also those that are ready.
+  std::vector<Task> dropped_;                                 // Not destroyed yet.
   std::vector<std::pair<ProcessId, Ending>> endings_;         // Not told yet.
 
   std::map<Identity, std::int64_t> priorities_;

@@ -1,0 +1,432 @@
+#include "simulation/machine/scheduler.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstdio>
+
+#include "core/random.h"
+
+namespace troupe::simulation {
+namespace {
+
+/// Mixes a number into a hash (the last steps of SplitMix64, Steele et al. 2014).
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t number) {
+  hash = (hash ^ number) + 0x9e3779b97f4a7c15u;
+  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9u;
+  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111ebu;
+  return hash ^ (hash >> 31);
+}
+
+std::uint64_t mixed(std::uint64_t hash, std::string_view text) {
+  hash = mixed(hash, text.size());
+  for (std::size_t at = 0; at < text.size(); at += 8) {
+    std::uint64_t word = 0;
+    for (const char byte : text.substr(at, 8)) word = word << 8 | static_cast<unsigned char>(byte);
+    hash = mixed(hash, word);
+  }
+  return hash;
+}
+
+std::uint64_t nanoseconds(Scheduler::Time time) {
+  return static_cast<std::uint64_t>((time - Scheduler::start).count());
+}
+
+}  // namespace
+
+/// Notes whose code runs, as long as this object exists.
+class Scheduler::Running {
+ public:
+  Running(Scheduler& scheduler, ProcessId process) : scheduler_(scheduler) {
+    scheduler_.running_ = process;
+    scheduler_.is_running_ = true;
+  }
+  ~Running() {
+    scheduler_.running_ = world;
+    scheduler_.is_running_ = false;
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  Scheduler& scheduler_;
+};
+
+Scheduler::Scheduler(const Options& options) : options_(options) {
+  static_cast<void>(add_process("world"));
+  // Few changes let one thing wait long. Many changes make a run similar to an even one.
+  if (options_.manner == Manner::by_priorities) between_changes_ = std::uint64_t{32} << draw(6);
+}
+
+Scheduler::~Scheduler() {
+  // The destructors of tasks may still call the scheduler, which then rejects new tasks.
+  for (auto& process : processes_) process.is_alive = false;
+  for (auto& process : processes_) dropped_.push_back([on_end = std::move(process.on_end)] {});
+  sources_.clear();
+  for (std::size_t queue = 0; queue < queues_.size(); ++queue)
+    drop_tasks(QueueId{static_cast<std::uint32_t>(queue)}, dropped_);
+  dropped_.clear();
+}
+
+ProcessId Scheduler::add_process(std::string name, std::function<void(const Ending&)> on_end) {
+  processes_.push_back({std::move(name), std::move(on_end), true, false});
+  return ProcessId{static_cast<std::uint32_t>(processes_.size() - 1)};
+}
+
+QueueId Scheduler::add_queue(ProcessId process, std::string name) {
+  Queue& queue = queues_.emplace_back();
+  queue.process = process;
+  queue.name = std::move(name);
+  return QueueId{static_cast<std::uint32_t>(queues_.size() - 1)};
+}
+
+bool Scheduler::takes(const Queue& queue) const {
+  return !queue.is_removed && is_alive(queue.process);
+}
+
+void Scheduler::remove(QueueId queue) {
+  queues_[at(queue)].is_removed = true;
+  std::vector<Task> dropped;
+  drop_tasks(queue, dropped);
+}
+
+bool Scheduler::post(QueueId id, Task task) {
+  Queue& queue = queues_[at(id)];
+  if (!takes(queue)) return false;
+  queue.ready.push_back({++numbers_, Timer{0}, std::move(task)});
+  ++queue.waiting;
+  relist(id);
+  return true;
+}
+
+Scheduler::Timer Scheduler::after(QueueId id, Duration time, Task task) {
+  Queue& queue = queues_[at(id)];
+  if (!takes(queue)) return Timer{0};
+  const Timer timer{++timers_};
+  ++queue.waiting;
+  if (time <= Duration::zero()) {
+    tasks_by_timer_.emplace(timer, std::pair(now_, id));
+    queue.ready.push_back({++numbers_, timer, std::move(task)});
+    relist(id);
+    return timer;
+  }
+  const Time due = time > Time::max() - now_ ? Time::max() : now_ + time;
+  tasks_by_timer_.emplace(timer, std::pair(due, id));
+  timers_by_time_.emplace(std::pair(due, timer), Waiting{id, std::move(task)});
+  return timer;
+}
+
+bool Scheduler::cancel(Timer timer) {
+  const auto found = tasks_by_timer_.extract(timer);
+  if (!found) return false;
+  const auto [due, id] = found.mapped();
+  Queue& queue = queues_[at(id)];
+  --queue.waiting;
+  if (const auto waiting = timers_by_time_.extract(std::pair(due, timer))) return true;
+  const auto ready = std::find_if(queue.ready.begin(), queue.ready.end(),
+                                  [&](const Ready& task) { return task.timer == timer; });
+  assert(ready != queue.ready.end());
+  const Task dropped = std::move(ready->task);  // Destroyed last: it may call the scheduler.
+  queue.ready.erase(ready);
+  relist(id);
+  return true;
+}
+
+/// Moves the tasks of a queue to the caller, who destroys them: their destructors may call the
+/// scheduler.
+void Scheduler::drop_tasks(QueueId id, std::vector<Task>& dropped) {
+  Queue& queue = queues_[at(id)];
+  for (auto& ready : queue.ready) dropped.push_back(std::move(ready.task));
+  queue.ready.clear();
+  queue.waiting = 0;
+  std::erase_if(tasks_by_timer_, [&](const auto& task) {
+    const auto& [timer, place] = task;
+    if (place.second != id) return false;
+    if (auto waiting = timers_by_time_.extract(std::pair(place.first, timer)))
+      dropped.push_back(std::move(waiting.mapped().task));
+    return true;
+  });
+  relist(id);
+}
+
+SourceId Scheduler::add_source(ProcessId process, std::string name, Source& source) {
+  const SourceId id{++sources_made_};
+  sources_.push_back({id, process, std::move(name), &source, {}});
+  source.advance(now_);
+  return id;
+}
+
+void Scheduler::remove(SourceId source) {
+  std::erase_if(sources_, [&](const Listed& listed) { return listed.id == source; });
+}
+
+bool Scheduler::may_run(const Listed& source) const { return !is_frozen(source.process); }
+
+/// Updates whether a queue is among those that may run next.
+void Scheduler::relist(QueueId id) {
+  Queue& queue = queues_[at(id)];
+  const bool is_ready =
+      takes(queue) && !queue.is_frozen && !is_frozen(queue.process) && !queue.ready.empty();
+  if (is_ready == queue.is_listed) return;
+  queue.is_listed = is_ready;
+  if (is_ready)
+    ready_queues_.push_back(id);
+  else
+    std::erase(ready_queues_, id);
+}
+
+void Scheduler::relist_all(ProcessId process) {
+  for (std::size_t queue = 0; queue < queues_.size(); ++queue)
+    if (queues_[queue].process == process) relist(QueueId{static_cast<std::uint32_t>(queue)});
+}
+
+void Scheduler::freeze(ProcessId process) {
+  assert(process != world);
+  processes_[at(process)].is_frozen = true;
+  relist_all(process);
+}
+
+void Scheduler::thaw(ProcessId process) {
+  processes_[at(process)].is_frozen = false;
+  relist_all(process);
+  if (!is_alive(process)) return;
+  for (const auto& source : sources_)
+    if (source.process == process) source.source->advance(now_);
+}
+
+void Scheduler::freeze(QueueId queue) {
+  queues_[at(queue)].is_frozen = true;
+  relist(queue);
+}
+
+void Scheduler::thaw(QueueId queue) {
+  queues_[at(queue)].is_frozen = false;
+  relist(queue);
+}
+
+void Scheduler::kill(ProcessId process) {
+  finish(process, {Ending::How::killed, 0, {}});
+  if (!is_running_) tell_endings();
+}
+
+void Scheduler::end(ProcessId process, Ending ending) {
+  finish(process, std::move(ending));
+  throw ProcessEnded{process};
+}
+
+void Scheduler::finish(ProcessId process, Ending ending) {
+  assert(process != world);
+  if (!is_alive(process)) return;
+  processes_[at(process)].is_alive = false;
+  // The tasks are destroyed later: they may own an object whose function is on the stack.
+  for (std::size_t queue = 0; queue < queues_.size(); ++queue)
+    if (queues_[queue].process == process)
+      drop_tasks(QueueId{static_cast<std::uint32_t>(queue)}, dropped_);
+  std::erase_if(sources_, [&](const Listed& source) { return source.process == process; });
+  hash_ = mixed(hash_, at(process));
+  hash_ = mixed(hash_, static_cast<std::uint64_t>(ending.how));
+  if (options_.history == History::everything) write(name(process), "ends");
+  endings_.emplace_back(process, std::move(ending));
+}
+
+/// Destroys what ended processes left, and tells their owners.
+void Scheduler::tell_endings() {
+  while (!endings_.empty()) {
+    const auto [process, ending] = std::move(endings_.front());
+    endings_.erase(endings_.begin());
+    // A process that an owner kills is told of after this one.
+    const Running running(*this, world);
+    std::exchange(dropped_, {}).clear();
+    if (const auto on_end = std::exchange(processes_[at(process)].on_end, nullptr)) on_end(ending);
+  }
+}
+
+std::uint64_t Scheduler::draw_bits() {
+  const auto count = draws_++;
+  const auto words = philox(
+      {static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(count >> 32), 0, 0},
+      {static_cast<std::uint32_t>(options_.seed), static_cast<std::uint32_t>(options_.seed >> 32)});
+  return std::uint64_t{words[0]} << 32 | words[1];
+}
+
+std::uint64_t Scheduler::draw(std::uint64_t below) {
+  assert(below > 0);
+  return draw_bits() % below;
+}
+
+Scheduler::Duration Scheduler::draw_time(Duration least, Duration most) {
+  assert(least <= most);
+  return least + Duration(draw(static_cast<std::uint64_t>((most - least).count()) + 1));
+}
+
+void Scheduler::trace(std::string_view who, std::string_view what) {
+  hash_ = mixed(hash_, nanoseconds(now_));
+  hash_ = mixed(mixed(hash_, who), what);
+  if (has_history()) write(who, what);
+}
+
+void Scheduler::trace(std::uint64_t number) { hash_ = mixed(hash_, number); }
+
+void Scheduler::write(std::string_view who, std::string_view what) {
+  std::array<char, 32> time{};
+  std::snprintf(time.data(), time.size(), "%8.3f s  ",
+                std::chrono::duration<double>(now_ - start).count());
+  std::string line(time.data());
+  line += who;
+  line.append(who.size() < 14 ? 14 - who.size() : 1, ' ');
+  line += what;
+  history_.push_back(std::move(line));
+}
+
+/// Gives numbers to things of sources that became ready since the last call.
+void Scheduler::number_sources() {
+  for (auto& source : sources_) {
+    if (!may_run(source)) continue;
+    if (const auto next = source.source->next_timeout(); next && *next <= now_)
+      source.source->advance(now_);
+    const auto count = source.source->ready();
+    while (source.numbers.size() > count) source.numbers.pop_back();
+    while (source.numbers.size() < count) source.numbers.push_back(++numbers_);
+  }
+}
+
+std::size_t Scheduler::count_ready() const {
+  std::size_t count = ready_queues_.size();
+  for (const auto& source : sources_)
+    if (may_run(source)) count += source.numbers.size();
+  return count;
+}
+
+Scheduler::Thing Scheduler::thing(std::size_t index) const {
+  if (index < ready_queues_.size()) return {false, index, 0};
+  index -= ready_queues_.size();
+  for (std::size_t source = 0;; ++source) {
+    if (!may_run(sources_[source])) continue;
+    if (index < sources_[source].numbers.size()) return {true, source, index};
+    index -= sources_[source].numbers.size();
+  }
+}
+
+std::uint64_t Scheduler::number(const Thing& thing) const {
+  if (thing.is_of_source) return sources_[thing.at].numbers[thing.which];
+  return queues_[at(ready_queues_[thing.at])].ready.front().number;
+}
+
+Scheduler::Identity Scheduler::identity(const Thing& thing) const {
+  if (!thing.is_of_source) return {0, at(ready_queues_[thing.at])};
+  const auto& source = sources_[thing.at];
+  return {at(source.id), source.source->identity(thing.which)};
+}
+
+std::int64_t Scheduler::priority(const Identity& identity) {
+  const auto [place, is_new] = priorities_.try_emplace(identity);
+  if (is_new) place->second = static_cast<std::int64_t>(draw_bits() >> 1);
+  return place->second;
+}
+
+Scheduler::Thing Scheduler::choose(std::size_t count) {
+  if (options_.manner == Manner::evenly) return thing(count == 1 ? 0 : draw(count));
+  if (options_.manner == Manner::by_priorities) {
+    std::size_t highest = 0;
+    for (std::size_t i = 1; i < count; ++i)
+      if (priority(identity(thing(i))) > priority(identity(thing(highest)))) highest = i;
+    if (draw(between_changes_) == 0) priorities_[identity(thing(highest))] = --lowest_;
+    return thing(highest);
+  }
+  std::size_t oldest = 0;
+  for (std::size_t i = 1; i < count; ++i)
+    if (number(thing(i)) < number(thing(oldest))) oldest = i;
+  return thing(oldest);
+}
+
+void Scheduler::run(const Thing& thing) {
+  const auto [kind, which] = identity(thing);
+  hash_ = mixed(mixed(hash_, kind), which);
+  hash_ = mixed(mixed(hash_, nanoseconds(now_)), draws_);
+  ++events_;
+  if (thing.is_of_source)
+    run_source(thing, which);
+  else
+    run_queue(ready_queues_[thing.at]);
+}
+
+void Scheduler::run_queue(QueueId id) {
+  Queue& queue = queues_[at(id)];
+  Task task = std::move(queue.ready.front().task);
+  tasks_by_timer_.erase(queue.ready.front().timer);
+  queue.ready.pop_front();
+  --queue.waiting;
+  relist(id);
+  if (options_.history == History::everything) write(name(queue.process), queue.name);
+  const Running running(*this, queue.process);
+  try {
+    task();
+  } catch (const ProcessEnded&) {
+    // finish() has recorded it.
+  }
+  task = nullptr;  // Its destructor is code of the process.
+}
+
+void Scheduler::run_source(const Thing& thing, std::uint64_t identity) {
+  auto& listed = sources_[thing.at];
+  Source& source = *listed.source;
+  listed.numbers.erase(listed.numbers.begin() + static_cast<std::ptrdiff_t>(thing.which));
+  if (options_.history == History::everything)
+    write(name(listed.process), listed.name + " " + std::to_string(identity));
+  const Running running(*this, listed.process);
+  try {
+    source.run(thing.which);
+  } catch (const ProcessEnded&) {
+    // finish() has recorded it.
+  }
+}
+
+std::optional<Scheduler::Time> Scheduler::next_time() const {
+  std::optional<Time> first;
+  const auto take = [&](Time time) {
+    if (time < Time::max() && (!first || time < *first)) first = time;
+  };
+  if (!timers_by_time_.empty()) take(timers_by_time_.begin()->first.first);
+  for (const auto& source : sources_)
+    if (may_run(source))
+      if (const auto next = source.source->next_timeout()) take(*next);
+  return first;
+}
+
+void Scheduler::move_time(Time time) {
+  now_ = std::max(now_, time);
+  while (!timers_by_time_.empty() && timers_by_time_.begin()->first.first <= now_) {
+    auto due = timers_by_time_.extract(timers_by_time_.begin());
+    const QueueId queue = due.mapped().queue;
+    queues_[at(queue)].ready.push_back(
+        {++numbers_, due.key().second, std::move(due.mapped().task)});
+    relist(queue);
+  }
+  for (const auto& source : sources_) {
+    if (!may_run(source)) continue;
+    source.source->advance(now_);
+    assert(!source.source->next_timeout() || *source.source->next_timeout() > now_);
+  }
+}
+
+Scheduler::Stopped Scheduler::run_until(const std::function<bool()>& condition, Time latest) {
+  assert(!is_running_);
+  for (tell_endings(); !condition(); tell_endings()) {
+    if (events_ >= options_.most_events) return Stopped::too_many_events;
+    number_sources();
+    if (const auto count = count_ready(); count > 0) {
+      run(choose(count));
+      continue;
+    }
+    const auto next = next_time();
+    if (!next) return Stopped::idle;
+    if (*next > latest) {
+      move_time(latest);
+      return Stopped::late;
+    }
+    move_time(*next);
+  }
+  return Stopped::done;
+}
+
+}  // namespace troupe::simulation
