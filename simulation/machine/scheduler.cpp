@@ -44,6 +44,7 @@ class Scheduler::Running {
   ~Running() {
     scheduler_.running_ = world;
     scheduler_.is_running_ = false;
+    scheduler_.running_queue_.reset();
   }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
@@ -359,6 +360,7 @@ void Scheduler::run_queue(QueueId id) {
   relist(id);
   if (options_.history == History::everything) write(name(queue.process), queue.name);
   const Running running(*this, queue.process);
+  running_queue_ = id;
   try {
     task();
   } catch (const ProcessEnded&) {

@@ -120,6 +120,8 @@ class Scheduler {
   bool is_frozen(ProcessId process) const { return processes_[at(process)].is_frozen; }
   /// Returns the process whose code runs now. Outside of tasks this is `world`.
   ProcessId running() const { return running_; }
+  /// Returns the queue whose task runs now, if one does.
+  std::optional<QueueId> running_queue() const { return running_queue_; }
 
   /// Adds a queue. Its tasks run in the order in which they are due, one at a time.
   QueueId add_queue(ProcessId process, std::string name);
@@ -265,6 +267,7 @@ class Scheduler {
 
   ProcessId running_ = world;
   bool is_running_ = false;  // Within an event.
+  std::optional<QueueId> running_queue_;
   std::deque<Process> processes_;
   std::deque<Queue> queues_;
   std::vector<QueueId> ready_queues_;
