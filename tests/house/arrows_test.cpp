@@ -82,6 +82,7 @@ const std::map<std::string, Folders> allowed_within = {
     {"actors/play", {"actors"}},
     {"actors/lead", {"actors", "actors/decide", "actors/play"}},
     {"actors/nodes", {"actors", "actors/decide", "actors/play"}},
+    {"simulation/machine", {}},
     {"apps", {}},
     {"apps/machine", {"apps"}},
     {"apps/events", {"apps"}},
@@ -109,7 +110,7 @@ constexpr std::size_t most_files = 40;
 /// The only folders that may include a library. apps/run/version.cpp includes all of them to print
 /// their versions.
 const std::map<std::string, Folders> library_belongs_to = {
-    {"caf/", {"actors", "apps", "bench"}},
+    {"caf/", {"actors", "apps", "bench", "simulation/machine/caf_"}},
     {"zmq", {"transport", "bench/crowd.cpp", "bench/peers/zmq_peer.cpp"}},
     {"msgpack", {"transport", "apps/run/version.cpp"}},
     {"nccl", {"transport/links/nccl_"}},
