@@ -133,6 +133,15 @@ bool Scheduler::cancel(Timer timer) {
   return true;
 }
 
+void Scheduler::stall(Duration time) {
+  if (!running_queue_ || time <= Duration::zero()) return;
+  Queue& queue = queues_[at(*running_queue_)];
+  stalls_.erase({queue.stalled_until, *running_queue_});
+  queue.stalled_until = std::max(queue.stalled_until, now_) + time;
+  stalls_.emplace(queue.stalled_until, *running_queue_);
+  relist(*running_queue_);
+}
+
 /// Moves the tasks of a queue to the caller, who destroys them: their destructors may call the
 /// scheduler.
 void Scheduler::drop_tasks(QueueId id, std::vector<Task>& dropped) {
@@ -140,6 +149,7 @@ void Scheduler::drop_tasks(QueueId id, std::vector<Task>& dropped) {
   for (auto& ready : queue.ready) dropped.push_back(std::move(ready.task));
   queue.ready.clear();
   queue.waiting = 0;
+  stalls_.erase({queue.stalled_until, id});
   std::erase_if(tasks_by_timer_, [&](const auto& task) {
     const auto& [timer, place] = task;
     if (place.second != id) return false;
@@ -166,8 +176,8 @@ bool Scheduler::may_run(const Listed& source) const { return !is_frozen(source.p
 /// Updates whether a queue is among those that may run next.
 void Scheduler::relist(QueueId id) {
   Queue& queue = queues_[at(id)];
-  const bool is_ready =
-      takes(queue) && !queue.is_frozen && !is_frozen(queue.process) && !queue.ready.empty();
+  const bool is_ready = takes(queue) && !queue.is_frozen && !is_frozen(queue.process) &&
+                        queue.stalled_until <= now_ && !queue.ready.empty();
   if (is_ready == queue.is_listed) return;
   queue.is_listed = is_ready;
   if (is_ready)
@@ -389,6 +399,7 @@ std::optional<Scheduler::Time> Scheduler::next_time() const {
     if (time < Time::max() && (!first || time < *first)) first = time;
   };
   if (!timers_by_time_.empty()) take(timers_by_time_.begin()->first.first);
+  if (!stalls_.empty()) take(stalls_.begin()->first);
   for (const auto& source : sources_)
     if (may_run(source))
       if (const auto next = source.source->next_timeout()) take(*next);
@@ -404,6 +415,8 @@ void Scheduler::move_time(Time time) {
         {++numbers_, due.key().second, std::move(due.mapped().task)});
     relist(queue);
   }
+  while (!stalls_.empty() && stalls_.begin()->first <= now_)
+    relist(stalls_.extract(stalls_.begin()).value().second);
   for (const auto& source : sources_) {
     if (!may_run(source)) continue;
     source.source->advance(now_);

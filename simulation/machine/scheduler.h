@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -136,6 +137,9 @@ class Scheduler {
   Timer after(QueueId queue, Duration time, Task task);
   /// Drops a task that has not begun, however long it has been due. Returns whether there was one.
   bool cancel(Timer timer);
+  /// After the task that runs now, its queue runs nothing for this time, as if the task had waited
+  /// for something slow. Further calls of the task add their times. Does nothing outside of tasks.
+  void stall(Duration time);
   /// Returns how many tasks of a queue have not begun, due or not.
   std::size_t waiting(QueueId queue) const { return queues_[at(queue)].waiting; }
 
@@ -201,7 +205,8 @@ class Scheduler {
     std::string name;
     bool is_removed = false;
     bool is_frozen = false;
-    bool is_listed = false;   // In ready_queues_.
+    bool is_listed = false;  // In ready_queues_.
+    Time stalled_until{};
     std::size_t waiting = 0;  // Tasks that are ready and tasks with a timer.
     std::deque<Ready> ready;
   };
@@ -275,8 +280,9 @@ class Scheduler {
   std::uint32_t sources_made_ = 0;
   std::map<std::pair<Time, Timer>, Waiting> timers_by_time_;
   std::map<Timer, std::pair<Time, QueueId>> tasks_by_timer_;  // Also those that are ready.
-  std::vector<Task> dropped_;                                 // Not destroyed yet.
-  std::vector<std::pair<ProcessId, Ending>> endings_;         // Not told yet.
+  std::set<std::pair<Time, QueueId>> stalls_;
+  std::vector<Task> dropped_;                          // Not destroyed yet.
+  std::vector<std::pair<ProcessId, Ending>> endings_;  // Not told yet.
 
   std::map<Identity, std::int64_t> priorities_;
   std::int64_t lowest_ = 0;

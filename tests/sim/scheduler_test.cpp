@@ -358,6 +358,36 @@ TEST_CASE("a frozen queue is stuck, and its process goes on", "[sim]") {
   CHECK(processes.text == "ab");
 }
 
+TEST_CASE("a task that waits for something slow stalls its queue alone", "[sim]") {
+  TwoProcesses processes;
+  auto& scheduler = processes.scheduler;
+  std::vector<Scheduler::Duration> times;
+  const auto note = [&] { times.push_back(scheduler.now() - Scheduler::start); };
+  scheduler.stall(1h);  // Outside of tasks.
+  scheduler.post(processes.first, [&] {
+    scheduler.stall(2ms);
+    scheduler.stall(3ms);
+    scheduler.stall(0ms);
+    scheduler.post(processes.second, note);
+    scheduler.after(processes.second, 4ms, note);
+    scheduler.after(processes.second, 6ms, note);
+  });
+  scheduler.post(processes.first, [&] {
+    note();
+    scheduler.stall(2ms);
+  });
+  scheduler.after(processes.first, 1ms, note);
+  CHECK(scheduler.run_all() == Stopped::idle);
+  CHECK(times == std::vector<Scheduler::Duration>{0ms, 4ms, 5ms, 6ms, 7ms});
+  // The end of a process ends its stalls.
+  scheduler.post(processes.first, [&] {
+    scheduler.stall(1h);
+    scheduler.end(processes.one, {});
+  });
+  scheduler.post(processes.second, note);
+  CHECK(scheduler.run_until([] { return false; }, scheduler.now() + 1s) == Stopped::idle);
+}
+
 TEST_CASE("nothing of a killed process runs, and its tasks are destroyed", "[sim]") {
   TwoProcesses processes;
   auto& scheduler = processes.scheduler;
