@@ -4,6 +4,7 @@
 
 #include "catch.h"
 #include "storage/files/memory_files.h"
+#include "tests/storage/files_contract.h"
 #include "tests/storage/temporary_directory.h"
 
 using namespace troupe;
@@ -15,75 +16,17 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-void write_file(Files& files, const std::string& path, std::string_view text) {
-  auto file = files.create(path);
-  REQUIRE(file);
-  REQUIRE((*file)->write(bytes_of(text)));
-  REQUIRE((*file)->sync());
-  REQUIRE((*file)->close());
-}
-
-/// Checks the behavior of any file system, on disk or in memory.
-void behaves_as_files(Files& files, const std::string& root) {
-  REQUIRE(files.make_directory(root + "/a/b"));
-  REQUIRE(files.make_directory(root + "/a/b"));
-  write_file(files, root + "/a/one", "first");
-  CHECK(files.read(root + "/a/one")->text() == "first");
-  CHECK(files.inspect(root + "/a/one")->bytes == 5);
-  CHECK_FALSE(files.create(root + "/a/one"));
-
-  write_file(files, root + "/a/two", "second");
-  const auto held = files.read(root + "/a/one");
-  REQUIRE(files.rename(root + "/a/two", root + "/a/one"));
-  CHECK(files.read(root + "/a/one")->text() == "second");
-  CHECK(held->text() == "first");
-  CHECK_FALSE(*files.exists(root + "/a/two"));
-
-  const auto entries = files.list(root + "/a");
-  REQUIRE(entries);
-  REQUIRE(entries->size() == 2);
-  CHECK((*entries)[0].name == "b");
-  CHECK((*entries)[0].kind == DirectoryEntry::Kind::directory);
-  CHECK((*entries)[1].name == "one");
-  CHECK((*entries)[1].bytes == 6);
-
-  REQUIRE(files.rename(root + "/a", root + "/c"));
-  CHECK(files.read(root + "/c/one")->text() == "second");
-  CHECK(*files.exists(root + "/c/b"));
-  CHECK_FALSE(*files.exists(root + "/a"));
-  REQUIRE(files.make_directory(root + "/a/b"));
-  write_file(files, root + "/a/full", "");
-  CHECK_FALSE(files.rename(root + "/c", root + "/a"));
-  CHECK_FALSE(files.rename(root + "/c", root + "/none/c"));
-  REQUIRE(files.remove(root + "/a/full"));
-  REQUIRE(files.remove(root + "/a/b"));
-  REQUIRE(files.remove(root + "/a"));
-  REQUIRE(files.rename(root + "/c", root + "/a"));
-
-  CHECK_FALSE(files.remove(root + "/a"));
-  CHECK(files.remove(root + "/a/b"));
-  CHECK(files.remove(root + "/a/one"));
-  CHECK(files.remove(root + "/a"));
-  CHECK_FALSE(files.read(root + "/a/one"));
-  CHECK_FALSE(files.read(root));
-  CHECK_FALSE(files.list(root + "/a"));
-  write_file(files, root + "/file", "");
-  CHECK_FALSE(files.make_directory(root + "/file/below"));
-  CHECK_FALSE(files.create(root + "/none/file"));
-  CHECK(*files.free_space(root) > 0);
-}
-
 }  // namespace
 
-TEST_CASE("the disk passes the file tests", "[storage]") {
+TEST_CASE("the disk keeps the contract of files", "[storage]") {
   const TemporaryDirectory directory;
   const auto files = disk_files();
-  behaves_as_files(*files, directory / "root");
+  check_files_contract(*files, directory / "root");
 }
 
-TEST_CASE("memory files pass the file tests", "[storage]") {
+TEST_CASE("memory files keep the contract of files", "[storage]") {
   MemoryFiles files;
-  behaves_as_files(files, "root");
+  check_files_contract(files, "root");
 }
 
 TEST_CASE("a large file reads back as written", "[storage]") {
@@ -91,7 +34,7 @@ TEST_CASE("a large file reads back as written", "[storage]") {
   const auto files = disk_files();
   std::string text;
   for (int i = 0; i < 300'000; ++i) text += static_cast<char>(i * 31);
-  write_file(*files, directory / "large", text);
+  write_and_sync(*files, directory / "large", text);
   CHECK(files->read(directory / "large")->text() == text);
 }
 
@@ -111,11 +54,11 @@ TEST_CASE("a file error names the path and the reason", "[storage]") {
 
 TEST_CASE("a crash loses unsynced names and contents", "[storage]") {
   MemoryFiles files;
-  write_file(files, "synced", "contents");  // The name is not synced.
+  write_and_sync(files, "synced", "contents");  // The name is not synced.
   files.restart({});
   CHECK_FALSE(*files.exists("synced"));
 
-  write_file(files, "named", "contents");
+  write_and_sync(files, "named", "contents");
   REQUIRE(files.sync_directory("."));
   auto open = files.create("half");
   REQUIRE((*open)->write(bytes_of("01234567")));
