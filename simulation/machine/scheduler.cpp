@@ -146,10 +146,11 @@ void Scheduler::stall(Duration time) {
 /// scheduler.
 void Scheduler::drop_tasks(QueueId id, std::vector<Task>& dropped) {
   Queue& queue = queues_[at(id)];
+  stalls_.erase({queue.stalled_until, id});
+  if (queue.waiting == 0) return;
   for (auto& ready : queue.ready) dropped.push_back(std::move(ready.task));
   queue.ready.clear();
   queue.waiting = 0;
-  stalls_.erase({queue.stalled_until, id});
   std::erase_if(tasks_by_timer_, [&](const auto& task) {
     const auto& [timer, place] = task;
     if (place.second != id) return false;
@@ -336,18 +337,49 @@ std::int64_t Scheduler::priority(const Identity& identity) {
 }
 
 Scheduler::Thing Scheduler::choose(std::size_t count) {
-  if (options_.manner == Manner::evenly) return thing(count == 1 ? 0 : draw(count));
-  if (options_.manner == Manner::by_priorities) {
-    std::size_t highest = 0;
-    for (std::size_t i = 1; i < count; ++i)
-      if (priority(identity(thing(i))) > priority(identity(thing(highest)))) highest = i;
-    if (draw(between_changes_) == 0) priorities_[identity(thing(highest))] = --lowest_;
-    return thing(highest);
+  switch (options_.manner) {
+    case Manner::evenly:
+      return thing(count == 1 ? 0 : draw(count));
+    case Manner::by_priorities:
+      return highest();
+    case Manner::in_order:
+      return oldest();
   }
-  std::size_t oldest = 0;
-  for (std::size_t i = 1; i < count; ++i)
-    if (number(thing(i)) < number(thing(oldest))) oldest = i;
-  return thing(oldest);
+  assert(false);
+  return {};
+}
+
+Scheduler::Thing Scheduler::highest() {
+  Thing best;
+  std::optional<std::int64_t> highest;
+  const auto compare = [&](const Thing& thing) {
+    const auto of_thing = priority(identity(thing));
+    if (highest && *highest >= of_thing) return;
+    highest = of_thing;
+    best = thing;
+  };
+  for (std::size_t at = 0; at < ready_queues_.size(); ++at) compare({false, at, 0});
+  for (std::size_t at = 0; at < sources_.size(); ++at)
+    for (std::size_t which = 0; may_run(sources_[at]) && which < sources_[at].numbers.size();
+         ++which)
+      compare({true, at, which});
+  if (draw(between_changes_) == 0) priorities_[identity(best)] = --lowest_;
+  return best;
+}
+
+Scheduler::Thing Scheduler::oldest() const {
+  Thing best;
+  std::optional<std::uint64_t> lowest;
+  const auto compare = [&](const Thing& thing) {
+    const auto of_thing = number(thing);
+    if (lowest && *lowest <= of_thing) return;
+    lowest = of_thing;
+    best = thing;
+  };
+  for (std::size_t at = 0; at < ready_queues_.size(); ++at) compare({false, at, 0});
+  for (std::size_t at = 0; at < sources_.size(); ++at)
+    if (may_run(sources_[at]) && !sources_[at].numbers.empty()) compare({true, at, 0});
+  return best;
 }
 
 void Scheduler::run(const Thing& thing) {

@@ -251,6 +251,8 @@ class Scheduler {
   std::size_t count_ready() const;
   Thing thing(std::size_t index) const;
   Thing choose(std::size_t count);
+  Thing highest();
+  Thing oldest() const;
   Identity identity(const Thing& thing) const;
   std::uint64_t number(const Thing& thing) const;
   std::int64_t priority(const Identity& identity);
