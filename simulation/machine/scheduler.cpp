@@ -28,7 +28,7 @@ std::uint64_t mixed(std::uint64_t hash, std::string_view text) {
   return hash;
 }
 
-std::uint64_t nanoseconds(Scheduler::Time time) {
+std::uint64_t since_start(Scheduler::Time time) {
   return static_cast<std::uint64_t>((time - Scheduler::start).count());
 }
 
@@ -272,7 +272,7 @@ Scheduler::Duration Scheduler::draw_time(Duration least, Duration most) {
 }
 
 void Scheduler::trace(std::string_view who, std::string_view what) {
-  hash_ = mixed(hash_, nanoseconds(now_));
+  hash_ = mixed(hash_, since_start(now_));
   hash_ = mixed(mixed(hash_, who), what);
   if (has_history()) write(who, what);
 }
@@ -385,7 +385,7 @@ Scheduler::Thing Scheduler::oldest() const {
 void Scheduler::run(const Thing& thing) {
   const auto [kind, which] = identity(thing);
   hash_ = mixed(mixed(hash_, kind), which);
-  hash_ = mixed(mixed(hash_, nanoseconds(now_)), draws_);
+  hash_ = mixed(mixed(hash_, since_start(now_)), draws_);
   ++events_;
   if (thing.is_of_source)
     run_source(thing, which);

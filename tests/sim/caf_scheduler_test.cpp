@@ -125,7 +125,7 @@ class Doer {
 };
 
 /// A process with an actor system.
-struct OneProcess {
+struct ActorProcess {
   Scheduler scheduler{{.seed = 1}};
   std::optional<Ending> ending;
   ProcessId process =
@@ -194,7 +194,7 @@ TEST_CASE("an actor with more mail waits for the others if all run in order", "[
 }
 
 TEST_CASE("a frozen process runs no actor, and its timeouts come later", "[sim]") {
-  OneProcess one;
+  ActorProcess one;
   std::vector<Scheduler::Duration> times;
   const auto actor = one.spawn();
   const auto note = [&](caf_shim::Base& self) { times.push_back(self.now() - Scheduler::start); };
@@ -216,7 +216,7 @@ TEST_CASE("a frozen process runs no actor, and its timeouts come later", "[sim]"
 }
 
 TEST_CASE("a frozen actor hangs, and the others go on", "[sim]") {
-  OneProcess one;
+  ActorProcess one;
   const auto stuck = one.spawn(), other = one.spawn();
   std::string text;
   one.scheduler.run_all();
@@ -233,7 +233,7 @@ TEST_CASE("a frozen actor hangs, and the others go on", "[sim]") {
 }
 
 TEST_CASE("living actors are known", "[sim]") {
-  OneProcess one;
+  ActorProcess one;
   auto actor = one.spawn();
   const auto other = one.spawn();
   one.scheduler.run_all();
@@ -248,7 +248,7 @@ TEST_CASE("living actors are known", "[sim]") {
 }
 
 TEST_CASE("many short actors leave nothing behind", "[sim]") {
-  OneProcess one;
+  ActorProcess one;
   for (int i = 0; i < 1000; ++i) {
     one.spawn();
     one.scheduler.run_all();
@@ -296,10 +296,10 @@ TEST_CASE("an actor system full of mail and timers is destroyed without running 
 }
 
 TEST_CASE("a state that spawns and sends while it is destroyed is no matter", "[sim]") {
-  OneProcess one;
+  ActorProcess one;
   struct Spawns {
     ~Spawns() { caf_shim::post(one.spawn(), Word{1, one.held}); }
-    OneProcess& one;
+    ActorProcess& one;
   };
   const auto actor = one.spawn();
   caf_shim::post(actor, Task{[spawns = std::make_shared<Spawns>(one)](caf_shim::Base& self) {
@@ -312,7 +312,7 @@ TEST_CASE("a state that spawns and sends while it is destroyed is no matter", "[
 }
 
 TEST_CASE("an actor ends its process", "[sim]") {
-  OneProcess one;
+  ActorProcess one;
   const auto actor = one.spawn();
   caf_shim::post(actor, Task{[&](caf_shim::Base&) {
                    caf_shim::post(one.spawn(), Word{});

@@ -25,8 +25,8 @@ class SimulatedEnvUnderTest final : public EnvUnderTest {
 };
 
 /// A process with one loop, and what is known of its end.
-struct OneProcess {
-  explicit OneProcess(std::uint64_t seed = 1) : scheduler({.seed = seed}) {}
+struct OneEnvironment {
+  explicit OneEnvironment(std::uint64_t seed = 1) : scheduler({.seed = seed}) {}
 
   Scheduler scheduler;
   MachineConditions machine;
@@ -49,7 +49,7 @@ TEST_CASE("the simulated environment keeps the contract of environments", "[sim]
 }
 
 TEST_CASE("a simulated process ends with a code and last words", "[sim]") {
-  OneProcess one;
+  OneEnvironment one;
   one.loop->post([&] { one.env.end_process(7, "the end\n"); });
   one.loop->post([&] { one.text += 'x'; });
   CHECK(one.scheduler.run_all() == Scheduler::Stopped::idle);
@@ -66,7 +66,7 @@ TEST_CASE("a simulated process ends with a code and last words", "[sim]") {
 }
 
 TEST_CASE("a simulated process crashes in its work aside", "[sim]") {
-  OneProcess one;
+  OneEnvironment one;
   one.loop->aside(
       "work", [&] { one.env.crash("lost\n"); }, [&] { one.text += 'x'; });
   CHECK(one.scheduler.run_all() == Scheduler::Stopped::idle);
@@ -77,7 +77,7 @@ TEST_CASE("a simulated process crashes in its work aside", "[sim]") {
 }
 
 TEST_CASE("a process is killed at a named point", "[sim]") {
-  OneProcess one;
+  OneEnvironment one;
   one.env.on_point([&](const std::string& name) {
     if (name == "record_written") one.scheduler.kill(one.process);
   });
@@ -94,7 +94,7 @@ TEST_CASE("a process is killed at a named point", "[sim]") {
 }
 
 TEST_CASE("a process is delayed at a named point", "[sim]") {
-  OneProcess one;
+  OneEnvironment one;
   const auto people = one.scheduler.add_queue(Scheduler::world, "people");
   one.env.on_point([&](const std::string&) {
     one.scheduler.freeze(one.process);
@@ -110,7 +110,7 @@ TEST_CASE("a process is delayed at a named point", "[sim]") {
 }
 
 TEST_CASE("a machine may have a wrong calendar time", "[sim]") {
-  OneProcess one;
+  OneEnvironment one;
   CHECK(one.env.wall_time() == SimulatedEnv::wall_start);
   one.machine.wall_offset = -1h;
   one.loop->after(5s, [] {});
@@ -121,7 +121,7 @@ TEST_CASE("a machine may have a wrong calendar time", "[sim]") {
 
 TEST_CASE("work aside takes the time of its machine, and the loop goes on", "[sim]") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    OneProcess one(seed);
+    OneEnvironment one(seed);
     one.machine.least_work = 10ms;
     one.machine.most_work = 20ms;
     std::vector<Env::Time> outcomes;
@@ -143,7 +143,7 @@ TEST_CASE("work aside takes the time of its machine, and the loop goes on", "[si
 TEST_CASE("tasks run between a work and its outcome in some seed", "[sim]") {
   bool between = false;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    OneProcess one(seed);
+    OneEnvironment one(seed);
     one.loop->aside(
         "work", [&] { one.text += 'w'; }, [&] { one.text += 't'; });
     one.loop->after(1ms, [&] { one.text += 'p'; });
@@ -154,8 +154,8 @@ TEST_CASE("tasks run between a work and its outcome in some seed", "[sim]") {
 }
 
 TEST_CASE("simulated processes draw other random numbers with another seed", "[sim]") {
-  CHECK(OneProcess(3).env.random() == OneProcess(3).env.random());
-  CHECK(OneProcess(3).env.random() != OneProcess(4).env.random());
+  CHECK(OneEnvironment(3).env.random() == OneEnvironment(3).env.random());
+  CHECK(OneEnvironment(3).env.random() != OneEnvironment(4).env.random());
 }
 
 TEST_CASE("a killed process is destroyed by its owner", "[sim]") {

@@ -17,8 +17,8 @@ using storage::write_and_sync;
 namespace {
 
 /// A machine with a disk and one process.
-struct Machine {
-  explicit Machine(std::uint64_t seed = 1) : scheduler({.seed = seed}) {}
+struct OneMachine {
+  explicit OneMachine(std::uint64_t seed = 1) : scheduler({.seed = seed}) {}
 
   Scheduler scheduler;
   SimulatedDisk disk{scheduler, "node-1 disk"};
@@ -33,12 +33,12 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 }  // namespace
 
 TEST_CASE("simulated files keep the contract of files", "[sim]") {
-  Machine machine;
+  OneMachine machine;
   storage::check_files_contract(machine.files, "root");
 }
 
 TEST_CASE("a disk survives the end of a process with all that was written", "[sim]") {
-  Machine machine;
+  OneMachine machine;
   auto open = machine.files.create("file");
   REQUIRE(open);
   REQUIRE((*open)->write(bytes_of("unsynced")));
@@ -63,7 +63,7 @@ TEST_CASE("a disk survives the end of a process with all that was written", "[si
 TEST_CASE("a crash of the machine loses, keeps or tears what was not synced", "[sim]") {
   std::set<std::string> seen;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    Machine machine(seed);
+    OneMachine machine(seed);
     write_and_sync(machine.files, "synced", "synced");
     REQUIRE(machine.files.sync_directory("."));
     auto open = machine.files.append("synced");
@@ -79,7 +79,7 @@ TEST_CASE("a crash of the machine loses, keeps or tears what was not synced", "[
 }
 
 TEST_CASE("a full disk stays full after a crash until it has room", "[sim]") {
-  Machine machine;
+  OneMachine machine;
   machine.disk.set_capacity(10);
   auto open = machine.files.create("file");
   CHECK_FALSE((*open)->write(bytes_of("0123456789abcdef")));
@@ -93,7 +93,7 @@ TEST_CASE("a full disk stays full after a crash until it has room", "[sim]") {
 }
 
 TEST_CASE("one call of a disk fails", "[sim]") {
-  Machine machine;
+  OneMachine machine;
   machine.disk.fail_call(1);
   CHECK(machine.files.make_directory("one"));
   const auto failed = machine.files.make_directory("two");
@@ -107,7 +107,7 @@ TEST_CASE("one call of a disk fails", "[sim]") {
 }
 
 TEST_CASE("a lost disk fails for ever", "[sim]") {
-  Machine machine;
+  OneMachine machine;
   write_and_sync(machine.files, "file", "text");
   const auto reader = machine.files.open("file");
   const auto writer = machine.files.append("file");
@@ -123,7 +123,7 @@ TEST_CASE("a lost disk fails for ever", "[sim]") {
 }
 
 TEST_CASE("a slow disk stalls the work that calls it and not the loop", "[sim]") {
-  Machine machine;
+  OneMachine machine;
   machine.disk.set_times(1s, 2s);
   MachineConditions conditions{.least_work = 0ms, .most_work = 0ms};
   SimulatedEnv env(machine.scheduler, machine.process, conditions);
@@ -142,7 +142,7 @@ TEST_CASE("a slow disk stalls the work that calls it and not the loop", "[sim]")
 TEST_CASE("a flipped bit is in one of the files", "[sim]") {
   std::set<std::string> seen;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    Machine machine(seed);
+    OneMachine machine(seed);
     CHECK_FALSE(machine.disk.flip_bit("root"));
     REQUIRE(machine.files.make_directory("root/a"));
     CHECK_FALSE(machine.disk.flip_bit("root"));
@@ -162,7 +162,7 @@ TEST_CASE("a flipped bit is in one of the files", "[sim]") {
 
 TEST_CASE("calls are traced, and the same for equal seeds", "[sim]") {
   const auto hash_of = [](const std::string& path) {
-    Machine machine;
+    OneMachine machine;
     write_and_sync(machine.files, path, "text");
     return machine.scheduler.trace_hash();
   };
@@ -196,7 +196,7 @@ TEST_CASE("a machine that crashes at any call keeps every synced record", "[sim]
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     bool finished = false;
     for (int crash_at = 0; !finished; ++crash_at) {
-      Machine machine(seed);
+      OneMachine machine(seed);
       int calls = 0;
       machine.disk.on_call([&](const SimulatedDisk::Call& call) {
         CHECK(call.process == machine.process);
