@@ -32,6 +32,19 @@ std::uint64_t since_start(Scheduler::Time time) {
   return static_cast<std::uint64_t>((time - Scheduler::start).count());
 }
 
+std::string to_text(const Ending& ending) {
+  const auto words = ending.last_words.empty() ? "" : ": " + ending.last_words;
+  switch (ending.how) {
+    case Ending::How::ended:
+      return "ends with code " + std::to_string(ending.code) + words;
+    case Ending::How::crashed:
+      return "crashes" + words;
+    case Ending::How::killed:
+      return "is killed" + words;
+  }
+  return {};
+}
+
 }  // namespace
 
 /// Notes whose code runs, as long as this object exists.
@@ -235,9 +248,8 @@ void Scheduler::finish(ProcessId process, Ending ending) {
     if (queues_[queue].process == process)
       drop_tasks(QueueId{static_cast<std::uint32_t>(queue)}, dropped_);
   std::erase_if(sources_, [&](const Listed& source) { return source.process == process; });
-  hash_ = mixed(hash_, at(process));
-  hash_ = mixed(hash_, static_cast<std::uint64_t>(ending.how));
-  if (options_.history == History::everything) write(name(process), "ends");
+  trace(at(process));
+  trace(name(process), to_text(ending));
   endings_.emplace_back(process, std::move(ending));
 }
 

@@ -302,7 +302,8 @@ TEST_CASE("a state that spawns and sends while it is destroyed is no matter", "[
     ActorProcess& one;
   };
   const auto actor = one.spawn();
-  caf_shim::post(actor, Task{[spawns = std::make_shared<Spawns>(one)](caf_shim::Base& self) {
+  caf_shim::post(actor,
+                 Task{[spawns = std::shared_ptr<Spawns>(new Spawns{one})](caf_shim::Base& self) {
                    self.tell_self_after(1h, Task{[spawns](caf_shim::Base&) {}});
                  }});
   one.scheduler.run_until([] { return false; }, Scheduler::start + 1s);

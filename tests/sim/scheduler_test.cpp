@@ -192,6 +192,24 @@ TEST_CASE("the history has the time, who and what", "[sim]") {
         std::vector<std::string>{"  12.480 s  fault         node-1 is killed"});
 }
 
+TEST_CASE("the history has the ends of processes", "[sim]") {
+  Scheduler scheduler({.history = Scheduler::History::told});
+  const auto run = [&](const std::string& name, const Ending& ending) {
+    const auto process = scheduler.add_process(name);
+    scheduler.post(scheduler.add_queue(process, "main"),
+                   [&, process] { scheduler.end(process, ending); });
+    scheduler.run_all();
+  };
+  run("head", {Ending::How::ended, 3, "no run"});
+  run("node-1", {Ending::How::crashed, 0, {}});
+  scheduler.kill(scheduler.add_process("node-2"));
+  CHECK(scheduler.history() == std::vector<std::string>{
+                                   "   0.000 s  head          ends with code 3: no run",
+                                   "   0.000 s  node-1        crashes",
+                                   "   0.000 s  node-2        is killed",
+                               });
+}
+
 TEST_CASE("what is traced changes the hash", "[sim]") {
   const auto hash_of = [](const std::string& who, const std::string& what) {
     Scheduler scheduler({});
@@ -533,7 +551,7 @@ TEST_CASE("a scheduler is destroyed with tasks whose destructors call it", "[sim
     Scheduler& scheduler;
     QueueId queue;
   };
-  scheduler->post(queue, [calls = std::make_shared<Calls>(*scheduler, queue)] {});
-  scheduler->after(queue, 1s, [calls = std::make_shared<Calls>(*scheduler, queue)] {});
+  scheduler->post(queue, [calls = std::shared_ptr<Calls>(new Calls{*scheduler, queue})] {});
+  scheduler->after(queue, 1s, [calls = std::shared_ptr<Calls>(new Calls{*scheduler, queue})] {});
   scheduler.reset();
 }
