@@ -17,6 +17,7 @@
 
 #include "core/memory/memory_pool.h"
 #include "transport/channels/channel_thread.h"
+#include "transport/channels/door_rules.h"
 #include "transport/channels/socket.h"
 #include "transport/channels/tcp_channel.h"
 

@@ -10,6 +10,7 @@
 #include "catch.h"
 #include "core/random.h"
 #include "ends.h"
+#include "transport/channels/door_rules.h"
 #include "transport/channels/frame.h"
 #include "transport/channels/running_checksum.h"
 #include "transport/channels/socket.h"

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <span>
 
+#include "transport/channels/door_rules.h"
 #include "transport/channels/socket.h"
 
 namespace troupe::transport {
@@ -25,27 +26,6 @@ void answer(int connection, Verdict verdict, std::span<const std::byte> greeting
   all.insert(all.end(), greeting.begin(), greeting.end());
   // A new connection has room for this few bytes.
   send_now(connection, all);
-}
-
-std::uint64_t DoorCounters::*counter_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::welcome:
-      return &DoorCounters::welcome;
-    case Verdict::other_run:
-      return &DoorCounters::other_run;
-    case Verdict::other_epoch:
-      return &DoorCounters::other_epoch;
-    case Verdict::unknown_token:
-      return &DoorCounters::unknown_token;
-    case Verdict::other_version:
-    case Verdict::other_terms:
-      return &DoorCounters::other_terms;
-    case Verdict::not_sealed:
-      return &DoorCounters::not_sealed;
-    case Verdict::not_proved:
-      return &DoorCounters::not_proved;
-  }
-  return &DoorCounters::garbage;
 }
 
 }  // namespace
@@ -177,20 +157,11 @@ void ListeningDoor::hear(Knock& knock) {
   std::memcpy(&offer, knock.said_.data() + sizeof hello, sizeof offer);
   // The receiver registers the connection itself.
   thread_.remove(knock.place_);
-  auto verdict = judge(hello);
+  auto verdict = judge_at_door(hello, order_, carrier_);
   if (verdict == Verdict::welcome) verdict = guests_->admit(knock.caller_);
   count(counter_of(verdict));
   if (verdict != Verdict::welcome) answer(connection.number(), verdict);
   dismiss(knock);
-}
-
-Verdict ListeningDoor::judge(const Hello& hello) const {
-  if (hello.version != channel_version) return Verdict::other_version;
-  if (hello.run != order_.epoch.run) return Verdict::other_run;
-  if (hello.epoch != order_.epoch.number) return Verdict::other_epoch;
-  if (hello.carrier != carrier_ || hello.protection > Protection::sealed || hello.checksums > 1)
-    return Verdict::other_terms;
-  return Verdict::welcome;
 }
 
 void ListeningDoor::dismiss(Knock& knock) {

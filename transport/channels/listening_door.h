@@ -77,7 +77,6 @@ class ListeningDoor final : public Door, private ChannelSource {
   class Knock;
 
   void on_ready(std::uint32_t events) override;
-  Verdict judge(const Hello& hello) const;
   void hear(Knock& knock);
   void dismiss(Knock& knock);
   void count(std::uint64_t DoorCounters::*what);

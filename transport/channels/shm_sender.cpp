@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "transport/channels/door_rules.h"
 #include "transport/channels/frame.h"
 #include "transport/channels/shm_channel.h"
 #include "transport/channels/socket.h"

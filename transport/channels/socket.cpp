@@ -18,6 +18,8 @@
 #include <cstring>
 #include <system_error>
 
+#include "transport/channels/door_rules.h"
+
 namespace troupe::transport {
 namespace {
 
@@ -69,29 +71,6 @@ Status receive_all(int socket, std::span<std::byte> bytes, SocketDeadline deadli
     }
   }
   return Done{};
-}
-
-std::string to_text(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::welcome:
-      return "welcome";
-    case Verdict::other_version:
-      return "its protocol version differs from " + std::to_string(channel_version);
-    case Verdict::other_run:
-      return "it belongs to another run";
-    case Verdict::other_epoch:
-      return "it is in another attempt";
-    case Verdict::unknown_token:
-      return "it does not expect this token, or no longer";
-    case Verdict::other_terms:
-      return "it was created with another limit";
-    case Verdict::not_sealed:
-      return "it accepts encrypted tensors only; both processes need the keys that the head "
-             "announced, or the head needs --plain-tensors";
-    case Verdict::not_proved:
-      return "it rejects the key of this process: the head announced another key";
-  }
-  return "its answer is malformed";
 }
 
 }  // namespace
@@ -219,18 +198,6 @@ Result<Descriptor> connect_to(const SocketAddress& address, SocketDeadline deadl
     if (errno != 0) return system_error("cannot connect");
   }
   return socket;
-}
-
-Hello hello_of(const Sending& sending, Carrier carrier, Checksums checksums) {
-  Hello hello;
-  hello.carrier = carrier;
-  hello.run = sending.epoch.run;
-  hello.epoch = sending.epoch.number;
-  hello.token = static_cast<std::uint64_t>(sending.token);
-  hello.bytes = sending.bound.bytes;
-  hello.parcels = sending.bound.parcels;
-  hello.checksums = checksums == Checksums::on ? 1 : 0;
-  return hello;
 }
 
 Status be_let_in(const Descriptor& socket, const Knocking& knocking, SocketDeadline deadline) {

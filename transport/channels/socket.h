@@ -39,8 +39,6 @@ SocketAddress peer_address_of(const Descriptor& socket);
 using SocketDeadline = std::chrono::steady_clock::time_point;
 Result<Descriptor> connect_to(const SocketAddress& address, SocketDeadline deadline);
 
-Hello hello_of(const Sending& sending, Carrier carrier, Checksums checksums);
-
 /// The sender's side of the handshake at a door.
 struct Knocking {
   std::span<const std::byte> hello;  // The hello and everything that follows it.

@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "transport/channels/door_rules.h"
 #include "transport/channels/socket.h"
 #include "transport/channels/tcp_channel.h"
 
@@ -38,20 +39,13 @@ TcpReceiver::~TcpReceiver() {
 ChannelCounters TcpReceiver::counters() const { return {parcels_, bytes_, 0}; }
 
 Verdict TcpReceiver::judge(const Caller& caller, std::vector<std::byte>& greeting) {
-  const auto& hello = caller.hello;
-  if (hello.bytes != receiving_.bound.bytes || hello.parcels != receiving_.bound.parcels)
-    return Verdict::other_terms;
-  if (hello.protection == Protection::plain) {
-    const bool stays_here = is_loopback(peer_address_of(caller.connection));
-    return receiving_.keys && !stays_here ? Verdict::not_sealed : Verdict::welcome;
-  }
-  if (!receiving_.keys) return Verdict::other_terms;
-  const auto agreement = agree(*receiving_.keys, hello, caller.offer);
-  if (!agreement) return Verdict::not_proved;
-  sealed_ = std::make_unique<Sealed>(agreement->terms);
-  const auto answer = std::as_bytes(std::span(&agreement->answer, 1));
+  const auto admission = judge_at_receiver(caller.hello, caller.offer, receiving_,
+                                           is_loopback(peer_address_of(caller.connection)));
+  if (!admission.agreement) return admission.verdict;
+  sealed_ = std::make_unique<Sealed>(admission.agreement->terms);
+  const auto answer = std::as_bytes(std::span(&admission.agreement->answer, 1));
   greeting.assign(answer.begin(), answer.end());
-  return Verdict::welcome;
+  return admission.verdict;
 }
 
 void TcpReceiver::arrive(Caller caller) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "transport/channels/door_rules.h"
 #include "transport/channels/socket.h"
 #include "transport/channels/tcp_channel.h"
 

@@ -2,28 +2,24 @@
 #include <deque>
 #include <thread>
 
+#include "core/threads/event_fd.h"
 #include "core/threads/thread_name.h"
 #include "transport/control/delivery.h"
 #include "transport/control/dialer.h"
+#include "transport/control/dialing_end.h"
 #include "transport/control/loop_delivery.h"
 #include "transport/control/zmq_parts.h"
 #include "transport/control/zmq_sockets.h"
-#include "transport/wire/refusal.h"
 
 namespace troupe::transport {
 namespace {
-
-/// The parts of a message: three, the payload, and one more to detect an excess.
-constexpr std::size_t most_parts = 3 + 8 + 1;
-/// A connection with this many bad messages is ended.
-constexpr int most_bad_messages = 10;
 
 class ZmqClient final : public ControlClient {
  public:
   ZmqClient(DialOptions options, ClientEvents events, Loop& loop)
       : options_(std::move(options)),
         events_(std::move(events)),
-        delivery_(loop, options_.link),
+        delivery_(loop, options_.link, [this] { room_.ring(); }),
         orders_(options_.link),
         dialer_(context_, options_, zmq::socket_type::dealer, [](zmq::socket_t&) {}) {}
   ~ZmqClient() override {
@@ -66,7 +62,7 @@ class ZmqClient final : public ControlClient {
     block_signals();
     while (!stop_) {
       std::vector<zmq_pollitem_t> items = {{nullptr, orders_.wake().descriptor(), ZMQ_POLLIN, 0},
-                                           {nullptr, delivery_.room().descriptor(), ZMQ_POLLIN, 0}};
+                                           {nullptr, room_.descriptor(), ZMQ_POLLIN, 0}};
       // Until the callbacks have caught up, it only sends.
       const bool listens = !delivery_.is_full();
       if (listens) dialer_.wait_for_news(items);
@@ -76,7 +72,7 @@ class ZmqClient final : public ControlClient {
       }
       wait_for(items, listens ? dialer_.patience() : std::chrono::milliseconds(-1));
 
-      delivery_.room().clear();
+      room_.clear();
       if (listens) {
         follow_dialer();
         for (int i = 0; i < fair_share && dialer_.connected() && receive(); ++i) {
@@ -109,52 +105,39 @@ class ZmqClient final : public ControlClient {
   }
 
   bool receive() {
-    if (!parts_.receive(*dialer_.socket(), most_parts)) return false;
-    auto message =
-        parts_.all_kept()
-            ? decode(parts_.from(0))
-            : Error{"found a message of more than " + std::to_string(most_parts - 1) + " parts"};
-    if (!message) {
-      bad(Count::malformed, message.error().text);
-    } else if (!find_message_type(message->type)) {
-      counters_.add(Count::unknown_type);
-      refuse(*message);
-    } else if (!may_send({Role::head}, message->type)) {
-      bad(Count::wrong_role, message->type + ": a head does not say this");
-    } else {
-      dialer_.succeed();
-      counters_.add(Count::received);
-      if (events_.message) {
-        const auto bytes = bytes_of(*message);
-        delivery_.add(bytes, [this, message = std::move(*message)]() mutable {
-          events_.message(std::move(message));
-        });
-      }
+    if (!parts_.receive(*dialer_.socket(), most_parts_of_message)) return false;
+    auto verdict = head_.hear(parts_.from(0), parts_.all_kept());
+    switch (verdict.what) {
+      case HeadMessages::What::good:
+        dialer_.succeed();
+        pass_on(std::move(verdict.message));
+        break;
+      case HeadMessages::What::unknown:
+        // Otherwise the head takes nothing any more.
+        if (waiting_.size() < options_.link.queue)
+          if (auto parts = encode(verdict.message)) waiting_.push_back(std::move(*parts));
+        break;
+      case HeadMessages::What::bad:
+        if (!verdict.why.empty()) tell_refused(verdict.why);
+        break;
+      case HeadMessages::What::too_bad:
+        if (!verdict.why.empty()) tell_refused(verdict.why);
+        end(Gone::struck_off, verdict.end);
+        break;
     }
     return true;
   }
 
+  void pass_on(Message message) {
+    if (!events_.message) return;
+    const auto bytes = bytes_of(message);
+    delivery_.add(bytes, [this, message = std::move(message)]() mutable {
+      events_.message(std::move(message));
+    });
+  }
+
   void tell_refused(const std::string& why) {
     if (events_.refused) delivery_.add(why.size(), [this, why] { events_.refused(why); });
-  }
-
-  /// Tells the head that this end does not know the type of a message.
-  void refuse(const Message& message) {
-    if (waiting_.size() >= options_.link.queue) return;  // The head takes nothing any more.
-    Message answer = to_message(
-        refusal(RefusalCode::unsupported, "type",
-                "this process has no handler for messages of type '" + message.type + "'"));
-    answer.re = message.id;
-    if (auto parts = encode(answer)) waiting_.push_back(std::move(*parts));
-  }
-
-  void bad(Count count, const std::string& why) {
-    counters_.add(count);
-    if (bad_messages_++ == 0) tell_refused(why);
-    if (bad_messages_ < most_bad_messages) return;
-    counters_.add(Count::struck_off);
-    end(Gone::struck_off,
-        "it sent " + std::to_string(most_bad_messages) + " bad messages; the last was: " + why);
   }
 
   void follow_orders() {
@@ -182,13 +165,14 @@ class ZmqClient final : public ControlClient {
     orders_.take();
     waiting_.clear();
     taken_ = false;
-    bad_messages_ = 0;
+    head_.begin();
     if (events_.gone) delivery_.add(why.size(), [this, gone, why] { events_.gone(gone, why); });
   }
 
   DialOptions options_;
   ClientEvents events_;
   Counters counters_;
+  EventFd room_;
   LoopDelivery delivery_;
   Handover<Order> orders_;
   std::atomic<bool> stop_ = false;
@@ -203,8 +187,8 @@ class ZmqClient final : public ControlClient {
   Parts parts_;
   std::uint64_t connections_ = 0;                 // How many there were so far.
   std::deque<std::vector<std::string>> waiting_;  // Messages that the socket does not take yet.
-  bool taken_ = false;    // The socket has taken a message on this connection.
-  int bad_messages_ = 0;  // On this connection.
+  bool taken_ = false;  // The socket has taken a message on this connection.
+  HeadMessages head_{counters_};
 
   std::thread thread_;
 };

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/threads/event_fd.h"
 #include "core/threads/thread_name.h"
 #include "transport/control/control_peers.h"
 #include "transport/control/delivery.h"
@@ -41,7 +42,7 @@ class ZmqServer final : public ControlServer, private ControlPeers::Socket {
   ZmqServer(ServerOptions options, ServerEvents events, Loop& loop)
       : options_(std::move(options)),
         events_(std::move(events)),
-        delivery_(loop, options_.link),
+        delivery_(loop, options_.link, [this] { room_.ring(); }),
         orders_(options_.link),
         peers_(options_, delivered(), counters_, *this),
         listening_({options_.endpoint, options_.link, options_.keys, peers_.allowed()},
@@ -122,7 +123,7 @@ class ZmqServer final : public ControlServer, private ControlPeers::Socket {
     auto all_items = listening_.items();
     const std::vector<zmq_pollitem_t> own_items = {
         {nullptr, orders_.wake().descriptor(), ZMQ_POLLIN, 0},
-        {nullptr, delivery_.room().descriptor(), ZMQ_POLLIN, 0}};
+        {nullptr, room_.descriptor(), ZMQ_POLLIN, 0}};
     all_items.insert(all_items.end(), own_items.begin(), own_items.end());
     while (!stop_) {
       // Until the callbacks have caught up, it only follows orders.
@@ -132,7 +133,7 @@ class ZmqServer final : public ControlServer, private ControlPeers::Socket {
       } else {
         wait_for(all_items, until(next_duty(), Clock::now()));
       }
-      delivery_.room().clear();
+      room_.clear();
       now_ = Clock::now();
       peers_.set_time(now_);
       const bool reads = !delivery_.is_full();
@@ -247,6 +248,7 @@ class ZmqServer final : public ControlServer, private ControlPeers::Socket {
   ServerOptions options_;
   ServerEvents events_;
   Counters counters_;
+  EventFd room_;
   LoopDelivery delivery_;
   Handover<Order> orders_;
   std::atomic<bool> stop_ = false;

@@ -1,14 +1,13 @@
 #include "transport/control/dialer.h"
 
+#include "transport/control/dialing_end.h"
+
 namespace troupe::transport {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* other_user_maybe =
-    "the head closed the connection at once; without keys a head serves only the user who started "
-    "it, and this may be another user (`troupe keys new` makes keys for others)";
-constexpr int unknown_key = 400;  // The status (ZAP) for a key that is not on the list.
+constexpr int key_refused = 400;  // The status (ZAP) for a key that is not on the list.
 
 }  // namespace
 
@@ -21,16 +20,9 @@ Dialer::Dialer(zmq::context_t& context, DialOptions options, zmq::socket_type ty
       backoff_(options_.backoff, options_.seed) {}
 
 Status Dialer::check() {
-  auto endpoint = parse_endpoint(options_.endpoint);
+  auto endpoint = check_dialing(options_);
   if (!endpoint) return endpoint.error();
   endpoint_ = *endpoint;
-  if (endpoint_.kind == Endpoint::Kind::tcp && (endpoint_.port == 0 || endpoint_.host == "*"))
-    return Error{options_.endpoint + ": wanted the host and the port of a head to dial"};
-  if (auto safe = check_security(endpoint_, options_.keys, options_.link.plain); !safe) return safe;
-  if (options_.keys && !is_key(options_.head_key))
-    return Error{options_.endpoint +
-                 ": the head's public key is missing or is no key; the head "
-                 "prints it when it starts"};
   return Done{};
 }
 
@@ -47,7 +39,7 @@ std::optional<Dialer::News> Dialer::next() {
     if (auto news = follow(*event)) return news;
   }
   if (!deadline_ || Clock::now() < *deadline_) return std::nullopt;
-  return link_ ? fail("no answer in time") : dial();
+  return link_ ? fail(not_connected::no_answer) : dial();
 }
 
 std::optional<Dialer::News> Dialer::dial() {
@@ -84,20 +76,16 @@ std::optional<Dialer::News> Dialer::follow(const Monitor::Event& event) {
       link_->connected = true;
       return News{What::connected, ""};
     case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
-      return fail(event.value == unknown_key
-                      ? "the head does not know this key; add it to the head's allow list"
-                      : "the head does not admit this client now (" + std::to_string(event.value) +
-                            ")");
+      return fail(event.value == key_refused ? not_connected::unknown_key
+                                             : "the head does not admit this client now (" +
+                                                   std::to_string(event.value) + ")");
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
-      return fail(
-          "that address belongs to no head, or the head requires keys and this client has none");
+      return fail(not_connected::no_head);
     case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
-      return fail(options_.keys ? "the connection ended during the handshake; the head's key may "
-                                  "differ from --head-key"
-                                : other_user_maybe);
+      return fail(options_.keys ? not_connected::other_head_key : not_connected::other_user_maybe);
     case ZMQ_EVENT_CLOSED:
     case ZMQ_EVENT_DISCONNECTED:
-      if (!link_->connected) return fail("nobody listens there");
+      if (!link_->connected) return fail(not_connected::nobody_listens);
       link_->ended = true;
       link_->connected = false;
       return News{What::ended, "the connection to " + options_.endpoint + " has ended"};

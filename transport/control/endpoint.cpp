@@ -101,6 +101,16 @@ Status check_free(const Endpoint& endpoint) {
   return Done{};
 }
 
+Status check_security(const Endpoint& endpoint, const std::optional<KeyPair>& keys,
+                      LinkOptions::Plain plain) {
+  if (keys && (!is_key(keys->public_key) || !is_key(keys->secret_key)))
+    return Error{to_string(endpoint) + ": the keys of this end are no CURVE keys"};
+  if (keys || is_local(endpoint) || plain == LinkOptions::Plain::anywhere) return Done{};
+  return Error{to_string(endpoint) +
+               ": without keys everyone on the network could control this head; make keys with "
+               "`troupe keys new`, or use 127.0.0.1 or ipc://"};
+}
+
 Error bind_error(const Endpoint& endpoint, int number) {
   const std::string where = to_string(endpoint) + ": ";
   const bool ipc = endpoint.kind == Endpoint::Kind::ipc;

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "core/result.h"
+#include "transport/control/control_socket.h"
+#include "transport/keys/keys.h"
 
 namespace troupe::transport {
 
@@ -27,6 +30,10 @@ bool is_local(const Endpoint& endpoint);
 /// Fails if the path of an ipc endpoint is a file that is no socket, or a socket that somebody
 /// listens on. A socket file left by a crash is fine: binding replaces it.
 Status check_free(const Endpoint& endpoint);
+
+/// Fails if plain messages would leave the machine without consent, or if keys are malformed.
+Status check_security(const Endpoint& endpoint, const std::optional<KeyPair>& keys,
+                      LinkOptions::Plain plain);
 
 /// Explains an errno of bind(), and what to do about it.
 Error bind_error(const Endpoint& endpoint, int number);

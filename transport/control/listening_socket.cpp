@@ -5,16 +5,8 @@
 #include "transport/control/zap.h"
 
 namespace troupe::transport {
-namespace {
-
-/// The limits for reports of refusals.
-constexpr Rate telling_address = {.per_second = 1.0 / 60, .at_once = 1};
-constexpr Rate telling_all = {.per_second = 10, .at_once = 100};
-
-}  // namespace
-
 ListeningSocket::ListeningSocket(const Options& options, Refused refused)
-    : options_(options), refused_(std::move(refused)), telling_(telling_address, telling_all) {}
+    : options_(options), refused_(std::move(refused)), telling_(limit_of_refusals()) {}
 
 ListeningSocket::~ListeningSocket() {
   if (!bound_.empty()) remove_socket_file(bound_);

@@ -18,15 +18,15 @@ struct LoopDelivery::State {
     Loop::Task run;
   };
 
-  State(Loop& on, const LinkOptions& link)
-      : loop(on), most(link.queue), most_bytes(link.queue_bytes) {}
+  State(Loop& on, const LinkOptions& link, std::function<void()> wake)
+      : loop(on), most(link.queue), most_bytes(link.queue_bytes), has_room(std::move(wake)) {}
   /// Requires the lock.
   bool is_full() const { return waiting.size() >= most || bytes >= most_bytes; }
 
   Loop& loop;
   const std::size_t most;
   const std::size_t most_bytes;
-  EventFd room;
+  const std::function<void()> has_room;
   std::mutex calling;  // Held during each call. Locked before `mutex`.
   std::mutex mutex;
   std::deque<Call> waiting;
@@ -36,8 +36,8 @@ struct LoopDelivery::State {
   bool is_stopped = false;
 };
 
-LoopDelivery::LoopDelivery(Loop& loop, const LinkOptions& link)
-    : state_(std::make_shared<State>(loop, link)) {}
+LoopDelivery::LoopDelivery(Loop& loop, const LinkOptions& link, std::function<void()> has_room)
+    : state_(std::make_shared<State>(loop, link, std::move(has_room))) {}
 
 void LoopDelivery::start() {
   const std::lock_guard lock(state_->mutex);
@@ -77,7 +77,7 @@ void LoopDelivery::run(const std::shared_ptr<State>& state) {
       call = std::move(state->waiting.front());
       state->waiting.pop_front();
       state->bytes -= call.bytes;
-      if (was_full && !state->is_full()) state->room.ring();
+      if (was_full && !state->is_full()) state->has_room();
     }
     call.run();
   }
@@ -90,8 +90,6 @@ bool LoopDelivery::is_full() const {
   const std::lock_guard lock(state_->mutex);
   return state_->is_full();
 }
-
-EventFd& LoopDelivery::room() const { return state_->room; }
 
 void LoopDelivery::stop() {
   std::deque<State::Call> dropped;

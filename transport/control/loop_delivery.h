@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "core/env.h"
-#include "core/threads/event_fd.h"
 #include "transport/control/control_socket.h"
 
 namespace troupe::transport {
@@ -13,7 +13,9 @@ namespace troupe::transport {
 class LoopDelivery {
  public:
   /// The loop outlives the delivery. LinkOptions::queue and LinkOptions::queue_bytes are the bound.
-  LoopDelivery(Loop& loop, const LinkOptions& link);
+  /// `has_room` is called when it is not full any more, on the thread of the loop and under a lock:
+  /// it must only wake the socket. It is not called after stop().
+  LoopDelivery(Loop& loop, const LinkOptions& link, std::function<void()> has_room);
   ~LoopDelivery() { stop(); }
   LoopDelivery(const LoopDelivery&) = delete;
   LoopDelivery& operator=(const LoopDelivery&) = delete;
@@ -24,8 +26,6 @@ class LoopDelivery {
   void add(std::size_t bytes, Loop::Task call);
   /// Returns whether the bound is reached. The socket should then read no more.
   bool is_full() const;
-  /// Rings when it is not full any more.
-  EventFd& room() const;
   /// Drops all calls. When it returns, no call runs. Must not be called by a call.
   void stop();
 

@@ -21,30 +21,7 @@ constexpr std::int64_t longest_subscription = 1024;
 /// The most subscriptions that are read from a connection before their total is checked.
 constexpr int subscriptions_at_once = 16;
 /// Runs with counters; the longest silent one is dropped and would start from 1.
-constexpr std::size_t most_runs = 4096;
-
-/// Numbers the events of each run.
-class RunNumbers {
- public:
-  std::uint64_t next(const std::string& run) {
-    ++clock_;
-    if (!last_.contains(run) && last_.size() >= most_runs)
-      last_.erase(
-          std::ranges::min_element(last_, {}, [](const auto& entry) { return entry.second.used; }));
-    auto& entry = last_[run];
-    entry.used = clock_;
-    return ++entry.seq;
-  }
-
- private:
-  struct Entry {
-    std::uint64_t seq = 0;
-    std::uint64_t used = 0;
-  };
-
-  std::uint64_t clock_ = 0;
-  std::map<std::string, Entry> last_;
-};
+constexpr std::size_t most_numbered_runs = 4096;
 
 class ZmqPublisher final : public Publisher {
  public:
@@ -221,6 +198,16 @@ class ZmqPublisher final : public Publisher {
 };
 
 }  // namespace
+
+std::uint64_t RunNumbers::next(const std::string& run) {
+  ++clock_;
+  if (!last_.contains(run) && last_.size() >= most_numbered_runs)
+    last_.erase(
+        std::ranges::min_element(last_, {}, [](const auto& entry) { return entry.second.used; }));
+  auto& entry = last_[run];
+  entry.used = clock_;
+  return ++entry.seq;
+}
 
 std::string topic_of(const Message& event) { return event.run + "/" + event.type; }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -38,6 +39,21 @@ struct PublisherOptions {
   /// The bytes of all topics of one connection. ZeroMQ needs about fifty times as much memory for
   /// them, so more is a mistake or an attack.
   std::size_t topic_bytes = 4096;
+};
+
+/// Numbers the events of each run. For those who make a publisher.
+class RunNumbers {
+ public:
+  std::uint64_t next(const std::string& run);
+
+ private:
+  struct Entry {
+    std::uint64_t seq = 0;
+    std::uint64_t used = 0;
+  };
+
+  std::uint64_t clock_ = 0;
+  std::map<std::string, Entry> last_;
 };
 
 /// The head's end. Destroying it closes all connections.

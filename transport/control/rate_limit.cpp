@@ -33,4 +33,8 @@ bool RateLimit::admit(const std::string& subject, TimePoint now) {
   return true;
 }
 
+RateLimit limit_of_refusals() {
+  return {{.per_second = 1.0 / 60, .at_once = 1}, {.per_second = 10, .at_once = 100}};
+}
+
 }  // namespace troupe::transport

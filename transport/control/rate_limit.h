@@ -40,4 +40,7 @@ class RateLimit {
   std::map<std::string, Bucket> buckets_;
 };
 
+/// Returns the limit for reports of refusals: one a minute for each address.
+RateLimit limit_of_refusals();
+
 }  // namespace troupe::transport

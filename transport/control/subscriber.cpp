@@ -1,11 +1,11 @@
 #include <atomic>
-#include <map>
 #include <thread>
 
 #include "core/threads/event_fd.h"
 #include "core/threads/thread_name.h"
 #include "transport/control/delivery.h"
 #include "transport/control/dialer.h"
+#include "transport/control/dialing_end.h"
 #include "transport/control/loop_delivery.h"
 #include "transport/control/zmq_parts.h"
 #include "transport/control/zmq_sockets.h"
@@ -13,19 +13,12 @@
 namespace troupe::transport {
 namespace {
 
-/// The parts of an event: topic, three, the payload, and one more to detect an excess.
-constexpr std::size_t most_with_topic = 1 + 3 + 8 + 1;
-constexpr std::size_t most_runs = 4096;
-
-/// Returns whether the seqs of a topic's events have no gaps: it must cover whole runs.
-bool is_whole(const std::string& topic) { return topic.empty() || topic.ends_with('/'); }
-
 class ZmqSubscriber final : public Subscriber {
  public:
   ZmqSubscriber(const DialOptions& options, std::string topic, SubscriberEvents events, Loop& loop)
       : topic_(std::move(topic)),
         events_(std::move(events)),
-        delivery_(loop, options.link),
+        delivery_(loop, options.link, [this] { room_.ring(); }),
         dialer_(context_, options, zmq::socket_type::sub,
                 [this](zmq::socket_t& socket) { socket.set(zmq::sockopt::subscribe, topic_); }) {}
   ~ZmqSubscriber() override {
@@ -50,7 +43,7 @@ class ZmqSubscriber final : public Subscriber {
     block_signals();
     while (!stop_) {
       std::vector<zmq_pollitem_t> items = {{nullptr, wake_.descriptor(), ZMQ_POLLIN, 0},
-                                           {nullptr, delivery_.room().descriptor(), ZMQ_POLLIN, 0}};
+                                           {nullptr, room_.descriptor(), ZMQ_POLLIN, 0}};
       // It reads nothing until the callbacks have caught up.
       const bool listens = !delivery_.is_full();
       if (listens) {
@@ -58,7 +51,7 @@ class ZmqSubscriber final : public Subscriber {
         if (auto* socket = dialer_.socket()) items.push_back({socket->handle(), 0, ZMQ_POLLIN, 0});
       }
       wait_for(items, listens ? dialer_.patience() : std::chrono::milliseconds(-1));
-      delivery_.room().clear();
+      room_.clear();
       if (!listens) continue;
 
       follow_dialer();
@@ -87,10 +80,8 @@ class ZmqSubscriber final : public Subscriber {
   }
 
   bool receive() {
-    if (!parts_.receive(*dialer_.socket(), most_with_topic)) return false;
-    auto event = parts_.all_kept() ? decode(parts_.from(1)) : Error{"found too many parts"};
-    if (event && topic_of(*event) != parts_[0])
-      event = Error{event->type + ": has another topic than it says"};
+    if (!parts_.receive(*dialer_.socket(), most_parts_of_event)) return false;
+    auto event = decode_event(parts_.from(0), parts_.all_kept());
     if (!event) {
       counters_.add(Count::malformed);
       tell_refused(event.error().text);
@@ -115,20 +106,14 @@ class ZmqSubscriber final : public Subscriber {
   }
 
   void count(const Message& event) {
-    if (!is_whole(topic_)) return;
-    const auto [last, is_first] = last_.emplace(event.run, event.seq);
-    // A number that goes back comes from another head.
-    if (!is_first && event.seq > last->second + 1 && events_.missed)
-      delivery_.add(event.run.size(),
-                    [this, run = event.run, count = event.seq - last->second - 1] {
-                      events_.missed(run, count);
-                    });
-    last->second = event.seq;
-    if (last_.size() > most_runs) last_.clear();
+    const auto count = missed_.before(event);
+    if (count == 0 || !events_.missed) return;
+    delivery_.add(event.run.size(), [this, run = event.run, count] { events_.missed(run, count); });
   }
 
   std::string topic_;
   SubscriberEvents events_;
+  EventFd room_;
   LoopDelivery delivery_;
   Counters counters_;
   EventFd wake_;
@@ -140,7 +125,7 @@ class ZmqSubscriber final : public Subscriber {
   // The members below belong to the thread.
   Dialer dialer_;
   Parts parts_;
-  std::map<std::string, std::uint64_t> last_;  // The seq of each run's last event.
+  MissedEvents missed_{topic_};
 
   std::thread thread_;
 };

@@ -188,16 +188,6 @@ bool answer_next(zmq::socket_t& zap, const AllowList& allowed,
   return true;
 }
 
-Status check_security(const Endpoint& endpoint, const std::optional<KeyPair>& keys,
-                      LinkOptions::Plain plain) {
-  if (keys && (!is_key(keys->public_key) || !is_key(keys->secret_key)))
-    return Error{to_string(endpoint) + ": the keys of this end are no CURVE keys"};
-  if (keys || is_local(endpoint) || plain == LinkOptions::Plain::anywhere) return Done{};
-  return Error{to_string(endpoint) +
-               ": without keys everyone on the network could control this head; make keys with "
-               "`troupe keys new`, or use 127.0.0.1 or ipc://"};
-}
-
 std::optional<std::string> far_end(int descriptor) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;

@@ -137,10 +137,6 @@ zmq::socket_t zap_socket(zmq::context_t& context);
 bool answer_next(zmq::socket_t& zap, const AllowList& allowed,
                  const std::function<void(const ZapAnswer&)>& refused);
 
-/// Fails if plain messages would leave the machine without consent, or if keys are malformed.
-Status check_security(const Endpoint& endpoint, const std::optional<KeyPair>& keys,
-                      LinkOptions::Plain plain);
-
 /// Returns the peer of a descriptor, like "10.0.0.7:40112" or "process 4711", or nothing.
 std::optional<std::string> far_end(int descriptor);
 
