@@ -209,11 +209,13 @@ void Scheduler::freeze(ProcessId process) {
   assert(process != world);
   processes_[at(process)].is_frozen = true;
   relist_all(process);
+  if (freezes_changed_) freezes_changed_();
 }
 
 void Scheduler::thaw(ProcessId process) {
   processes_[at(process)].is_frozen = false;
   relist_all(process);
+  if (freezes_changed_) freezes_changed_();
   if (!is_alive(process)) return;
   for (const auto& source : sources_)
     if (source.process == process) source.source->advance(now_);

@@ -151,6 +151,8 @@ class Scheduler {
   /// then.
   void freeze(ProcessId process);
   void thaw(ProcessId process);
+  /// Calls a function each time that a process was frozen or thawed, instead of the one before.
+  void watch_freezes(std::function<void()> changed) { freezes_changed_ = std::move(changed); }
   /// As for a process: a queue that is stuck.
   void freeze(QueueId queue);
   void thaw(QueueId queue);
@@ -170,6 +172,10 @@ class Scheduler {
 
   /// Adds something that happened to the trace hash and the history: who did it, and what.
   void trace(std::string_view who, std::string_view what);
+  /// Adds something to the history alone. Build texts for it only if there is a history.
+  void note(std::string_view who, std::string_view what) {
+    if (has_history()) write(who, what);
+  }
   /// Adds a number to the trace hash alone.
   void trace(std::uint64_t number);
   /// Returns a hash of everything that has happened: what ran, when, what was drawn and traced.
@@ -276,6 +282,7 @@ class Scheduler {
   bool is_running_ = false;  // Within an event.
   std::optional<QueueId> running_queue_;
   std::deque<Process> processes_;
+  std::function<void()> freezes_changed_;
   std::deque<Queue> queues_;
   std::vector<QueueId> ready_queues_;
   std::vector<Listed> sources_;
