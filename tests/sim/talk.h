@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -160,6 +161,8 @@ class TalkingClient {
 
   Loop& loop() { return *loop_; }
   void say() { (void)conversation_.say(numbered("prepared", ++said_)); }
+  /// Called if another process has taken the place of the server.
+  std::function<void()> on_stranger;
   std::uint64_t said() const { return said_; }
 
   const std::uint64_t incarnation;
@@ -170,7 +173,9 @@ class TalkingClient {
     const auto resumed = conversation_.resume(
         message.incarnation, message.ack,
         [this](const transport::Message& said) { return socket_->send(said); });
-    if (!resumed) heard_.flaw = resumed.error().text;
+    if (resumed) return;
+    heard_.flaw = resumed.error().text;
+    if (on_stranger) on_stranger();
   }
 
   Heard& heard_;
