@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -83,6 +84,14 @@ class Scheduler {
                     // that one thing may wait long for others (PCT, Burckhardt et al. 2010).
     in_order,       // The one that has been ready longest.
   };
+
+  /// Returns the manner of a seed among many: half of them draw evenly, a quarter by priorities,
+  /// and a quarter plays in order.
+  static constexpr Manner manner_of(std::uint64_t seed) {
+    constexpr std::array manners = {Manner::evenly, Manner::by_priorities, Manner::evenly,
+                                    Manner::in_order};
+    return manners[seed % manners.size()];
+  }
 
   /// What the history has.
   enum class History : std::uint8_t {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -173,6 +174,14 @@ TEST_CASE("a seed gives this hash in each process", "[sim]") {
         0xadfbb8aaf76915e7u);
   CHECK(Talk({.seed = 1, .manner = Manner::in_order}).scheduler().trace_hash() ==
         0xdc4dd68768d24864u);
+}
+
+TEST_CASE("half of the seeds draw evenly, a quarter by priorities, a quarter in order", "[sim]") {
+  std::map<Manner, int> counts;
+  for (std::uint64_t seed = 1000; seed < 1100; ++seed) ++counts[Scheduler::manner_of(seed)];
+  CHECK(counts[Manner::evenly] == 50);
+  CHECK(counts[Manner::by_priorities] == 25);
+  CHECK(counts[Manner::in_order] == 25);
 }
 
 TEST_CASE("a history does not change what happens", "[sim]") {
