@@ -29,17 +29,17 @@ std::string to_text(const ProcessEnd& end);
 
 /// A process that was started. It never outlives this object: the destructor kills it, and from
 /// then on nobody hears of its end.
-class Process {
+class ChildProcess {
  public:
   enum class Signal : std::uint8_t {
     end,   // Asks the process to end in order.
     kill,  // Ends it at once.
   };
 
-  Process() = default;
-  virtual ~Process() = default;
-  Process(const Process&) = delete;
-  Process& operator=(const Process&) = delete;
+  ChildProcess() = default;
+  virtual ~ChildProcess() = default;
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
 
   /// Does nothing if the process has ended. Any thread may call it.
   virtual void signal(Signal signal) = 0;
@@ -56,7 +56,7 @@ class Processes {
   /// Starts a process and returns at once. Calls `ended` once, as a task of the loop, when the
   /// process has ended or could not be started. The loop outlives the process, and its tasks alone
   /// may destroy it, `ended` too. Any thread may call it.
-  virtual std::unique_ptr<Process> start(ProcessOrder order, Loop& loop, Ended ended) = 0;
+  virtual std::unique_ptr<ChildProcess> start(ProcessOrder order, Loop& loop, Ended ended) = 0;
 };
 
 }  // namespace troupe::apps

@@ -53,10 +53,10 @@ void KeptProcess::end(std::function<void()> then) {
 void KeptProcess::ask_to_end() {
   stop_timer();
   if (!process_) return;
-  process_->signal(Process::Signal::end);
+  process_->signal(ChildProcess::Signal::end);
   timer_ = loop_->after(options_.end_patience, [this] {
     timer_.reset();
-    process_->signal(Process::Signal::kill);
+    process_->signal(ChildProcess::Signal::kill);
   });
 }
 

@@ -59,9 +59,9 @@ class KeptProcess {
 
   // Used by the loop.
   transport::Backoff backoff_;
-  std::unique_ptr<Process> process_;  // Null while none runs.
-  Env::Time begun_;                   // When it was started.
-  std::optional<Loop::Timer> timer_;  // The next start, or the patience with the last end.
+  std::unique_ptr<ChildProcess> process_;  // Null while none runs.
+  Env::Time begun_;                        // When it was started.
+  std::optional<Loop::Timer> timer_;       // The next start, or the patience with the last end.
   bool shall_end_ = false;
   std::vector<std::function<void()>> when_ended_;
 };

@@ -226,7 +226,7 @@ class RealProcesses::Work {
 namespace {
 
 template <class Work>
-class Started final : public Process {
+class Started final : public ChildProcess {
  public:
   Started(Work& work, std::shared_ptr<Child> child) : work_(work), child_(std::move(child)) {}
   ~Started() override {
@@ -247,7 +247,7 @@ class Started final : public Process {
 RealProcesses::RealProcesses() : work_(std::make_unique<Work>()) {}
 RealProcesses::~RealProcesses() = default;
 
-std::unique_ptr<Process> RealProcesses::start(ProcessOrder order, Loop& loop, Ended ended) {
+std::unique_ptr<ChildProcess> RealProcesses::start(ProcessOrder order, Loop& loop, Ended ended) {
   auto child = std::shared_ptr<Child>(new Child{std::move(order), loop, std::move(ended)});
   work_->start(child);
   return std::make_unique<Started<Work>>(*work_, std::move(child));

@@ -15,7 +15,7 @@ class RealProcesses final : public Processes {
   /// Waits until the processes that were killed are gone.
   ~RealProcesses() override;
 
-  std::unique_ptr<Process> start(ProcessOrder order, Loop& loop, Ended ended) override;
+  std::unique_ptr<ChildProcess> start(ProcessOrder order, Loop& loop, Ended ended) override;
 
  private:
   class Work;

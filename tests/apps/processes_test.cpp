@@ -117,7 +117,7 @@ TEST_CASE("a process tells its exit code and its last words, once", "[apps]") {
   CHECK(end.signal == 0);
   CHECK(end.last_words == "first words\nlast words");
   CHECK(to_text(end) == "ended with code 7");
-  process->signal(Process::Signal::kill);
+  process->signal(ChildProcess::Signal::kill);
   settle(*loop);
   CHECK(heard.times == 1);
 }
@@ -142,8 +142,8 @@ TEST_CASE("a process that is asked to end does so by itself, and one that is kil
   const auto other = processes.start(child("obey", killed.path()), *loop, end_of_killed.hears());
   obeying.wait_for_child();
   killed.wait_for_child();
-  one->signal(Process::Signal::end);
-  other->signal(Process::Signal::kill);
+  one->signal(ChildProcess::Signal::end);
+  other->signal(ChildProcess::Signal::kill);
   const auto obeyed_end = end_of_obeying.get(), killed_end = end_of_killed.get();
   CHECK(obeyed_end.code == obeyed);
   CHECK(obeyed_end.signal == 0);

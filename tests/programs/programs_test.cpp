@@ -53,7 +53,7 @@ class InThisProcess final : public Processes {
  public:
   explicit InThisProcess(Machine& machine) : machine_(machine) {}
 
-  std::unique_ptr<Process> start(ProcessOrder order, Loop& loop, Ended ended) override;
+  std::unique_ptr<ChildProcess> start(ProcessOrder order, Loop& loop, Ended ended) override;
   int started() const { return started_; }
 
  private:
@@ -62,7 +62,7 @@ class InThisProcess final : public Processes {
 };
 
 /// A node program. Only tasks of the loop use it, and the program's own loop tells them its end.
-class Node final : public Process {
+class Node final : public ChildProcess {
  public:
   Node(Loop& loop, Processes::Ended ended) : shared_(std::make_shared<Shared>(loop, ended)) {}
   ~Node() override {
@@ -121,7 +121,7 @@ NodeArguments arguments_of(std::vector<std::string> words) {
   return arguments;
 }
 
-std::unique_ptr<Process> InThisProcess::start(ProcessOrder order, Loop& loop, Ended ended) {
+std::unique_ptr<ChildProcess> InThisProcess::start(ProcessOrder order, Loop& loop, Ended ended) {
   ++started_;
   NodeProgramOptions options;
   options.arguments = arguments_of(order.arguments);
@@ -145,7 +145,7 @@ class Programs {
     options.listen = options.events = "tcp://127.0.0.1:0";
     options.say = [](const std::string&) {};
     head = std::move(*HeadService::open(heads.context(), std::move(options)));
-    client = std::move(*which().dial());
+    client = std::move(*which().dial({.quiet = true}));
     events = std::move(*EventBell::open(*which().events_of(*client), bell));
     for (int i = 0; i < 2; ++i) {
       auto& machine = nodes[static_cast<std::size_t>(i)];
