@@ -31,6 +31,15 @@ caf::scheduled_actor* actor_of(const caf::strong_actor_ptr& actor) {
                : nullptr;
 }
 
+/// Lets an actor that was ended leave its groups, as it does when it has run for the last time: its
+/// group may wait for it, while somebody still refers to it.
+void leave_groups(caf::scheduled_actor& actor) {
+  // With these an actor does nothing when it runs, even if it has never run.
+  actor.quit(caf::exit_reason::kill);
+  actor.setf(caf::abstract_actor::is_initialized_flag);
+  actor.resume(nullptr, 0);
+}
+
 }  // namespace
 
 CafScheduler::TestingSystem::TestingSystem() : system_(with_testing_policy(config_)) {}
@@ -129,6 +138,7 @@ bool CafScheduler::end_actors() {
     found = true;
     actor->on_exit();
     actor->cleanup(caf::exit_reason::kill, nullptr);
+    leave_groups(*actor);
   }
   for (auto* job : jobs) caf::intrusive_ptr_release(job);
   return found;

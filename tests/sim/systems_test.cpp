@@ -92,3 +92,24 @@ TEST_CASE("all actors of a process that has ended are killed", "[sim]") {
   first.reset();
   CHECK(process.systems.count() == 0);
 }
+
+TEST_CASE("killed actors leave their groups while somebody refers to them", "[sim]") {
+  Process process;
+  const auto system = process.systems.make();
+  int sum = 0;
+  const auto group = std::make_shared<caf_shim::ActorGroup>();
+  const auto spawn = [&] {
+    return caf_shim::spawn<NumberSum>(caf_shim::Spawner(*system, group), &sum,
+                                      std::shared_ptr<void>());
+  };
+  const auto has_run = spawn();
+  process.scheduler.run_all();
+  const auto has_not_run = spawn();
+  caf_shim::post(has_run, Number{1});
+  process.scheduler.kill(process.id);
+  process.systems.kill_all();
+  bool is_empty = false;
+  group->when_empty([&] { is_empty = true; });
+  CHECK(is_empty);
+  CHECK(sum == 0);
+}
