@@ -1,0 +1,234 @@
+#include "tests/sim/cluster.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/json.h"
+#include "transport/wire/fields.h"
+#include "transport/wire/wire.h"
+
+namespace troupe::simulation {
+namespace {
+
+constexpr int head_port = 4700;
+const std::string head_secret(40, 'S');
+
+/// Keys that only simulated networks take: their sockets compare public keys alone.
+transport::KeyPair keys_of(const std::string& name) {
+  std::string key = name;
+  std::ranges::replace(key, '-', '.');
+  key.resize(40, '0');
+  return {key, head_secret};
+}
+
+std::string endpoint_of(const SimulatedMachine& head) {
+  return "tcp://" + head.address + ":" + std::to_string(head_port);
+}
+
+transport::DialOptions dial_options(const std::string& name, const SimulatedMachine& head) {
+  transport::DialOptions dial;
+  dial.endpoint = endpoint_of(head);
+  dial.keys = keys_of(name);
+  dial.head_key = keys_of("head").public_key;
+  dial.backoff = actors::node_backoff;
+  return dial;
+}
+
+}  // namespace
+
+bool Life::has_said(const std::string& text) const {
+  return std::ranges::any_of(said, [&](const auto& line) { return line.find(text) != line.npos; });
+}
+
+class Person {
+ public:
+  Person(Scheduler& scheduler, Wires& wires, SimulatedMachine& machine,
+         const SimulatedMachine& head)
+      : head(head), process_(scheduler, wires, machine, "person") {
+    process_.post([this] {
+      const auto program = process_.program();
+      loop_ = &process_.own(program.env.make_loop({"person"}));
+      auto client = program.network.dial(
+          dial_options("person", this->head),
+          {.connected =
+               [this] {
+                 is_connected_ = true;
+                 transport::Message hello;
+                 hello.type = "hello";
+                 hello.id = ++ids_;
+                 (void)client_->send(hello);
+                 if (asked_) (void)client_->send(*asked_);
+               },
+           .message =
+               [this](transport::Message message) {
+                 if (!asked_ || message.re != asked_->id) return;
+                 answer_ = std::move(message);
+                 asked_.reset();
+               },
+           .gone = [this](transport::Gone, const std::string&) { is_connected_ = false; },
+           .refused = {}},
+          *loop_);
+      client_ = &process_.own(std::move(*client));
+      client_->start();
+    });
+  }
+
+  /// Asks again on the next connection if one ends. The head recognizes the id.
+  void ask(const std::string& type, Value body) {
+    answer_.reset();
+    transport::Message message;
+    message.type = type;
+    message.id = ++ids_;
+    message.body = std::move(body);
+    process_.post([this, message = std::move(message)]() mutable {
+      asked_ = std::move(message);
+      if (is_connected_) (void)client_->send(*asked_);
+    });
+  }
+  bool is_answered() const { return answer_.has_value(); }
+  apps::Reply answer() const {
+    if (!answer_) return Error{"no answer has come"};
+    if (answer_->type == transport::Refusal::type) {
+      auto refusal = transport::from_message<transport::Refusal>(*answer_);
+      if (!refusal) return refusal.error();
+      return std::move(*refusal);
+    }
+    if (!answer_->payload.empty()) return parse_json(answer_->payload[0]);
+    return answer_->body;
+  }
+
+  const SimulatedMachine& head;
+
+ private:
+  SimulatedProcess process_;
+  Loop* loop_ = nullptr;
+  transport::ControlClient* client_ = nullptr;
+  bool is_connected_ = false;
+  std::uint64_t ids_ = 0;
+  std::optional<transport::Message> asked_;
+  std::optional<transport::Message> answer_;
+};
+
+SimulatedCluster::SimulatedCluster(const Scheduler::Options& options)
+    : scheduler_(options), wires_(scheduler_) {}
+
+SimulatedCluster::~SimulatedCluster() {
+  for (const auto& node : nodes_) node->process->kill();
+  for (const auto& head : heads_) head->process->kill();
+}
+
+SimulatedMachine& SimulatedCluster::add_machine(const std::string& name) {
+  return *machines_.emplace_back(std::make_unique<SimulatedMachine>(scheduler_, wires_, name));
+}
+
+HeadLife& SimulatedCluster::start_head(SimulatedMachine& machine) {
+  auto& head = *heads_.emplace_back(std::make_unique<HeadLife>());
+  head.process = std::make_unique<SimulatedProcess>(scheduler_, wires_, machine, "head");
+  transport::AllowList allowed;
+  for (const auto& each : machines_)
+    allowed.add(keys_of(each->name).public_key,
+                {each->name, {transport::Role::node, transport::Role::daemon}});
+  allowed.add(keys_of("person").public_key, {"person", {transport::Role::operator_}});
+  head.process->post([this, &head, &machine, allowed] {
+    apps::HeadOptions options;
+    options.state = ".troupe";
+    options.listen = endpoint_of(machine);
+    options.events = "tcp://" + machine.address + ":" + std::to_string(head_port + 1);
+    options.keys = keys_of("head");
+    options.allowed = allowed;
+    options.seal = transport::TermSeal::of_key(head_secret);
+    options.interface = machine.address;
+    options.plain = actors::PlainTensors::anywhere;
+    options.say = [this, &head](const std::string& text) {
+      scheduler_.note("head", text);
+      head.said.push_back(text);
+    };
+    options.deposed = [&head](std::uint64_t) {
+      head.process->env().end_process(4, "a newer head leads");
+    };
+    auto opened = apps::HeadService::open(head.process->program(), std::move(options));
+    if (!opened) head.process->env().end_process(1, opened.error().text);
+    head.service = &head.process->own(std::move(*opened));
+    head.endpoint = head.service->endpoint();
+    head.term = head.service->term();
+    head.is_ready = true;
+  });
+  return head;
+}
+
+void SimulatedCluster::end(HeadLife& head) {
+  head.process->post([&head] {
+    head.service->end([&head] {
+      head.process->post([&head] {
+        head.service = nullptr;
+        head.process->destroy_objects();
+        head.process->env().end_process(0, "");
+      });
+    });
+  });
+}
+
+NodeLife& SimulatedCluster::start_node(SimulatedMachine& machine, const SimulatedMachine& head) {
+  auto& node = *nodes_.emplace_back(std::make_unique<NodeLife>());
+  node.process = std::make_unique<SimulatedProcess>(scheduler_, wires_, machine, machine.name);
+  node.process->post([this, &node, &machine, &head] {
+    auto& env = node.process->env();
+    apps::NodeProgramOptions options;
+    options.arguments.name = machine.name;
+    options.arguments.interface = machine.address;
+    options.dial = dial_options(machine.name, head);
+    options.say = [this, &node](const std::string& text) {
+      scheduler_.note(node.process->name(), text);
+      node.said.push_back(text);
+    };
+    options.apply_fault = [](const actors::Chaos&, actors::Pace&) {};
+    options.stuck = [&env](const std::string& why) { env.end_process(1, why); };
+    options.ended = [&node](apps::ExitCode code, const std::string& error) {
+      if (!error.empty()) node.said.push_back(error);
+      node.process->post([&node, code] {
+        node.program = nullptr;
+        node.process->destroy_objects();
+        node.process->env().end_process(static_cast<int>(code), "");
+      });
+    };
+    auto started = apps::NodeProgram::start(node.process->program(), std::move(options));
+    if (!started) env.end_process(1, started.error().text);
+    node.program = &node.process->own(std::move(*started));
+    node.is_ready = true;
+  });
+  return node;
+}
+
+void SimulatedCluster::end(NodeLife& node) {
+  node.process->post([&node] { node.program->leave("stopped on request"); });
+}
+
+bool SimulatedCluster::run_until(const std::function<bool()>& condition,
+                                 std::chrono::nanoseconds patience) {
+  return scheduler_.run_until(condition, scheduler_.now() + patience) == Scheduler::Stopped::done;
+}
+
+Person& SimulatedCluster::person_of(const SimulatedMachine& head) {
+  for (const auto& person : people_)
+    if (&person->head == &head) return *person;
+  auto& machine = add_machine("desk");
+  return *people_.emplace_back(std::make_unique<Person>(scheduler_, wires_, machine, head));
+}
+
+apps::Reply SimulatedCluster::ask(const SimulatedMachine& head, const std::string& type,
+                                  Value body) {
+  auto& person = person_of(head);
+  person.ask(type, std::move(body));
+  if (!run_until([&] { return person.is_answered(); }))
+    return Error{"the head did not answer '" + type + "' within a minute"};
+  return person.answer();
+}
+
+Value SimulatedCluster::run(const SimulatedMachine& head, const std::string& name) {
+  Value body = Value::Map{};
+  body.set("run", name);
+  const auto reply = ask(head, "run.status", std::move(body));
+  return reply ? *reply : Value();
+}
+
+}  // namespace troupe::simulation

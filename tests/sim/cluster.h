@@ -1,0 +1,84 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/client/reply.h"
+#include "apps/head/head_service.h"
+#include "apps/node/node_program.h"
+#include "core/value.h"
+#include "simulation/machine/scheduler.h"
+#include "simulation/machine/wires.h"
+#include "tests/sim/process.h"
+
+namespace troupe::simulation {
+
+/// A life of a program: its process, and what its user sees of it.
+struct Life {
+  std::unique_ptr<SimulatedProcess> process;
+  std::vector<std::string> said;  // What it has printed.
+  bool is_ready = false;          // Whether it has opened.
+
+  bool has_said(const std::string& text) const;
+};
+
+struct HeadLife : Life {
+  std::string endpoint;
+  std::uint64_t term = 0;
+  apps::HeadService* service = nullptr;  // Null if it has not opened or has ended.
+};
+
+struct NodeLife : Life {
+  apps::NodeProgram* program = nullptr;  // As above.
+};
+
+/// Asks a head, as a client on a simulated machine does.
+class Person;
+
+/// Simulated machines, and the programs of Troupe on them. All names, keys and ports are fixed, so
+/// that equal seeds give equal runs.
+class SimulatedCluster {
+ public:
+  explicit SimulatedCluster(const Scheduler::Options& options);
+  ~SimulatedCluster();
+  SimulatedCluster(const SimulatedCluster&) = delete;
+  SimulatedCluster& operator=(const SimulatedCluster&) = delete;
+
+  Scheduler& scheduler() { return scheduler_; }
+  Wires& wires() { return wires_; }
+  SimulatedMachine& add_machine(const std::string& name);
+
+  /// Starts a head, whose state is on the disk of its machine. A machine has one head at a time.
+  HeadLife& start_head(SimulatedMachine& machine);
+  /// Starts a node that dials the head of a machine. It has the name of its own machine.
+  NodeLife& start_node(SimulatedMachine& machine, const SimulatedMachine& head);
+  /// Asks a life to end in order, as a signal does.
+  void end(HeadLife& head);
+  void end(NodeLife& node);
+
+  /// Asks the head of a machine and returns its answer. Fails after a minute of simulated time.
+  apps::Reply ask(const SimulatedMachine& head, const std::string& type, Value body = Value::Map{});
+  /// Runs until a condition holds. Returns false if it does not within `patience`.
+  bool run_until(const std::function<bool()>& condition,
+                 std::chrono::nanoseconds patience = std::chrono::minutes(1));
+
+  /// Returns the state of a run as the head tells it: "running", "done".
+  Value run(const SimulatedMachine& head, const std::string& name);
+
+ private:
+  Person& person_of(const SimulatedMachine& head);
+
+  Scheduler scheduler_;
+  Wires wires_;
+  std::vector<std::unique_ptr<SimulatedMachine>> machines_;
+  std::vector<std::unique_ptr<Person>> people_;
+  std::vector<std::unique_ptr<HeadLife>> heads_;
+  std::vector<std::unique_ptr<NodeLife>> nodes_;
+};
+
+}  // namespace troupe::simulation
