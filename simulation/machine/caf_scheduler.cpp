@@ -47,7 +47,7 @@ CafScheduler::TestingSystem::TestingSystem() : system_(with_testing_policy(confi
 CafScheduler::CafScheduler(Scheduler& scheduler, ProcessId process)
     : scheduler_(scheduler),
       coordinator_(dynamic_cast<caf::scheduler::test_coordinator&>(caf().scheduler())) {
-  // Else the destructor would wait for actors that nobody runs.
+  // Without this the destructor would wait for actors that nobody runs.
   caf().await_actors_before_shutdown(false);
   source_ = scheduler.add_source(process, "actor", *this);
 }
@@ -146,7 +146,7 @@ bool CafScheduler::end_actors() {
 
 void CafScheduler::kill_all() {
   assert(!is_running_);
-  // What an actor's state owns may spawn and send while it is destroyed.
+  // Objects in an actor's state may spawn and send while they are destroyed.
   while (end_actors()) {
   }
   coordinator_.clock().cancel_all();

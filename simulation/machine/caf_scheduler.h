@@ -71,7 +71,7 @@ class CafScheduler final : public Source {
   Scheduler& scheduler_;
   TestingSystem system_;
   caf::scheduler::test_coordinator& coordinator_;
-  std::map<caf::actor_id, caf::weak_actor_ptr> actors_;  // Those that have run.
+  std::map<caf::actor_id, caf::weak_actor_ptr> actors_;  // The actors that have run.
   std::size_t actors_to_clean_ = 64;  // With so many actors, those that were freed are removed.
   std::set<caf::actor_id> frozen_;
   bool is_running_ = false;

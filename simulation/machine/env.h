@@ -10,7 +10,7 @@
 
 namespace troupe::simulation {
 
-/// What all processes of a machine share. A test may change it at any time.
+/// The conditions that all processes of a machine share. A test may change it at any time.
 struct MachineConditions {
   /// The difference between the calendar time of this machine and the right one.
   std::chrono::nanoseconds wall_offset{0};

@@ -26,13 +26,13 @@ enum class SourceId : std::uint32_t {};
 /// How a simulated process ended.
 struct Ending {
   enum class How : std::uint8_t {
-    ended,    // By Env::end_process().
-    crashed,  // By Env::crash().
-    killed,   // By Scheduler::kill().
+    ended,    // The process called Env::end_process().
+    crashed,  // The process called Env::crash().
+    killed,   // Scheduler::kill() ended it.
   };
 
   How how = How::killed;
-  int code = 0;  // Of end_process() alone.
+  int code = 0;  // The code that end_process() got.
   std::string last_words;
 };
 
@@ -93,7 +93,7 @@ class Scheduler {
     return manners[seed % manners.size()];
   }
 
-  /// What the history has.
+  /// The extent of the history.
   enum class History : std::uint8_t {
     none,
     told,        // Only what trace() was told.

@@ -21,7 +21,7 @@ namespace troupe::simulation {
 /// A life of a program: its process, and what its user sees of it.
 struct Life {
   std::unique_ptr<SimulatedProcess> process;
-  std::vector<std::string> said;  // What it has printed.
+  std::vector<std::string> said;  // The lines that it has printed.
   bool is_ready = false;          // Whether it has opened.
 
   bool has_said(const std::string& text) const;

@@ -150,7 +150,7 @@ class LivesUnderFaults {
   QueueId world_ = scheduler_.add_queue(Scheduler::world, "faults");
   Wires wires_;
   MachineId alpha_ = wires_.add_machine("alpha"), beta_ = wires_.add_machine("beta");
-  // What each life has heard, the last life at the end.
+  // The messages that each life has heard, with the last life at the end.
   std::list<std::map<std::uint64_t, Heard>> at_servers_;
   std::list<Heard> at_clients_;
   std::list<WiredProcess> processes_;
