@@ -227,7 +227,7 @@ apps::Reply SimulatedCluster::ask(const SimulatedMachine& head, const std::strin
 Value SimulatedCluster::run(const SimulatedMachine& head, const std::string& name) {
   Value body = Value::Map{};
   body.set("run", name);
-  const auto reply = ask(head, "run.status", std::move(body));
+  const auto reply = ask(head, "run.get", std::move(body));
   return reply ? *reply : Value();
 }
 

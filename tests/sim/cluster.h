@@ -18,7 +18,7 @@
 
 namespace troupe::simulation {
 
-/// A life of a program: its process, and what its user sees of it.
+/// A life of a program: its process and its output.
 struct Life {
   std::unique_ptr<SimulatedProcess> process;
   std::vector<std::string> said;  // The lines that it has printed.
@@ -30,11 +30,11 @@ struct Life {
 struct HeadLife : Life {
   std::string endpoint;
   std::uint64_t term = 0;
-  apps::HeadService* service = nullptr;  // Null if it has not opened or has ended.
+  apps::HeadService* service = nullptr;  // Null before it has opened and after its end.
 };
 
 struct NodeLife : Life {
-  apps::NodeProgram* program = nullptr;  // As above.
+  apps::NodeProgram* program = nullptr;  // Null before it has started and after its end.
 };
 
 /// Asks a head, as a client on a simulated machine does.
@@ -67,7 +67,7 @@ class SimulatedCluster {
   bool run_until(const std::function<bool()>& condition,
                  std::chrono::nanoseconds patience = std::chrono::minutes(1));
 
-  /// Returns the state of a run as the head tells it: "running", "done".
+  /// Returns the report of the head on a run (RunStanding), or nothing if it knows none.
   Value run(const SimulatedMachine& head, const std::string& name);
 
  private:
