@@ -380,9 +380,9 @@ TEST_CASE("readers get all events despite torn and very long lines", "[cluster]"
   const Ended logs =
       troupe::tests::troupe(here, {"logs", name, "--head", address, "--output", "plain"});
   CHECK(logs.code == 0);
-  CHECK(logs.err.find("skipped an incomplete line of events: 11 bytes") != std::string::npos);
-  CHECK(logs.err.find(std::string(200'000, 'x')) != std::string::npos);
-  CHECK(logs.err.find("the last") != std::string::npos);
+  CHECK(logs.out.find("skipped an incomplete line of events: 11 bytes") != std::string::npos);
+  CHECK(logs.out.find(std::string(200'000, 'x')) != std::string::npos);
+  CHECK(logs.out.find("the last") != std::string::npos);
 }
 
 TEST_CASE("a head that skips a damaged checkpoint reports that", "[cluster]") {
@@ -408,7 +408,7 @@ TEST_CASE("a head that skips a damaged checkpoint reports that", "[cluster]") {
   const Ended resumed = submit("15", {"--resume"});
   INFO(resumed.err);
   CHECK(resumed.code == 0);
-  CHECK(resumed.err.find("step-000000000010 is damaged and was skipped") != std::string::npos);
+  CHECK(resumed.out.find("step-000000000010 is damaged and was skipped") != std::string::npos);
   const Ended runs = troupe::tests::troupe(here, {"runs", "--head", address, "--output", "json"});
   CHECK(runs.out.find("is damaged and was skipped") != std::string::npos);
 }

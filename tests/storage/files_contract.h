@@ -74,7 +74,7 @@ inline void check_files_contract(Files& files, const std::string& root) {
   CHECK(files.remove(root + "/a/lock"));
 
   REQUIRE(files.rename(root + "/a", root + "/c"));
-  CHECK(files.read(root + "/c/one")->text() == "second");
+  CHECK(files.read(root + "/c/one")->text() == "second and third");
   CHECK(*files.exists(root + "/c/b"));
   CHECK_FALSE(*files.exists(root + "/a"));
   REQUIRE(files.make_directory(root + "/a/b"));
