@@ -2,9 +2,11 @@
 // with processes killed at random moments. All times come from the run's events, which carry this
 // machine's clock.
 //
-//     ./dev bench recovery [TIMES] [DATA]
+//     ./dev bench recovery [TIMES] [DATA] [WHAT]
 //
-// DATA is what `data.train` may be; its tokens must be below 32. By default data are made.
+// DATA is what `data.train` may be; its tokens must be below 32. By default data are made. WHAT is
+// one of kill, silence, head and drain, which then comes TIMES times; by default all of them come,
+// the last three for a third of TIMES.
 
 #include <signal.h>
 #include <unistd.h>
@@ -101,22 +103,26 @@ void send(pid_t process, int signal) {
   if (process > 0) kill(process, signal);
 }
 
-int main_of(int times, const std::string& data) {
+int main_of(int times, const std::string& data, const std::string& only) {
   std::mt19937 random(1);
   LiveCluster cluster(nodes, config + data + "\"\n");
   if (!cluster.submit()) return 1;
   std::string who;
   const auto some = [&] { return cluster.process_of(who = cluster.some_player(random)); };
   pid_t frozen = -1;
-  const int fewer = std::max(1, times / 3);
+  const int fewer = only.empty() ? std::max(1, times / 3) : times;
+  const auto wanted = [&](const char* what) { return only.empty() || only == what; };
   const bool all =
-      measure(cluster, "kill", times, random, [&] { send(some(), SIGKILL); }) &&
-      measure(
-          cluster, "silence", fewer, random, [&] { send(frozen = some(), SIGSTOP); },
-          [&] { send(frozen, SIGCONT); }) &&
-      measure(cluster, "head", fewer, random, [&] { send(cluster.process_of_head(), SIGKILL); }) &&
-      measure(cluster, "drain", fewer, random,
-              [&] { cluster.replace(cluster.some_player(random)); });
+      (!wanted("kill") ||
+       measure(cluster, "kill", times, random, [&] { send(some(), SIGKILL); })) &&
+      (!wanted("silence") ||
+       measure(
+           cluster, "silence", fewer, random, [&] { send(frozen = some(), SIGSTOP); },
+           [&] { send(frozen, SIGCONT); })) &&
+      (!wanted("head") || measure(cluster, "head", fewer, random,
+                                  [&] { send(cluster.process_of_head(), SIGKILL); })) &&
+      (!wanted("drain") || measure(cluster, "drain", fewer, random,
+                                   [&] { cluster.replace(cluster.some_player(random)); }));
   std::printf("a step takes %.3f s; a save point every 10 steps\n", cluster.story().usual());
   return all ? 0 : 1;
 }
@@ -126,5 +132,6 @@ int main_of(int times, const std::string& data) {
 
 int main(int count, char** words) {
   return troupe::bench::main_of(count > 1 ? std::max(1, std::atoi(words[1])) : 30,
-                                count > 2 ? words[2] : "made:markov?states=32");
+                                count > 2 ? words[2] : "made:markov?states=32",
+                                count > 3 ? words[3] : "");
 }
