@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t read_whole = std::uint64_t{4} << 20;
 constexpr std::uint64_t block_bytes = std::uint64_t{16} << 10;
-constexpr std::uint64_t blocks = read_whole / block_bytes;
+constexpr std::uint64_t blocks = 32;
 constexpr std::size_t most_kept = 4;
 
 /// A file system that forwards all calls and records the files read and the folders listed.
@@ -133,19 +133,18 @@ Result<Digest> identity_of(Files& files, const std::string& path) {
   Digester digester;
   const auto size_text = std::to_string(size);
   digester.add(std::as_bytes(std::span(size_text.data(), size_text.size())));
-  std::vector<std::byte> buffer(std::min(size, read_whole));
+  std::vector<std::byte> buffer(size <= read_whole ? size : block_bytes);
   if (size <= read_whole) {
     if (auto read = (*file)->read(0, buffer); !read) return read.error();
     digester.add(buffer);
     return digester.finish();
   }
-  const auto block = std::span(buffer).first(block_bytes);
   for (std::uint64_t i = 0; i < blocks; ++i) {
     // The last block ends with the file. Divide first, because the product may overflow.
     const auto room = size - block_bytes;
     const auto at = room / (blocks - 1) * i + room % (blocks - 1) * i / (blocks - 1);
-    if (auto read = (*file)->read(at, block); !read) return read.error();
-    digester.add(block);
+    if (auto read = (*file)->read(at, buffer); !read) return read.error();
+    digester.add(buffer);
   }
   return digester.finish();
 }

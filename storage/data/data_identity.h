@@ -13,9 +13,10 @@
 namespace troupe::storage {
 
 /// A data file and a digest that identifies it before the first step. A file of up to 4 MiB is
-/// hashed whole. For a larger one, 256 blocks of 16 KiB, spread evenly over the file, are hashed
-/// with its size, so 100 GB take as long as 4 MiB. This detects another text, another shard, and a
-/// longer, cut or shifted file, but not a few changed bytes between the blocks.
+/// hashed whole. For a larger one, 32 blocks of 16 KiB, spread evenly over the file, are hashed
+/// with its size, so that a node which takes over a stage is not held up by a dataset of many large
+/// shards. This detects another text, another shard, and a longer, cut or shifted file, but not a
+/// few changed bytes between the blocks.
 struct DataFile {
   std::string path;
   Digest digest;

@@ -48,12 +48,12 @@ TEST_CASE("the identity of a large data file depends on its size, ends and sampl
   CHECK_FALSE(*identity_of(files, "other") == before);
 }
 
-TEST_CASE("computing the identity of a file of any size reads 256 blocks", "[storage]") {
+TEST_CASE("computing the identity of a file of any size reads 32 blocks", "[storage]") {
   MemoryFiles files;
   write(files, "large", 40 * mebibyte, 'a');
   const auto looks = files.looks();
   REQUIRE(identity_of(files, "large"));
-  CHECK(files.looks() - looks == 257);  // Opens the file and reads 256 blocks.
+  CHECK(files.looks() - looks == 33);  // Opens the file and reads 32 blocks.
 }
 
 TEST_CASE("a dataset is reopened only if its file has changed", "[storage]") {
