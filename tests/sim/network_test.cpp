@@ -6,7 +6,9 @@
 #include <string>
 
 #include "tests/sim/wired_process.h"
-#include "tests/transport/network_contract.h"
+#include "tests/transport/channel_contract.h"
+#include "tests/transport/control_contract.h"
+#include "tests/transport/publisher_contract.h"
 
 using namespace troupe;
 using namespace troupe::simulation;
@@ -66,6 +68,11 @@ Scheduler::Options drawn_options() {
 TEST_CASE("the simulated network keeps the contract of control sockets", "[sim]") {
   SimulatedNetworkUnderTest under_test(drawn_options());
   check_control_contract(under_test);
+}
+
+TEST_CASE("the simulated network keeps the contract of publishers", "[sim]") {
+  SimulatedNetworkUnderTest under_test(drawn_options());
+  check_publisher_contract(under_test);
 }
 
 TEST_CASE("the simulated network keeps the contract of channels over TCP", "[sim]") {

@@ -16,7 +16,9 @@
 #include "core/descriptor.h"
 #include "core/threads/event_fd.h"
 #include "core/threads/real_env.h"
-#include "tests/transport/network_contract.h"
+#include "tests/transport/channel_contract.h"
+#include "tests/transport/control_contract.h"
+#include "tests/transport/publisher_contract.h"
 #include "transport/channels/socket.h"
 
 using namespace troupe;
@@ -157,6 +159,11 @@ class RealNetworkUnderTest final : public NetworkUnderTest {
 TEST_CASE("the real network keeps the contract of control sockets", "[transport]") {
   RealNetworkUnderTest under_test;
   check_control_contract(under_test);
+}
+
+TEST_CASE("the real network keeps the contract of publishers", "[transport]") {
+  RealNetworkUnderTest under_test;
+  check_publisher_contract(under_test);
 }
 
 TEST_CASE("the real network keeps the contract of channels over TCP", "[transport]") {
