@@ -1,0 +1,153 @@
+#include "apps/page/run_history.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "apps/events/event_backlog.h"
+#include "apps/events/event_text.h"
+#include "core/json.h"
+
+namespace troupe::apps {
+namespace {
+
+constexpr JsonLimits limits = {.bytes = most_event_bytes, .depth = 16};
+// Longer texts are cut: the page shows them on a line.
+constexpr std::size_t most_text = 500;
+
+double number_or_zero(const Value& event, std::string_view key) {
+  const Value* value = event.find(key);
+  return value && value->is_number() && std::isfinite(value->number()) ? value->number() : 0;
+}
+
+/// Cuts a text, but not within a UTF-8 character.
+std::string cut(std::string text) {
+  if (text.size() <= most_text) return text;
+  auto end = most_text;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end) + " ...";
+}
+
+}  // namespace
+
+bool RunHistory::read_on(int most_pages) {
+  for (int i = 0; i < most_pages; ++i) {
+    const auto page = read_page(files_, path_, next_);
+    const bool is_end = !page || page->lines.empty();
+    if (is_end != is_whole_) has_changed_ = true;
+    is_whole_ = is_end;
+    if (is_end) return true;
+    has_changed_ = true;
+    next_ = page->next;
+    // A line that is longer than any event is skipped.
+    if (begun_.size() < most_event_bytes) begun_ += page->lines;
+    if (page->goes_on) continue;
+    const std::string lines = std::exchange(begun_, {});
+    std::string_view rest = lines;
+    while (!rest.empty()) {
+      const auto end = rest.find('\n');
+      take(rest.substr(0, end));
+      rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
+    }
+  }
+  return false;
+}
+
+/// Ignores a line that is no event: a crash may have cut it.
+void RunHistory::take(std::string_view line) {
+  const auto event = parse_json(line, limits);
+  if (!event || !event->map()) return;
+  const std::string type = text_of(*event, "type");
+  const Value* told = event->find("step");
+  const auto step = told && told->integer() ? *told->integer() : -1;
+  if (type == "step") {
+    if (step > 0) take_step(*event, step);
+    return;
+  }
+  if (type == "eval" && step >= 0) take_eval(*event, step);
+  Value entry = Value::Map{};
+  entry.set("time", number_or_zero(*event, "time"));
+  entry.set("step", step >= 0 ? step : step_);
+  entry.set("type", type);
+  entry.set("text", cut(sentence(*event)));
+  told_.push_back(std::move(entry));
+  if (told_.size() > most_told) told_.pop_front();
+}
+
+/// A run that goes back repeats steps: they replace those from before.
+void RunHistory::take_step(const Value& event, std::int64_t step) {
+  while (!rows_.empty() && rows_.back().last >= step) rows_.pop_back();
+  while (!evals_.empty() && evals_.back().step >= step) evals_.pop_back();
+  const bool is_full = rows_.empty() || step - rows_.back().first >= steps_in_row_;
+  if (is_full && rows_.size() == most_rows) merge_pairs();
+  if (rows_.empty() || step - rows_.back().first >= steps_in_row_) {
+    rows_.emplace_back();
+    rows_.back().first = step;
+  }
+  Row& row = rows_.back();
+  step_ = row.last = step;
+  row.time = number_or_zero(event, "time");
+  row.seen = number_or_zero(event, event.find("tokens") ? "tokens" : "samples");
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    const Value* value = event.find(measured[i]);
+    if (!value || !value->is_number() || !std::isfinite(value->number())) continue;
+    row.means[i].sum += value->number();
+    ++row.means[i].count;
+  }
+}
+
+void RunHistory::take_eval(const Value& event, std::int64_t step) {
+  const Value* loss = event.find("loss");
+  if (!loss || !loss->is_number() || !std::isfinite(loss->number())) return;
+  while (!evals_.empty() && evals_.back().step >= step) evals_.pop_back();
+  evals_.push_back({step, number_or_zero(event, "time"), loss->number()});
+  if (evals_.size() > most_evals) evals_.pop_front();
+}
+
+void RunHistory::merge_pairs() {
+  std::vector<Row> merged;
+  for (std::size_t i = 0; i < rows_.size(); i += 2) {
+    Row row = rows_[i];
+    if (i + 1 < rows_.size()) {
+      const Row& next = rows_[i + 1];
+      row.last = next.last;
+      row.time = next.time;
+      row.seen = next.seen;
+      for (std::size_t j = 0; j < measured.size(); ++j) {
+        row.means[j].sum += next.means[j].sum;
+        row.means[j].count += next.means[j].count;
+      }
+    }
+    merged.push_back(row);
+  }
+  rows_ = std::move(merged);
+  steps_in_row_ *= 2;
+}
+
+const Value& RunHistory::value() {
+  if (std::exchange(has_changed_, false)) value_ = to_value();
+  return value_;
+}
+
+Value RunHistory::to_value() const {
+  Value value = Value::Map{};
+  Value::List columns = {"step", "time", "seen"};
+  for (const auto name : measured) columns.emplace_back(std::string(name));
+  value.set("columns", std::move(columns));
+  Value::List rows;
+  for (const auto& row : rows_) {
+    Value::List cells = {row.last, row.time, row.seen};
+    for (const auto& mean : row.means)
+      cells.push_back(mean.count > 0 ? Value(mean.sum / static_cast<double>(mean.count)) : Value());
+    rows.emplace_back(std::move(cells));
+  }
+  value.set("rows", std::move(rows));
+  Value::List evals;
+  for (const auto& eval : evals_) evals.emplace_back(Value::List{eval.step, eval.time, eval.loss});
+  value.set("evals", std::move(evals));
+  value.set("told", Value::List(told_.begin(), told_.end()));
+  value.set("whole", is_whole_);
+  return value;
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/value.h"
+#include "storage/files/files.h"
+
+namespace troupe::apps {
+
+/// The part of a run's events that a page draws: its steps in a bounded number of rows, and its
+/// newest other events. It reads the run's event file as that grows. For one thread at a time.
+class RunHistory {
+ public:
+  /// More rows are merged in pairs, so that a run of a million steps needs no more memory and time
+  /// than one of a thousand.
+  static constexpr std::size_t most_rows = 1024;
+  static constexpr std::size_t most_evals = 1024;
+  static constexpr std::size_t most_told = 200;
+
+  /// `path` names the event file, which need not exist yet.
+  RunHistory(storage::Files& files, std::string path) : files_(files), path_(std::move(path)) {}
+
+  /// Reads what was appended, at most `most_pages` pages of 60 KiB. Returns whether it is at the
+  /// end.
+  bool read_on(int most_pages);
+
+  /// Returns a map of
+  ///   columns: the names of the columns of `rows`;
+  ///   rows:    a list for each row; null where no event of the row had the value;
+  ///   evals:   lists of step, time and loss;
+  ///   told:    maps of time, step, type and text, the oldest first;
+  ///   whole:   whether everything was read.
+  const Value& value();
+
+ private:
+  /// The mean of the values that were added.
+  struct Mean {
+    double sum = 0;
+    std::int64_t count = 0;
+  };
+  static constexpr std::array<std::string_view, 8> measured = {
+      "loss", "grad_norm", "lr", "rate", "bubble", "memory", "goodput", "seconds"};
+  /// Steps in a row, and the time and the samples or tokens at the last of them.
+  struct Row {
+    std::int64_t first = 0, last = 0;
+    double time = 0, seen = 0;
+    std::array<Mean, measured.size()> means;
+  };
+  struct Eval {
+    std::int64_t step = 0;
+    double time = 0, loss = 0;
+  };
+
+  void take(std::string_view line);
+  void take_step(const Value& event, std::int64_t step);
+  void take_eval(const Value& event, std::int64_t step);
+  void merge_pairs();
+  Value to_value() const;
+
+  storage::Files& files_;
+  const std::string path_;
+  std::int64_t next_ = 0;  // The place up to which events were read.
+  std::string begun_;      // The beginning of a line that continues on the next page.
+  bool is_whole_ = false;
+  std::vector<Row> rows_;
+  std::int64_t steps_in_row_ = 1;
+  std::deque<Eval> evals_;
+  std::deque<Value> told_;
+  std::int64_t step_ = 0;  // The newest.
+  Value value_;
+  bool has_changed_ = true;
+};
+
+}  // namespace troupe::apps

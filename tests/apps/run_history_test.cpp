@@ -1,0 +1,134 @@
+#include "apps/page/run_history.h"
+
+#include <string>
+
+#include "catch.h"
+#include "core/json.h"
+#include "storage/files/memory_files.h"
+
+using namespace troupe;
+using namespace troupe::apps;
+using namespace troupe::storage;
+
+namespace {
+
+const std::string path = "runs/r/events.jsonl";
+constexpr int all_pages = 1'000'000;
+
+void append(MemoryFiles& files, const std::string& text) {
+  if (!*files.exists("runs/r")) REQUIRE(files.make_directory("runs/r"));
+  auto file = files.append(path);
+  REQUIRE(file);
+  REQUIRE((*file)->write(std::as_bytes(std::span(text.data(), text.size()))));
+}
+
+std::string step(int number, double loss) {
+  return R"({"type":"step","run":"r","step":)" + std::to_string(number) + R"(,"loss":)" +
+         shortest(loss) + R"(,"tokens":)" + std::to_string(10 * number) + R"(,"time":)" +
+         std::to_string(100 + number) + "}\n";
+}
+
+/// Returns a row's value by the name of its column.
+Value cell(const Value& history, std::size_t row, std::string_view column) {
+  const auto& columns = *history.find("columns")->list();
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    if (*columns[i].text() == column) return history.find("rows")->list()->at(row).list()->at(i);
+  FAIL("there is no column " << column);
+  return {};
+}
+
+std::size_t rows_of(const Value& history) { return history.find("rows")->list()->size(); }
+
+}  // namespace
+
+TEST_CASE("a run's history grows with its events", "[apps]") {
+  MemoryFiles files;
+  RunHistory history(files, path);
+  CHECK(history.read_on(1));
+  CHECK(rows_of(history.value()) == 0);
+  CHECK(*history.value().find("whole")->boolean());
+  append(files, step(1, 3) + step(2, 2.5));
+  CHECK(history.read_on(all_pages));
+  append(files, step(3, 2) + R"({"type":"eval","run":"r","step":3,"loss":2.25,"time":104})" + "\n");
+  CHECK(history.read_on(all_pages));
+  const auto& value = history.value();
+  REQUIRE(rows_of(value) == 3);
+  CHECK(cell(value, 2, "step") == Value(3));
+  CHECK(cell(value, 2, "loss") == Value(2.0));
+  CHECK(cell(value, 2, "seen") == Value(30.0));
+  CHECK(cell(value, 2, "time") == Value(103.0));
+  // What no event told is absent.
+  CHECK(cell(value, 2, "rate").is_null());
+  CHECK(to_json(*value.find("evals")) == "[[3,104,2.25]]");
+  const auto& told = *value.find("told")->list();
+  REQUIRE(told.size() == 1);
+  CHECK(text_of(told[0], "text") == "step 3  validation loss 2.25");
+}
+
+TEST_CASE("steps that a run repeats replace those from before in its history", "[apps]") {
+  MemoryFiles files;
+  append(files, step(1, 5) + step(2, 4) + step(3, 9) + step(2, 3));
+  RunHistory history(files, path);
+  history.read_on(all_pages);
+  REQUIRE(rows_of(history.value()) == 2);
+  CHECK(cell(history.value(), 1, "loss") == Value(3.0));
+  append(files, step(3, 2));
+  history.read_on(all_pages);
+  REQUIRE(rows_of(history.value()) == 3);
+  CHECK(cell(history.value(), 2, "loss") == Value(2.0));
+}
+
+TEST_CASE("a long history keeps its length, and the means of its steps", "[apps]") {
+  MemoryFiles files;
+  constexpr int steps = 10'000;
+  std::string text;
+  double sum = 0;
+  for (int i = 1; i <= steps; ++i) {
+    text += step(i, i % 7);
+    sum += i % 7;
+    if (i % 20 == 0)
+      text += R"({"type":"warn","run":"r","text":"number )" + std::to_string(i) + "\"}\n";
+  }
+  append(files, text);
+  RunHistory history(files, path);
+  // It reads some pages at once, so that other questions are answered meanwhile.
+  CHECK_FALSE(history.read_on(2));
+  CHECK_FALSE(*history.value().find("whole")->boolean());
+  CHECK(history.read_on(all_pages));
+  const auto& value = history.value();
+  REQUIRE(rows_of(value) <= RunHistory::most_rows);
+  REQUIRE(rows_of(value) > RunHistory::most_rows / 2 - 1);
+  CHECK(cell(value, rows_of(value) - 1, "step") == Value(steps));
+  // All rows but the last have as many steps.
+  double mean = 0;
+  std::int64_t before = 0;
+  for (std::size_t row = 0; row < rows_of(value); ++row) {
+    const auto last = *cell(value, row, "step").integer();
+    mean += cell(value, row, "loss").number() * static_cast<double>(last - before);
+    CHECK((last - before == 16 || last == steps));
+    before = last;
+  }
+  CHECK(mean == Approx(sum));
+  const auto& told = *value.find("told")->list();
+  REQUIRE(told.size() == RunHistory::most_told);
+  CHECK(text_of(told.back(), "text") == "warning: number 10000");
+  CHECK(integer_in(told.back(), "step") == steps);
+}
+
+TEST_CASE("a history skips lines that are no events", "[apps]") {
+  MemoryFiles files;
+  const std::string long_text(2'000, 'x');
+  append(files, "{\"type\":\"step\",\"st\n" + step(1, 3) + "[1]\n\n" +
+                    R"({"type":"step","step":"x"})" + "\n" + R"({"type":"warn","text":")" +
+                    long_text + "\"}\n" + R"({"type":"step","run":"r","step":2,"loss":1)");
+  RunHistory history(files, path);
+  CHECK(history.read_on(all_pages));
+  CHECK(rows_of(history.value()) == 1);
+  const auto& told = *history.value().find("told")->list();
+  REQUIRE(told.size() == 1);
+  CHECK(text_of(told[0], "text").size() < 600);
+  // The rest of the last line comes later.
+  append(files, "}\n");
+  history.read_on(all_pages);
+  CHECK(rows_of(history.value()) == 2);
+}
