@@ -169,9 +169,10 @@ class AllowListWatch {
 };
 
 /// Opens the status page. Returns null on failure, since a head works without a page.
-std::unique_ptr<StatusPage> open_page(const std::string& address, const HeadService& service,
+std::unique_ptr<StatusPage> open_page(const std::string& address, storage::Files& files,
+                                      const HeadService& service,
                                       const std::function<void(const std::string&)>& say) {
-  auto page = StatusPage::listen(address, [&service] { return service.status(); });
+  auto page = StatusPage::listen(address, files, [&service] { return service.status(); });
   if (!page) {
     say("no status page: " + page.error().text);
     return nullptr;
@@ -258,7 +259,8 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
         "network can read and change them");
   std::optional<AllowListWatch> watch;
   if (!arguments.allow.empty()) watch.emplace(program.env, arguments.allow, **opened, say);
-  const auto page = arguments.http == "off" ? nullptr : open_page(arguments.http, service, say);
+  const auto page =
+      arguments.http == "off" ? nullptr : open_page(arguments.http, program.files, service, say);
   manager->status("listens at " + service.endpoint());
   manager->ready();
   // The check takes every lock that an order takes, so it hangs if the head hangs.

@@ -10,12 +10,14 @@
 #include <chrono>
 #include <fstream>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "apps/client/head_tables.h"
 #include "apps/client/which_head.h"
+#include "apps/page/page_files.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/threads/thread_name.h"
@@ -26,6 +28,13 @@ namespace troupe::apps {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// What was asked is answered from the same text for this long.
+constexpr auto fresh = std::chrono::milliseconds(500);
+// A long history is read by and by, so that other visitors wait less.
+constexpr int pages_at_once = 32;
+constexpr std::size_t most_histories = 32;
+constexpr std::uint64_t most_config_bytes = std::uint64_t{1} << 20;
 
 /// The limit for reading a request, and for writing an answer.
 constexpr auto patience = std::chrono::milliseconds(500);
@@ -60,13 +69,27 @@ void write_all(int socket, std::string_view bytes, Clock::time_point end) {
   }
 }
 
-std::string response(const std::string& status, const std::string& type, const std::string& body) {
+/// The page runs its own script, uses its own styles, and asks its own head.
+constexpr const char* policy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'";
+
+std::string response(const std::string& status, const std::string& type, std::string_view body) {
   return "HTTP/1.1 " + status + "\r\nContent-Type: " + type +
          "; charset=utf-8\r\nContent-Length: " + std::to_string(body.size()) +
          "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-         "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; "
-         "frame-ancestors 'none'\r\nConnection: close\r\n\r\n" +
-         body;
+         "Referrer-Policy: no-referrer\r\nContent-Security-Policy: " +
+         policy + "\r\nConnection: close\r\n\r\n" + std::string(body);
+}
+
+std::string ok(const std::string& type, std::string_view body) {
+  return response("200 OK", type, body);
+}
+
+std::string not_found() {
+  return response("404 Not Found", "text/plain",
+                  "there are /, /metrics, /healthz, /api/status, /api/runs/NAME and "
+                  "/api/runs/NAME/config\n");
 }
 
 std::string lowered(std::string_view text) {
@@ -199,10 +222,10 @@ void add_stragglers(Metrics& metrics, const Value::List& runs) {
 }  // namespace
 
 std::string page_of(const Value& status) {
-  return "<!doctype html>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"refresh\" content=\"2\">\n"
-         "<title>troupe</title>\n<style>body { font-family: monospace; white-space: pre; margin: "
-         "2em }</style>\n<body>" +
-         escaped(nodes_table(status) + "\n" + runs_table(status)) + "</body>\n";
+  constexpr std::string_view place = "@plain@";
+  std::string page(page_html());
+  const auto at = page.find(place);
+  return page.replace(at, place.size(), escaped(nodes_table(status) + "\n" + runs_table(status)));
 }
 
 std::string metrics_of(const Value& status) {
@@ -239,15 +262,19 @@ std::string metrics_of(const Value& status) {
   return metrics.take();
 }
 
-StatusPage::StatusPage(Descriptor listening, Status status)
-    : listening_(std::move(listening)), status_(std::move(status)), thread_([this] { run(); }) {}
+StatusPage::StatusPage(Descriptor listening, storage::Files& files, Status status)
+    : listening_(std::move(listening)),
+      files_(files),
+      status_(std::move(status)),
+      thread_([this] { run(); }) {}
 
 StatusPage::~StatusPage() {
   ends_.ring();
   thread_.join();
 }
 
-Result<std::unique_ptr<StatusPage>> StatusPage::listen(const std::string& address, Status status) {
+Result<std::unique_ptr<StatusPage>> StatusPage::listen(const std::string& address,
+                                                       storage::Files& files, Status status) {
   const auto endpoint = transport::parse_endpoint("tcp://" + address);
   if (!endpoint) return endpoint.error();
   if (!transport::is_local(*endpoint))
@@ -258,7 +285,8 @@ Result<std::unique_ptr<StatusPage>> StatusPage::listen(const std::string& addres
   if (!where) return where.error();
   auto listening = transport::listen_at(*where);
   if (!listening) return within("--http " + address, listening.error());
-  return std::unique_ptr<StatusPage>(new StatusPage(std::move(*listening), std::move(status)));
+  return std::unique_ptr<StatusPage>(
+      new StatusPage(std::move(*listening), files, std::move(status)));
 }
 
 std::string StatusPage::address() const {
@@ -281,7 +309,7 @@ void StatusPage::run() {
   }
 }
 
-void StatusPage::serve(const Descriptor& visitor) const {
+void StatusPage::serve(const Descriptor& visitor) {
   const auto request = read_request(visitor.number(), Clock::now() + patience);
   const auto end = Clock::now() + patience;
   write_all(visitor.number(), answer_to(request), end);
@@ -293,20 +321,82 @@ void StatusPage::serve(const Descriptor& visitor) const {
   }
 }
 
-std::string StatusPage::answer_to(const std::string& request) const {
+std::string StatusPage::answer_to(const std::string& request) {
   const std::string line = request.substr(0, request.find("\r\n"));
   if (line.empty()) return response("400 Bad Request", "text/plain", "no request came\n");
-  if (!line.starts_with("GET "))
+  const bool wants_head = line.starts_with("HEAD ");
+  if (!line.starts_with("GET ") && !wants_head)
     return response("405 Method Not Allowed", "text/plain", "this page only tells\n");
   if (const auto host = host_asked_for(request); host && !means_this_machine(*host))
     return response("403 Forbidden", "text/plain",
                     "this page answers to localhost, 127.0.0.1 and [::1] alone: ask for it by one "
                     "of these; ssh -L brings it to another machine\n");
-  const auto path = line.substr(4, line.find(' ', 4) - 4);
-  if (path == "/") return response("200 OK", "text/html", page_of(status_()));
-  if (path == "/metrics")
-    return response("200 OK", "text/plain; version=0.0.4", metrics_of(status_()));
-  return response("404 Not Found", "text/plain", "there are / and /metrics\n");
+  const auto from = line.find(' ') + 1;
+  const auto target = line.substr(from, line.find(' ', from) - from);
+  auto answer = answer_about(target.substr(0, target.find('?')));
+  if (wants_head) answer.resize(answer.find("\r\n\r\n") + 4);
+  return answer;
+}
+
+std::string StatusPage::answer_about(const std::string& path) {
+  constexpr std::string_view of_runs = "/api/runs/";
+  if (path == "/") return ok("text/html", page_of(status_()));
+  if (path == "/page.css") return ok("text/css", page_css());
+  if (path == "/page.js") return ok("text/javascript", page_js());
+  if (path == "/metrics") return ok("text/plain; version=0.0.4", metrics_of(status_()));
+  if (path == "/healthz") return (void)status_(), ok("text/plain", "ok\n");
+  if (path == "/api/status") return ok("application/json", status_text());
+  return path.starts_with(of_runs) ? answer_about_run(path.substr(of_runs.size())) : not_found();
+}
+
+/// `asked` is "NAME" or "NAME/config".
+std::string StatusPage::answer_about_run(const std::string& asked) {
+  const auto end = asked.find('/');
+  const auto name = asked.substr(0, end);
+  const auto part = end == asked.npos ? std::string() : asked.substr(end + 1);
+  (void)status_text();
+  // The name becomes part of a path: only the names of runs do.
+  const auto& runs = list_in(newest_, "runs");
+  const bool is_known =
+      std::ranges::any_of(runs, [&](const Value& run) { return text_of(run, "name") == name; });
+  if (!is_known || name.empty()) return not_found();
+  if (part.empty()) return ok("application/json", history_text(name));
+  if (part != "config") return not_found();
+  const auto file = files_.open("runs/" + name + "/config.toml");
+  if (!file || (*file)->size() > most_config_bytes) return not_found();
+  std::string text((*file)->size(), '\0');
+  if (!(*file)->read(0, std::as_writable_bytes(std::span(text.data(), text.size()))))
+    return not_found();
+  return ok("text/plain", text);
+}
+
+const std::string& StatusPage::status_text() {
+  const auto now = Clock::now();
+  if (!newest_text_.made || now - *newest_text_.made >= fresh) {
+    newest_ = status_();
+    newest_text_ = {to_json(newest_), now};
+  }
+  return newest_text_.text;
+}
+
+const std::string& StatusPage::history_text(const std::string& run) {
+  const auto now = Clock::now();
+  auto known = runs_.find(run);
+  if (known == runs_.end()) {
+    if (runs_.size() >= most_histories)
+      runs_.erase(std::ranges::min_element(runs_, {},
+                                           [](const auto& entry) { return entry.second.asked; }));
+    known =
+        runs_.emplace(run, KeptRun{RunHistory(files_, "runs/" + run + "/events.jsonl"), {}, now})
+            .first;
+  }
+  auto& [history, answer, asked] = known->second;
+  asked = now;
+  if (!answer.made || now - *answer.made >= fresh) {
+    (void)history.read_on(pages_at_once);
+    answer = {to_json(history.value()), now};
+  }
+  return answer.text;
 }
 
 }  // namespace troupe::apps

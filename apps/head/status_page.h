@@ -1,30 +1,38 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
+#include "apps/page/run_history.h"
 #include "core/descriptor.h"
 #include "core/descriptor_limit.h"
 #include "core/result.h"
 #include "core/threads/event_fd.h"
 #include "core/value.h"
+#include "storage/files/files.h"
 
 namespace troupe::apps {
 
 /// A read-only HTTP page with the head's status, for browsers at "/" and for Prometheus at
-/// "/metrics". Only this machine can reach it, since HTTP asks for no keys. It serves one request
-/// after another, each within a second.
+/// "/metrics". The page asks for "/api/status", "/api/runs/NAME" and "/api/runs/NAME/config".
+/// "/healthz" answers while the head does. Only this machine can reach it, since HTTP asks for no
+/// keys. It serves one request after another, each within a second. What many visitors ask for is
+/// made anew at most twice a second.
 class StatusPage {
  public:
   /// Returns the answer to `status`; any thread.
   using Status = std::function<Value()>;
 
   /// Listens. Fails if the address is not local to this machine or is in use. Port 0 takes a free
-  /// port.
-  static Result<std::unique_ptr<StatusPage>> listen(const std::string& address, Status status);
+  /// port. `files` has the folders of the head's runs and outlives the page.
+  static Result<std::unique_ptr<StatusPage>> listen(const std::string& address,
+                                                    storage::Files& files, Status status);
   ~StatusPage();
   StatusPage(const StatusPage&) = delete;
   StatusPage& operator=(const StatusPage&) = delete;
@@ -33,19 +41,40 @@ class StatusPage {
   std::string address() const;
 
  private:
-  StatusPage(Descriptor listening, Status status);
+  using Clock = std::chrono::steady_clock;
+  /// A text that is made anew only if it is old.
+  struct Kept {
+    std::string text;
+    std::optional<Clock::time_point> made;
+  };
+  struct KeptRun {
+    RunHistory history;
+    Kept answer;
+    Clock::time_point asked;
+  };
+
+  StatusPage(Descriptor listening, storage::Files& files, Status status);
   void run();
-  void serve(const Descriptor& visitor) const;
-  std::string answer_to(const std::string& request) const;
+  void serve(const Descriptor& visitor);
+  std::string answer_to(const std::string& request);
+  std::string answer_about(const std::string& path);
+  std::string answer_about_run(const std::string& asked);
+  const std::string& status_text();
+  const std::string& history_text(const std::string& run);
 
   Descriptor listening_;
   SpareDescriptor spare_;
+  storage::Files& files_;
   Status status_;
   EventFd ends_;
+  // Used by the thread.
+  Value newest_;
+  Kept newest_text_;
+  std::map<std::string, KeptRun> runs_;
   std::thread thread_;
 };
 
-/// Returns the HTML page, which reloads itself.
+/// Returns the HTML page. It has the tables as text, for browsers that run no scripts.
 std::string page_of(const Value& status);
 /// Returns the metrics in the text format of Prometheus.
 std::string metrics_of(const Value& status);

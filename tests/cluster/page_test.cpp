@@ -3,11 +3,13 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "apps/quickstart.h"
 #include "catch.h"
 #include "cluster/cluster.h"
 #include "cluster/liar.h"
@@ -81,6 +83,54 @@ TEST_CASE("a head shows its status only to browsers and Prometheus on its machin
   CHECK(open.says("no status page: --http 0.0.0.0:0: wanted an address of this machine alone"));
   open.send(SIGTERM);
   CHECK(open.wait() == 0);
+}
+
+TEST_CASE("a page answers scripts with JSON, and names no other file than those of runs",
+          "[cluster]") {
+  const Workplace here;
+  Process head(here, head_words({"--http", "127.0.0.1:0"}));
+  REQUIRE(head.says("http://"));
+  REQUIRE(head.says("/\n"));
+  Process node(here, {"node", "--name", "alpha", "--cores", "1"});
+  REQUIRE(node.says("joined"));
+  const auto page = page_of(head.said());
+  const auto answers = [&](const std::string& line, const std::string& with) {
+    RawConnection connection(page);
+    connection.send(line + " HTTP/1.1\r\n\r\n");
+    return connection.wait_for(with) && connection.closed();
+  };
+  CHECK(answers("GET /healthz", "200 OK"));
+  CHECK(answers("GET /page.js", "Content-Type: text/javascript"));
+  CHECK(answers("GET /page.css", "Content-Type: text/css"));
+  CHECK(answers("GET /api/status?now", "\"name\":\"alpha\""));
+  CHECK(answers("GET /", "script-src 'self'"));
+  // HEAD answers with the head of the answer alone.
+  {
+    RawConnection connection(page);
+    connection.send("HEAD / HTTP/1.1\r\n\r\n");
+    REQUIRE(connection.wait_for("200 OK"));
+    REQUIRE(connection.closed());
+    CHECK(connection.received().ends_with("\r\n\r\n"));
+  }
+  const auto submitted =
+      tests::troupe(here, {"submit", quickstart, "--set", "train.steps=4", "--set", "name=r",
+                           "--wait", "--head", head_of(here)});
+  REQUIRE(submitted.code == 0);
+  // The status is made anew at most twice a second.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  bool is_known = false;
+  while (!is_known && std::chrono::steady_clock::now() < end)
+    is_known = answers("GET /api/runs/r", "\"whole\":true");
+  CHECK(is_known);
+  CHECK(answers("GET /api/runs/r", "\"columns\":[\"step\",\"time\",\"seen\",\"loss\""));
+  CHECK(answers("GET /api/runs/r/config", "name = \"r\""));
+  for (const auto* path :
+       {"/api/runs/", "/api/runs/none", "/api/runs/../r", "/api/runs/r/../r/config",
+        "/api/runs/r/events.jsonl", "/api/runs/%2e%2e", "/page"})
+    CHECK(answers(std::string("GET ") + path, "404 Not Found"));
+  for (Process* process : {&node, &head}) process->send(SIGTERM);
+  CHECK(node.wait() == 0);
+  CHECK(head.wait() == 0);
 }
 
 TEST_CASE("a page answers only to names of its machine, and forbids framing", "[cluster]") {
