@@ -9,6 +9,7 @@
 #include "apps/events/file_sink.h"
 #include "apps/events/json_sink.h"
 #include "apps/events/publisher_sink.h"
+#include "apps/events/tensorboard_sink.h"
 #include "apps/events/terminal_sink.h"
 
 namespace troupe::apps {
@@ -54,6 +55,8 @@ Result<std::unique_ptr<Recorder>> open_recorder(Env& env, storage::Files& files,
   sinks.push_back(std::move(*file));
   if (auto shown = display_sink(options.display, stderr, options.log_every, options.total_steps))
     sinks.push_back(std::move(shown));
+  if (!options.tensorboard.empty())
+    sinks.push_back(std::make_unique<TensorboardSink>(env, files, options.tensorboard));
   if (options.publisher) sinks.push_back(std::make_unique<PublisherSink>(*options.publisher));
   return std::make_unique<Recorder>(env, std::move(sinks));
 }

@@ -29,6 +29,7 @@ struct SinkOptions {
   Display display = Display::nothing;
   std::int64_t log_every = 1;                 // Plain lines show every so many steps,
   std::int64_t total_steps = 0;               // and the last one.
+  std::string tensorboard = {};               // A folder for TensorBoard; empty: none.
   transport::Publisher* publisher = nullptr;  // Null: the events are not published.
 };
 

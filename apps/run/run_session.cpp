@@ -47,7 +47,8 @@ Status RunSession::enter() {
   return Done{};
 }
 
-Status RunSession::open_events(const SinkOptions& options) {
+Status RunSession::open_events(SinkOptions options) {
+  if (config().log.tensorboard) options.tensorboard = place_.folder + "/tensorboard";
   auto opened = open_recorder(context_.env, context_.folder, options);
   if (!opened) return opened.error();
   recorder_ = std::move(*opened);

@@ -55,7 +55,7 @@ class RunSession {
   Status enter();
 
   /// Opens the recorder.
-  Status open_events(const SinkOptions& options);
+  Status open_events(SinkOptions options);
 
   // Play. From here on there is a run, a place and a recorder.
 

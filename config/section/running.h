@@ -136,6 +136,7 @@ struct Train {
 struct Log {
   std::int64_t every = 10;  // Steps.
   bool staleness = true;
+  bool tensorboard = false;
 
   static Fields<Log> fields() {
     using enum Half;
@@ -153,6 +154,12 @@ struct Log {
                .fallback = true,
                .help = "Record gradient delays in the step events of asynchronous runs. This reads "
                        "all weights once per delayed micro-batch."}),
+        field(&Log::tensorboard,
+              {.name = "log.tensorboard",
+               .type = Type::boolean,
+               .fallback = false,
+               .help = "Write the numbers of steps and evaluations to runs/NAME/tensorboard, for "
+                       "`tensorboard --logdir runs`."}),
     };
   }
 };

@@ -37,7 +37,7 @@ TEST_CASE("an error about an unknown key without a similar one lists the keys", 
   CHECK(complaints({"log.banana=1"}) ==
         "--set:1:5: error: unknown key 'log.banana'\n"
         "    1 | log.banana=1\n"
-        "      |     ^~~~~~ (keys here: every, staleness)\n");
+        "      |     ^~~~~~ (keys here: every, staleness, tensorboard)\n");
 }
 
 TEST_CASE("a quoted key with a dot is not a path", "[config]") {
