@@ -7,6 +7,7 @@
 #include "apps/command.h"
 #include "apps/events/event_backlog.h"
 #include "apps/report/report_page.h"
+#include "apps/report/steps_csv.h"
 #include "apps/run/timeline_file.h"
 #include "storage/files/files.h"
 
@@ -63,8 +64,9 @@ ExitCode report(const ReportArguments& arguments, const CommonFlags&) {
   for (const auto& run : runs)
     if (arguments.title.empty() && arguments.format == "html")
       title += (title.empty() ? "" : ", ") + run.events.name;
-  const std::string text =
-      arguments.format == "svg" ? to_svg(loss_chart(runs, title)) : report_page(runs, title);
+  const std::string text = arguments.format == "svg"   ? to_svg(loss_chart(runs, title))
+                           : arguments.format == "csv" ? steps_csv(runs)
+                                                       : report_page(runs, title);
   if (arguments.out.empty()) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     return ExitCode::done;
@@ -77,13 +79,14 @@ ExitCode report(const ReportArguments& arguments, const CommonFlags&) {
 }  // namespace
 
 void add_report(Program& program) {
-  auto [command, arguments] =
-      add_command(program, program.app, "report",
-                  "write a page with charts of runs, or a picture of their loss", report);
+  auto [command, arguments] = add_command(
+      program, program.app, "report",
+      "write a page with charts of runs, a picture of their loss, or their steps", report);
   command->add_option("runs", arguments.runs, "runs: names or folders")->required();
   command
-      ->add_option("--format", arguments.format, "html, or svg for the loss only (default: html)")
-      ->check(CLI::IsMember({"html", "svg"}));
+      ->add_option("--format", arguments.format,
+                   "html, svg for the loss only, or csv for spreadsheets (default: html)")
+      ->check(CLI::IsMember({"html", "svg", "csv"}));
   command->add_option("--out", arguments.out, "output file (default: standard output)");
   command->add_option("--title", arguments.title, "title of the page");
 }

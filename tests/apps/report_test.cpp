@@ -154,3 +154,32 @@ TEST_CASE("a report lists what was slow, from which step to which", "[apps]") {
   CHECK_FALSE(run.stragglers[1].until);
   CHECK(run.unreadable == 0);
 }
+
+TEST_CASE("steps of runs come as comma-separated values", "[apps]") {
+  const Workplace here;
+  const std::string steps = R"({"type":"step","run":"a","step":1,"loss":3,"lr":0.1})"
+                            "\n"
+                            R"({"type":"step","run":"a","step":2,"loss":2.5,"rate":100})"
+                            "\n"
+                            R"({"type":"eval","run":"a","step":2,"loss":2.75})"
+                            "\n"
+                            R"({"type":"step","run":"a","step":3,"loss":9})"
+                            "\n"
+                            R"({"type":"step","run":"a","step":3,"loss":2})"
+                            "\n";
+  for (const auto* run : {"a", "b"})
+    std::filesystem::create_directories(here.path() / "runs" / run);
+  here.write("runs/a/events.jsonl", events_of("a", steps));
+  here.write("runs/b/events.jsonl",
+             events_of(R"(b, \"the\" second)", R"({"type":"step","step":1,"loss":1e-9})"
+                                               "\n"));
+  const Ended csv = tests::troupe(here, {"report", "a", "b", "--format", "csv"});
+  INFO(csv.err);
+  CHECK(csv.code == 0);
+  CHECK(csv.out ==
+        "run,step,loss,grad_norm,lr,rate,bubble,memory,validation_loss\r\n"
+        "a,1,3,,0.1,,,,\r\n"
+        "a,2,2.5,,,100,,,2.75\r\n"
+        "a,3,2,,,,,,\r\n"
+        "\"b, \"\"the\"\" second\",1,1e-09,,,,,,\r\n");
+}
