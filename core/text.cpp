@@ -88,6 +88,50 @@ std::string escaped(std::string_view text, std::size_t most) {
   return safe;
 }
 
+namespace {
+
+/// Returns the bytes of the first `count` characters, or of all.
+std::size_t bytes_of(std::string_view text, std::size_t count) {
+  std::size_t bytes = 0;
+  for (; count > 0 && bytes < text.size(); --count)
+    bytes += first_character(text.substr(bytes)).bytes;
+  return bytes;
+}
+
+/// Appends one line, broken into several.
+void append_wrapped(std::string& out, std::string_view line, std::size_t columns,
+                    std::size_t indent) {
+  std::size_t room = columns;
+  for (;;) {
+    const auto fits = bytes_of(line, room);
+    if (fits == line.size()) break;
+    // A space behind the last character that fits is a place to break, too.
+    auto end = line.rfind(' ', fits);
+    // Leading spaces are the line's own indentation.
+    if (end == line.npos || line.find_first_not_of(' ') >= end) end = fits;
+    out += line.substr(0, end);
+    line.remove_prefix(std::min(line.find_first_not_of(' ', end), line.size()));
+    if (line.empty()) return;
+    out += '\n' + std::string(indent, ' ');
+    room = columns - indent;
+  }
+  out += line;
+}
+
+}  // namespace
+
+std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent) {
+  if (columns <= 2 * indent) return std::string(text);
+  std::string out;
+  for (;;) {
+    const auto end = text.find('\n');
+    append_wrapped(out, text.substr(0, end), columns, indent);
+    if (end == text.npos) return out;
+    out += '\n';
+    text.remove_prefix(end + 1);
+  }
+}
+
 std::string escaped(std::string_view text) {
   return escaped(text, std::numeric_limits<std::size_t>::max());
 }

@@ -43,6 +43,10 @@ std::string escaped(std::string_view text, std::size_t most);
 
 // Misspelled words.
 
+/// Breaks the lines of a text between words, so that each has at most `columns` characters. What
+/// continues a line is indented. A word that fits no line is broken.
+std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent = 4);
+
 /// Counts the edits between two words. An edit inserts, removes or replaces a letter, or swaps two
 /// neighbours. The table has |a| x |b| cells: callers limit the length of user input.
 std::size_t edit_distance(std::string_view a, std::string_view b);

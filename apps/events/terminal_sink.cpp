@@ -5,18 +5,23 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include "apps/events/event_text.h"
+#include "core/text.h"
 
 namespace troupe::apps {
 namespace {
 
-/// Returns the width of the terminal now: a person may change it.
-std::size_t columns_of_terminal() {
-  constexpr std::size_t usual = 80;
+constexpr std::size_t usual_columns = 80;
+
+/// Returns the width of the terminal now, since a person may change it; nothing if the stream is
+/// none.
+std::optional<std::size_t> columns_of(std::FILE* stream) {
   winsize size{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : usual;
+  if (ioctl(fileno(stream), TIOCGWINSZ, &size) != 0) return {};
+  return size.ws_col > 0 ? size.ws_col : usual_columns;
 }
 
 }  // namespace
@@ -45,7 +50,8 @@ void TerminalSink::show_step(const Value& event) {
     return;
   }
   // The cursor stands behind the text: many terminals wrap if the last column is filled.
-  std::fprintf(stderr, "\r%s\x1b[K", text.line(columns_of_terminal() - 1).c_str());
+  std::fprintf(stderr, "\r%s\x1b[K",
+               text.line(columns_of(stderr).value_or(usual_columns) - 1).c_str());
   std::fflush(stderr);
   line_open_ = true;
 }
@@ -53,7 +59,9 @@ void TerminalSink::show_step(const Value& event) {
 void TerminalSink::print(std::FILE* stream, const std::string& line) {
   if (line_open_) std::fputs("\r\x1b[K", stderr);
   line_open_ = false;
-  std::fprintf(stream, "%s\n", line.c_str());
+  // Files and other programs get each event on a line.
+  const auto columns = columns_of(stream);
+  std::fprintf(stream, "%s\n", (columns ? wrapped(line, *columns) : line).c_str());
 }
 
 }  // namespace troupe::apps

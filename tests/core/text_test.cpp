@@ -58,3 +58,20 @@ TEST_CASE("a suggested word is similar to the unknown one", "[core]") {
   CHECK(nearest("", words).empty());
   CHECK(nearest(std::string(100000, 'a'), words).empty());
 }
+
+TEST_CASE("long lines are broken between words, and what continues them is indented", "[core]") {
+  CHECK(wrapped("one two three", 80) == "one two three");
+  CHECK(wrapped("one two three four", 13, 2) == "one two three\n  four");
+  CHECK(wrapped("one two three", 12, 2) == "one two\n  three");
+  CHECK(wrapped("a\n\nb c\n", 80) == "a\n\nb c\n");
+  CHECK(wrapped("", 80).empty());
+  // The indentation of a line is not a place to break it.
+  CHECK(wrapped("  longer-than-that", 8, 2) == "  longer\n  -than-\n  that");
+  // Characters count, not bytes, and none is cut.
+  CHECK(wrapped("äöü äöü äöü", 7, 1) == "äöü äöü\n äöü");
+  CHECK(wrapped("äöüäöü", 4, 1) == "äöüä\n öü");
+  // Malformed bytes count as characters.
+  CHECK(wrapped("\xff\xff\xff", 80) == "\xff\xff\xff");
+  // Too narrow to be read: the terminal breaks it.
+  CHECK(wrapped("one two three", 8) == "one two three");
+}
