@@ -12,11 +12,6 @@
 namespace troupe::apps {
 namespace {
 
-const Value::List* list_in(const Value& answer, const char* key) {
-  const Value* list = answer.find(key);
-  return list && list->list() && !list->list()->empty() ? list->list() : nullptr;
-}
-
 template <class... Words>
 std::string line(const char* format, Words... words) {
   char text[512];
@@ -39,18 +34,23 @@ std::string time_left(double seconds) {
 
 }  // namespace
 
+const Value::List& list_in(const Value& answer, const char* key) {
+  static const Value::List none;
+  const Value* list = answer.find(key);
+  return list && list->list() ? *list->list() : none;
+}
+
 std::vector<actors::GpuReading> gpus_of(const Value& node) {
   std::vector<actors::GpuReading> gpus;
-  if (const auto* list = list_in(node, "gpus"))
-    for (const auto& one : *list)
-      if (auto gpu = transport::from_value<actors::GpuReading>(one, "gpu"))
-        gpus.push_back(std::move(*gpu));
+  for (const auto& one : list_in(node, "gpus"))
+    if (auto gpu = transport::from_value<actors::GpuReading>(one, "gpu"))
+      gpus.push_back(std::move(*gpu));
   return gpus;
 }
 
 std::string nodes_table(const Value& answer) {
-  const auto* nodes = list_in(answer, "nodes");
-  if (!nodes) return "no nodes\n";
+  const auto& nodes = list_in(answer, "nodes");
+  if (nodes.empty()) return "no nodes\n";
   constexpr auto right = Table::Align::right;
   Table table({{"node"},
                {"host"},
@@ -59,27 +59,26 @@ std::string nodes_table(const Value& answer) {
                {"memory", right},
                {"precision"},
                {""}});
-  for (const auto& node : *nodes) {
+  for (const auto& node : nodes) {
     table.add({text_of(node, "name"), text_of(node, "host"), text_of(node, "pid"),
                text_of(node, "cores"), line("%.1f GiB", number_in(node, "memory") / (1 << 30)),
                text_of(node, "precision"), text_of(node, "cordoned") == "true" ? "cordoned" : ""});
     for (const auto& gpu : gpus_of(node))
       table.add_note("GPU " + std::to_string(gpu.number) + ": " + to_text(gpu));
-    if (const auto* stragglers = list_in(node, "stragglers"))
-      for (const auto& one : *stragglers)
-        table.add_note("slow in run " + text_of(one, "run") + ": " + straggler_text(one));
+    for (const auto& one : list_in(node, "stragglers"))
+      table.add_note("slow in run " + text_of(one, "run") + ": " + straggler_text(one));
   }
   return table.text();
 }
 
 std::string runs_table(const Value& answer, const std::map<std::string, double>& speeds) {
-  const auto* runs = list_in(answer, "runs");
-  if (!runs) return "no runs\n";
+  const auto& runs = list_in(answer, "runs");
+  if (runs.empty()) return "no runs\n";
   const auto keeps_samples = [](const Value& run) {
     return text_of(run, "exactness") == "samples";
   };
   // Most runs keep all bits.
-  const bool has_exactness = std::ranges::any_of(*runs, keeps_samples);
+  const bool has_exactness = std::ranges::any_of(runs, keeps_samples);
   const bool has_speeds = !speeds.empty();
   constexpr auto right = Table::Align::right;
   std::vector<Table::Column> columns{
@@ -88,7 +87,7 @@ std::string runs_table(const Value& answer, const std::map<std::string, double>&
   if (has_speeds) columns.insert(columns.end(), {{"steps/s", right}, {"left", right}});
   columns.push_back({"where"});
   Table table(std::move(columns));
-  for (const auto& run : *runs) {
+  for (const auto& run : runs) {
     const auto name = text_of(run, "name"), why = text_of(run, "why");
     std::vector<std::string> cells{
         name, text_of(run, "state"), text_of(run, "step") + "/" + text_of(run, "steps"),
@@ -107,8 +106,7 @@ std::string runs_table(const Value& answer, const std::map<std::string, double>&
       table.add_note((recoveries == 1 ? "recovered once: "
                                       : line("recovered %ld times; the last time: ", recoveries)) +
                      text_of(run, "recovered"));
-    if (const auto* stragglers = list_in(run, "stragglers"))
-      for (const auto& one : *stragglers) table.add_note(sentence(one));
+    for (const auto& one : list_in(run, "stragglers")) table.add_note(sentence(one));
   }
   return table.text();
 }

@@ -9,6 +9,8 @@
 
 namespace troupe::apps {
 
+/// Returns a list of an answer; an empty one if it has none.
+const Value::List& list_in(const Value& answer, const char* key);
 /// Returns the GPU readings of a node in an answer; empty if the node has reported none.
 std::vector<actors::GpuReading> gpus_of(const Value& node);
 /// Formats the nodes of an answer to `status` or `node.list`: a line for each node and one for each

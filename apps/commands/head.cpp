@@ -172,7 +172,9 @@ class AllowListWatch {
 std::unique_ptr<StatusPage> open_page(const std::string& address, storage::Files& files,
                                       const HeadService& service,
                                       const std::function<void(const std::string&)>& say) {
-  auto page = StatusPage::listen(address, files, [&service] { return service.status(); });
+  auto page = StatusPage::listen(
+      address, files, [&service] { return service.status(); },
+      [&service] { return service.numbers(); });
   if (!page) {
     say("no status page: " + page.error().text);
     return nullptr;

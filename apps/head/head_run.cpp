@@ -329,7 +329,9 @@ void HeadRun::record(const Value& event) {
     ++report_.recoveries;
     report_.recovered = *event.find("why")->text() + "; " + sentence(event);
   }
-  session_.recorder().record(event);
+  const Value told = told_at(around_.program.env.wall_time(), event);
+  counters_.add(told);
+  session_.recorder().record(told);
   if (type == "checkpoint.saved") replanner_.saved();
 }
 

@@ -11,6 +11,7 @@
 #include "actors/messages.h"
 #include "actors/nodes/remote_players.h"
 #include "apps/client/reply.h"
+#include "apps/events/run_counters.h"
 #include "apps/head/full_disk.h"
 #include "apps/head/head_service.h"
 #include "apps/head/node_gate.h"
@@ -55,6 +56,7 @@ class HeadRun {
   void start();
 
   RunStanding report() const;
+  RunNumbers numbers() const { return counters_.numbers(); }
   void drain();
   /// Drains the run because the head ends; it resumes in the head's next life.
   void leave();
@@ -132,6 +134,7 @@ class HeadRun {
   SupervisorHandle supervisor_;
   actors::DecisionLog decisions_;  // Moved to the player host when that is made.
   std::unique_ptr<actors::RemotePlayerHost> player_host_;
+  RunCounters counters_;
   mutable std::mutex mutex_;
   RunStanding report_;
   std::shared_ptr<const config::Loaded> now_;  // Includes live changes.

@@ -184,6 +184,13 @@ class HeadService::Service {
     return status;
   }
 
+  std::map<std::string, RunNumbers> numbers() const {
+    std::map<std::string, RunNumbers> numbers;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, run] : runs_) numbers.emplace(name, run->numbers());
+    return numbers;
+  }
+
   /// Rejects a configuration whose files the head must not use.
   Status may_use(const config::Loaded& loaded) const { return options_.confinement.check(loaded); }
 
@@ -629,6 +636,7 @@ void HeadService::end(std::function<void()> then) { service_->end(std::move(then
 const std::string& HeadService::endpoint() const { return service_->endpoint(); }
 const std::string& HeadService::events() const { return service_->events(); }
 Value HeadService::status() const { return service_->status(); }
+std::map<std::string, RunNumbers> HeadService::numbers() const { return service_->numbers(); }
 Status HeadService::allow(const transport::AllowList& allowed) { return service_->allow(allowed); }
 std::uint64_t HeadService::term() const { return service_->term(); }
 

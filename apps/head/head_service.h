@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "actors/nodes/mesh.h"
+#include "apps/events/run_counters.h"
 #include "apps/machine/confinement.h"
 #include "apps/program_context.h"
 #include "core/result.h"
@@ -102,6 +104,8 @@ class HeadService {
   const std::string& events() const;
   /// Returns the nodes and runs as in the answer to `status`; any thread.
   Value status() const;
+  /// Returns the numbers of the active runs by name; any thread.
+  std::map<std::string, RunNumbers> numbers() const;
   /// Replaces the list of keys that may dial, if keys are used. Ends sessions of other keys.
   Status allow(const transport::AllowList& allowed);
   /// Returns the number of this life of the head.

@@ -17,6 +17,7 @@
 
 #include "apps/client/head_tables.h"
 #include "apps/client/which_head.h"
+#include "apps/page/metrics.h"
 #include "apps/page/page_files.h"
 #include "core/json.h"
 #include "core/text.h"
@@ -118,107 +119,6 @@ bool means_this_machine(const std::string& host) {
   return endpoint && transport::is_local(*endpoint);
 }
 
-double resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  double pages = 0, resident = 0;
-  file >> pages >> resident;
-  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
-
-/// Prometheus metrics: the values of one name, each with its labels.
-class Metrics {
- public:
-  void begin(const std::string& name, const std::string& help) {
-    name_ = name;
-    text_ += "# HELP " + name + " " + help + "\n# TYPE " + name + " gauge\n";
-  }
-  void add(const std::string& labels, double number) {
-    text_ += name_ + (labels.empty() ? "" : "{" + labels + "}") + " " + shortest(number) + "\n";
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string name_, text_;
-};
-
-std::string label(const std::string& name, std::string_view value) {
-  std::string text = name + "=\"";
-  for (const char c : value) {
-    if (c == '"' || c == '\\') text += '\\';
-    text += c == '\n' ? ' ' : c;
-  }
-  return text + "\"";
-}
-
-const Value::List& list_in(const Value& status, const char* key) {
-  static const Value::List none;
-  const Value* list = status.find(key);
-  return list && list->list() ? *list->list() : none;
-}
-
-struct GpuMetric {
-  const char* name;
-  const char* help;
-  std::optional<double> (*figure)(const actors::GpuReading&);
-};
-
-template <class Number>
-std::optional<double> times(std::optional<Number> number, double scale) {
-  return number ? std::optional(static_cast<double>(*number) * scale) : std::nullopt;
-}
-
-using Gpu = actors::GpuReading;
-constexpr GpuMetric gpu_metrics[] = {
-    {"busy", "Share of time in which the GPU was computing.",
-     [](const Gpu& gpu) { return gpu.busy; }},
-    {"memory_used_bytes", "GPU memory in use.", [](const Gpu& gpu) { return times(gpu.used, 1); }},
-    {"memory_bytes", "Total GPU memory.", [](const Gpu& gpu) { return times(gpu.memory, 1); }},
-    {"power_watts", "Power draw of the GPU.", [](const Gpu& gpu) { return gpu.watts; }},
-    {"clock_hertz", "Clock rate of the GPU's compute units.",
-     [](const Gpu& gpu) { return times(gpu.megahertz, 1e6); }},
-    {"temperature_celsius", "Temperature of the GPU.",
-     [](const Gpu& gpu) { return times(gpu.celsius, 1); }},
-};
-
-/// Adds the GPU metrics. If no node has reported a GPU, it adds not even their names.
-void add_gpus(Metrics& metrics, const Value::List& nodes) {
-  std::vector<std::pair<std::string, actors::GpuReading>> gpus;  // Readings by label text.
-  for (const auto& node : nodes)
-    for (auto& gpu : gpus_of(node)) {
-      auto labels = label("node", text_of(node, "name")) + "," +
-                    label("gpu", std::to_string(gpu.number)) + "," +
-                    label("name", gpu.name.value_or(""));
-      gpus.emplace_back(std::move(labels), std::move(gpu));
-    }
-  if (gpus.empty()) return;
-  for (const auto& metric : gpu_metrics) {
-    metrics.begin(std::string("troupe_gpu_") + metric.name, metric.help);
-    for (const auto& [labels, gpu] : gpus)
-      if (const auto figure = metric.figure(gpu)) metrics.add(labels, *figure);
-  }
-  metrics.begin("troupe_gpu_slowed", "1 for each reason why the GPU's clock is throttled.");
-  for (const auto& [labels, gpu] : gpus)
-    for (const auto& reason : gpu.slowed_by.value_or(std::vector<std::string>()))
-      metrics.add(labels + "," + label("by", reason), 1);
-  metrics.begin("troupe_gpu_fault", "1 if the GPU does not answer.");
-  for (const auto& [labels, gpu] : gpus) metrics.add(labels, gpu.fault ? 1 : 0);
-}
-
-/// Adds what each straggler costs. Without one it adds not even the name.
-void add_stragglers(Metrics& metrics, const Value::List& runs) {
-  bool has_begun = false;
-  for (const auto& run : runs)
-    for (const auto& one : list_in(run, "stragglers")) {
-      if (!std::exchange(has_begun, true))
-        metrics.begin("troupe_straggler_share",
-                      "Longer time of a slow device or link as a share of a step's time.");
-      metrics.add(label("run", text_of(run, "name")) + "," + label("node", text_of(one, "node")) +
-                      "," + label("device", text_of(one, "device")) + "," +
-                      label("cause", text_of(one, "cause")),
-                  number_in(one, "share"));
-    }
-}
-
 }  // namespace
 
 std::string page_of(const Value& status) {
@@ -228,44 +128,11 @@ std::string page_of(const Value& status) {
   return page.replace(at, place.size(), escaped(nodes_table(status) + "\n" + runs_table(status)));
 }
 
-std::string metrics_of(const Value& status) {
-  Metrics metrics;
-  const auto& nodes = list_in(status, "nodes");
-  const auto& runs = list_in(status, "runs");
-  metrics.begin("troupe_nodes", "Connected nodes.");
-  metrics.add("", static_cast<double>(nodes.size()));
-  metrics.begin("troupe_node_cores", "Cores that the node may use.");
-  for (const auto& node : nodes)
-    metrics.add(label("node", text_of(node, "name")), node.find("cores")->number());
-  metrics.begin("troupe_node_cordoned", "1 if the node is cordoned.");
-  for (const auto& node : nodes)
-    metrics.add(label("node", text_of(node, "name")), text_of(node, "cordoned") == "true" ? 1 : 0);
-  add_gpus(metrics, nodes);
-  const auto of_runs = [&](const std::string& key, const std::string& help) {
-    metrics.begin("troupe_run_" + key, help);
-    for (const auto& run : runs)
-      if (const Value* number = run.find(key); number && number->is_number())
-        metrics.add(label("run", text_of(run, "name")), number->number());
-  };
-  of_runs("step", "Completed steps of the run.");
-  of_runs("steps", "Configured steps of the run.");
-  of_runs("loss", "Loss of the last step.");
-  of_runs("goodput", "Share of time spent in steps that count.");
-  of_runs("recoveries", "Failures that it has recovered from since the head started.");
-  add_stragglers(metrics, runs);
-  metrics.begin("troupe_run_state", "1 for the current state of the run.");
-  for (const auto& run : runs)
-    metrics.add(label("run", text_of(run, "name")) + "," + label("state", text_of(run, "state")),
-                1);
-  metrics.begin("process_resident_memory_bytes", "Memory of the head process.");
-  metrics.add("", resident_bytes());
-  return metrics.take();
-}
-
-StatusPage::StatusPage(Descriptor listening, storage::Files& files, Status status)
+StatusPage::StatusPage(Descriptor listening, storage::Files& files, Status status, Numbers numbers)
     : listening_(std::move(listening)),
       files_(files),
       status_(std::move(status)),
+      numbers_(std::move(numbers)),
       thread_([this] { run(); }) {}
 
 StatusPage::~StatusPage() {
@@ -274,7 +141,8 @@ StatusPage::~StatusPage() {
 }
 
 Result<std::unique_ptr<StatusPage>> StatusPage::listen(const std::string& address,
-                                                       storage::Files& files, Status status) {
+                                                       storage::Files& files, Status status,
+                                                       Numbers numbers) {
   const auto endpoint = transport::parse_endpoint("tcp://" + address);
   if (!endpoint) return endpoint.error();
   if (!transport::is_local(*endpoint))
@@ -286,7 +154,7 @@ Result<std::unique_ptr<StatusPage>> StatusPage::listen(const std::string& addres
   auto listening = transport::listen_at(*where);
   if (!listening) return within("--http " + address, listening.error());
   return std::unique_ptr<StatusPage>(
-      new StatusPage(std::move(*listening), files, std::move(status)));
+      new StatusPage(std::move(*listening), files, std::move(status), std::move(numbers)));
 }
 
 std::string StatusPage::address() const {
@@ -343,7 +211,7 @@ std::string StatusPage::answer_about(const std::string& path) {
   if (path == "/") return ok("text/html", page_of(status_()));
   if (path == "/page.css") return ok("text/css", page_css());
   if (path == "/page.js") return ok("text/javascript", page_js());
-  if (path == "/metrics") return ok("text/plain; version=0.0.4", metrics_of(status_()));
+  if (path == "/metrics") return ok("text/plain; version=0.0.4", metrics_of(status_(), numbers_()));
   if (path == "/healthz") return (void)status_(), ok("text/plain", "ok\n");
   if (path == "/api/status") return ok("application/json", status_text());
   return path.starts_with(of_runs) ? answer_about_run(path.substr(of_runs.size())) : not_found();

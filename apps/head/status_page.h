@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "apps/events/run_counters.h"
 #include "apps/page/run_history.h"
 #include "core/descriptor.h"
 #include "core/descriptor_limit.h"
@@ -28,11 +29,14 @@ class StatusPage {
  public:
   /// Returns the answer to `status`; any thread.
   using Status = std::function<Value()>;
+  /// Returns the numbers of the active runs by name; any thread.
+  using Numbers = std::function<std::map<std::string, RunNumbers>()>;
 
   /// Listens. Fails if the address is not local to this machine or is in use. Port 0 takes a free
   /// port. `files` has the folders of the head's runs and outlives the page.
   static Result<std::unique_ptr<StatusPage>> listen(const std::string& address,
-                                                    storage::Files& files, Status status);
+                                                    storage::Files& files, Status status,
+                                                    Numbers numbers);
   ~StatusPage();
   StatusPage(const StatusPage&) = delete;
   StatusPage& operator=(const StatusPage&) = delete;
@@ -53,7 +57,7 @@ class StatusPage {
     Clock::time_point asked;
   };
 
-  StatusPage(Descriptor listening, storage::Files& files, Status status);
+  StatusPage(Descriptor listening, storage::Files& files, Status status, Numbers numbers);
   void run();
   void serve(const Descriptor& visitor);
   std::string answer_to(const std::string& request);
@@ -66,6 +70,7 @@ class StatusPage {
   SpareDescriptor spare_;
   storage::Files& files_;
   Status status_;
+  Numbers numbers_;
   EventFd ends_;
   // Used by the thread.
   Value newest_;
@@ -76,7 +81,4 @@ class StatusPage {
 
 /// Returns the HTML page. It has the tables as text, for browsers that run no scripts.
 std::string page_of(const Value& status);
-/// Returns the metrics in the text format of Prometheus.
-std::string metrics_of(const Value& status);
-
 }  // namespace troupe::apps

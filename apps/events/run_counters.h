@@ -1,0 +1,56 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+
+#include "core/value.h"
+
+namespace troupe::apps {
+
+/// Counts of durations in seconds, by upper bounds that suit steps and recoveries alike.
+struct Histogram {
+  static constexpr std::array<double, 16> bounds = {
+      0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 100, 1000};
+
+  void add(double seconds);
+
+  std::array<std::int64_t, bounds.size()> counts{};  // Up to each bound, and above the one before.
+  std::int64_t count = 0;                            // Of all, also above the last bound.
+  double sum = 0;
+};
+
+/// What a run's events tell in numbers, for one life of the head.
+struct RunNumbers {
+  std::int64_t steps = 0;     // Steps done, repeated ones too.
+  std::int64_t repeated = 0;  // Steps that recoveries repeated.
+  std::int64_t seen = 0;      // Tokens of these steps, or samples if it has no tokens.
+  std::int64_t recoveries = 0;
+  std::int64_t checkpoints = 0;
+  std::int64_t warnings = 0;
+  Histogram step_seconds;
+  Histogram recovery_seconds;
+  // A value is absent if no event told it.
+  std::optional<double> rate, grad_norm, lr, bubble, memory;  // Of the newest step.
+  std::optional<double> saved_at;  // When the newest checkpoint was complete; seconds since 1970.
+  std::optional<double> pace;      // The median of the last steps' seconds.
+};
+
+/// Makes these numbers from the events. Any thread.
+class RunCounters {
+ public:
+  void add(const Value& event);
+  RunNumbers numbers() const;
+
+ private:
+  void add_step(const Value& event);
+
+  mutable std::mutex mutex_;
+  RunNumbers numbers_;
+  std::deque<double> recent_;  // The seconds of the last steps.
+};
+
+}  // namespace troupe::apps

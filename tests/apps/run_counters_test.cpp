@@ -1,0 +1,64 @@
+#include "apps/events/run_counters.h"
+
+#include <string>
+
+#include "apps/events/event.h"
+#include "catch.h"
+
+using namespace troupe;
+using namespace troupe::apps;
+
+namespace {
+
+Value step_in(int step, double seconds) {
+  Value told = event("step", "r");
+  told.set("step", step);
+  told.set("samples", 8 * step);
+  told.set("tokens", 512 * step);
+  told.set("seconds", seconds);
+  told.set("lr", 0.5);
+  return told;
+}
+
+}  // namespace
+
+TEST_CASE("a run's counters count what its events tell, and know nothing else", "[apps]") {
+  RunCounters counters;
+  CHECK_FALSE(counters.numbers().pace);
+  // The head began when the run had done 40 steps.
+  for (const auto& [step, seconds] : {std::pair(41, 0.02), {42, 0.04}, {41, 3000.0}, {42, 0.03}})
+    counters.add(step_in(step, seconds));
+  Value recovered = event("run.recovered", "r");
+  recovered.set("redone", 2);
+  recovered.set("seconds", 0.25);
+  counters.add(recovered);
+  Value saved = event("checkpoint.saved", "r");
+  saved.set("time", 1.75e9);
+  counters.add(saved);
+  counters.add(event("warn", "r"));
+  const auto numbers = counters.numbers();
+  CHECK(numbers.steps == 4);
+  CHECK(numbers.repeated == 2);
+  CHECK(numbers.seen == 4 * 512);
+  CHECK(numbers.recoveries == 1);
+  CHECK(numbers.checkpoints == 1);
+  CHECK(numbers.warnings == 1);
+  CHECK(numbers.saved_at == 1.75e9);
+  CHECK(numbers.lr == 0.5);
+  CHECK_FALSE(numbers.rate);
+  CHECK(numbers.pace == 0.04);
+  CHECK(numbers.step_seconds.count == 4);
+  CHECK(numbers.step_seconds.sum == Approx(3000.09));
+  // Bounds include their values; what is above the last one counts in the sum alone.
+  CHECK(numbers.step_seconds.counts[4] == 1);
+  CHECK(numbers.step_seconds.counts[5] == 2);
+  CHECK(numbers.recovery_seconds.counts[7] == 1);
+}
+
+TEST_CASE("a step without a duration counts, but says nothing of the pace", "[apps]") {
+  RunCounters counters;
+  for (int step = 1; step < 10; ++step) counters.add(step_in(step, 0));
+  CHECK(counters.numbers().steps == 9);
+  CHECK(counters.numbers().step_seconds.count == 0);
+  CHECK_FALSE(counters.numbers().pace);
+}
