@@ -54,6 +54,7 @@ void add_data(Program& program);
 void add_doctor(Program& program);
 void add_eval(Program& program);
 void add_follow(Program& program);
+void add_help(Program& program);
 void add_head(Program& program);
 void add_keys(Program& program);
 void add_man(Program& program);
@@ -77,7 +78,7 @@ inline constexpr void (*all_commands[])(Program& program) = {
     add_train,    add_verify,     add_head, add_node,   add_node_process, add_ask_head, add_follow,
     add_top,      add_play,       add_keys, add_audit,  add_doctor,       add_up,       add_render,
     add_report,   add_trace,      add_eval, add_sample, add_bench,        add_plan,     add_sim,
-    add_schedule, add_checkpoint, add_data, add_config, add_completion,   add_man,
+    add_schedule, add_checkpoint, add_data, add_config, add_completion,   add_man,      add_help,
 };
 
 }  // namespace troupe::apps

@@ -29,7 +29,7 @@ int run_program(int count, char** words) {
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text);
   CommonFlags flags;
-  app.add_option("--output", flags.output, "output format: auto, plain or json")
+  app.add_option("--output", flags.output, "output format: auto, plain or json (default: auto)")
       ->check(CLI::IsMember({"auto", "plain", "json"}));
   app.add_flag("-q,--quiet", flags.quiet, "print errors only");
 
@@ -38,6 +38,7 @@ int run_program(int count, char** words) {
   for (const auto add : all_commands) add(program);
   app.add_subcommand("version", "print the version, the commit and the build options")
       ->callback([] { std::puts(version_text().c_str()); });
+  arrange_help(app);
   try {
     app.parse(count, words);
   } catch (const CLI::ParseError& error) {

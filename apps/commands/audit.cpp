@@ -111,9 +111,8 @@ ExitCode audit(const AuditArguments& arguments, const CommonFlags& flags) {
 }  // namespace
 
 void add_audit(Program& program) {
-  auto [command, arguments] =
-      add_command(program, program.app, "audit",
-                  "prove that each sample of each epoch was in exactly one committed step", audit);
+  auto [command, arguments] = add_command(
+      program, program.app, "audit", "prove that each sample was trained on once an epoch", audit);
   command->add_option("run", arguments.run, "a run's name or folder")->required();
   command->add_flag(
       "--data", arguments.reads_data,

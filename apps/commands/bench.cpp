@@ -157,20 +157,20 @@ void add_bench(Program& program) {
         add_command(program, group, "transport",
                     "benchmark each transport between two processes of this machine", transport);
     command
-        ->add_option("--rounds", arguments.rounds, "number of repetitions; the median is reported")
+        ->add_option("--rounds", arguments.rounds,
+                     "number of repetitions; the median is reported (default: 9)")
         ->check(CLI::Range(1, 1000));
   }
   {
     auto [command, arguments] =
         add_command(program, group, "train",
-                    "train two GPT models on one core and on two, and compare with PyTorch if it "
-                    "is installed; takes minutes",
-                    train);
+                    "train two GPT models, and compare with PyTorch; takes minutes", train);
     command->add_flag("--alone", arguments.alone, "skip the comparison with PyTorch");
-    command->add_option("--model", arguments.model, "train only this model")
+    command->add_option("--model", arguments.model, "train only this model (default: both)")
         ->check(CLI::IsMember(bench::train_bench_models()));
     command
-        ->add_option("--rounds", arguments.rounds, "number of repetitions; the median is reported")
+        ->add_option("--rounds", arguments.rounds,
+                     "number of repetitions; the median is reported (default: 3)")
         ->check(CLI::Range(1, 1000));
   }
   {
@@ -196,20 +196,24 @@ void add_bench(Program& program) {
     add_size("--width", size.width, "hidden size");
     add_size("--heads", size.heads, "attention heads");
     add_size("--vocab", size.vocab, "vocabulary size");
-    command->add_option("--precision", arguments.precision, "bf16 or fp16")
+    command->add_option("--precision", arguments.precision, "bf16 or fp16 (default: bf16)")
         ->check(CLI::IsMember({"bf16", "fp16"}));
     command
         ->add_option("--rounds", arguments.effort.rounds,
-                     "number of repetitions; the median is reported")
+                     "number of repetitions; the median is reported (default: 9)")
         ->check(CLI::Range(1, 1000));
   }
   auto [command, arguments] =
       add_command(program, group, "kernels", "benchmark the most expensive CPU kernels", kernels);
-  command->add_option("--threads", arguments.threads, "threads per device")
+  command->add_option("--threads", arguments.threads, "threads per device (default: 1)")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--rounds", arguments.rounds, "number of repetitions; the median is reported")
+  command
+      ->add_option("--rounds", arguments.rounds,
+                   "number of repetitions; the median is reported (default: 9)")
       ->check(CLI::Range(1, 1000));
-  command->add_option("--precision", arguments.precision, "with --profile: fp32 or bf16")
+  command
+      ->add_option("--precision", arguments.precision,
+                   "with --profile: fp32 or bf16 (default: fp32)")
       ->check(CLI::IsMember({"fp32", "bf16"}));
   command->add_option("--profile", arguments.profile,
                       "write the measurements to a file for `troupe plan --profile`");

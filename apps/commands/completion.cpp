@@ -124,7 +124,7 @@ std::vector<Candidate> candidates(const CLI::App& program, const std::vector<std
 void add_completion(Program& program) {
   auto [command, arguments] =
       add_command(program, program.app, "completion",
-                  "print a shell completion script: source <(troupe completion bash)", completion);
+                  "print a completion script for bash, zsh or fish", completion);
   command->add_option("shell", arguments.shell, "the shell")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));

@@ -100,7 +100,7 @@ void add_data(Program& program) {
       ->add_option("--to", making.arguments.to,
                    "the file to write: .bin, .safetensors, or an IDX name")
       ->required();
-  making.app->add_option("--context", making.arguments.context, "tokens in a sample")
+  making.app->add_option("--context", making.arguments.context, "tokens in a sample (default: 256)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   auto preparing =
       add_command(program, group, "prepare", "tokenize text into token shards", prepare);
@@ -118,7 +118,7 @@ void add_data(Program& program) {
       ->excludes(given);
   preparing.app
       ->add_option("--shard-tokens", preparing.arguments.shard_tokens,
-                   "maximum number of tokens per shard")
+                   "maximum number of tokens per shard (default: 100 million)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   auto inspecting = add_command(program, group, "inspect",
                                 "show what a file or synthetic data contains", inspect_data);

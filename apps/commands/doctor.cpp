@@ -141,9 +141,8 @@ ExitCode doctor(const DoctorArguments& arguments, const CommonFlags& flags) {
 }  // namespace
 
 void add_doctor(Program& program) {
-  auto [command, arguments] = add_command(
-      program, program.app, "doctor",
-      "check whether this machine, or the machines of a hostfile, can run Troupe", doctor);
+  auto [command, arguments] =
+      add_command(program, program.app, "doctor", "check whether machines can run Troupe", doctor);
   command->add_option("--hosts", arguments.hosts,
                       "check all machines of a hostfile over ssh, and the network between them");
   arguments.remote.add_to(*command);

@@ -281,12 +281,14 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
 void add_head(Program& program) {
   auto [command, arguments] = add_command(program, program.app, "head",
                                           "start the coordinator: accept nodes and runs", head);
-  command->add_option("--listen", arguments.listen,
-                      "address for nodes and clients; port 0 picks a free port");
-  command->add_option("--events", arguments.events, "address at which events are published");
   command->add_option(
-      "--http", arguments.http,
-      "local address of the status page and the Prometheus metrics; off disables them");
+      "--listen", arguments.listen,
+      "address for nodes and clients (default: 127.0.0.1:4700); port 0 picks a free port");
+  command->add_option("--events", arguments.events,
+                      "address at which events are published (default: 127.0.0.1:4701)");
+  command->add_option("--http", arguments.http,
+                      "local address of the status page and the Prometheus metrics (default: "
+                      "127.0.0.1:4702); off disables them");
   command->add_option("--keys", arguments.keys, "key file of this head, from `troupe keys new`");
   command->add_option("--allow", arguments.allow, "allow list of public keys and their roles");
   command->add_option("--allow-path", arguments.paths,
@@ -299,8 +301,9 @@ void add_head(Program& program) {
   command->add_flag(
       "--plain-tensors", arguments.plain_tensors,
       "send tensors between machines unencrypted, for a private network (default: encrypted)");
-  command->add_option("--state", arguments.state,
-                      "state folder; restart the head with the same one to continue its runs");
+  command->add_option(
+      "--state", arguments.state,
+      "state folder (default: .troupe); restart the head with the same one to continue its runs");
   command->add_flag(
       "--only-submitted", arguments.only_submitted,
       "do not continue runs of an earlier head process until they are submitted again");

@@ -36,7 +36,7 @@ void add_keys(Program& program) {
   command->add_option("name", arguments.name, "name of a host or a person")->required();
   command
       ->add_option("--roles", arguments.roles,
-                   "roles, separated by commas: node, daemon, operator, viewer")
+                   "roles, separated by commas: node, daemon, operator, viewer (default: node)")
       ->check([](const std::string& text) {
         std::string rest = text;
         while (!rest.empty()) {

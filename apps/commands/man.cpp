@@ -167,6 +167,11 @@ std::string command_page(const CLI::App& command) {
       text += ".SS " + roff_text(full_name(*one, ' ')) + "\n" + roff_text(one->get_description()) +
               ".\n.PP\n" + page_synopsis(*one) + arguments_and_options(*one);
   }
+  if (const auto examples = examples_of(command); !examples.empty()) {
+    text += page_section("EXAMPLES") + ".nf\n";
+    for (const auto& line : examples) text += roff_text(line) + "\n";
+    text += ".fi\n";
+  }
   return text + page_section("SEE ALSO") + roff_bold("troupe") +
          "(1) has the options that all commands share, the exit status and the environment.\n";
 }

@@ -112,9 +112,7 @@ ExitCode plan(const PlanArguments& arguments, const CommonFlags& flags) {
 
 void add_plan(Program& program) {
   auto [command, arguments] = add_command(program, program.app, "plan",
-                                          "plan a run without starting it: placement, memory, step "
-                                          "time, and what happens when nodes leave or join",
-                                          plan);
+                                          "predict placement, memory and time of a run", plan);
   command
       ->add_option("config", arguments.config,
                    "configuration: a .toml or .json file; - reads JSON from stdin")

@@ -160,7 +160,8 @@ void add_render(Program& program) {
         ->add_option("--flavour", arguments.flavour,
                      "kind of objects: job, jobset or statefulset (default: job)")
         ->check(CLI::IsMember({"job", "jobset", "statefulset"}));
-    command->add_option("--image", arguments.image, "container image that contains this program");
+    command->add_option("--image", arguments.image,
+                        "container image that contains this program (default: troupe:VERSION)");
     command->add_option("--shared-memory", arguments.shared_memory,
                         "size of /dev/shm in each pod (default: 1Gi)");
     command->add_option("--storage", arguments.storage,

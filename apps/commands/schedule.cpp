@@ -23,8 +23,8 @@ namespace sched = troupe::schedules;
 
 struct ScheduleArguments {
   std::string name;
-  int stages = 0;
-  int micro_batches = 0;
+  int stages = 4;
+  int micro_batches = 8;
   int chunks = 1;
   std::string costs = "1,1,1,0";
   std::string format = "text";
@@ -175,12 +175,10 @@ ExitCode schedule(const ScheduleArguments& arguments, const CommonFlags& flags) 
   if (!arguments.check.empty()) return check(arguments);
   const auto times = parse_times(arguments.costs);
   if (!times) return invalid(times.error());
-  if (arguments.stages == 0 || arguments.micro_batches == 0 ||
-      (arguments.name.empty() && !arguments.search))
+  if (arguments.name.empty() && !arguments.search)
     return complain(ExitCode::usage,
-                    "troupe schedule: wanted NAME --stages S --micro-batches M, or --search with "
-                    "both, or --check "
-                    "FILE, or --list");
+                    "troupe schedule: wanted the name of a schedule, --search, --check FILE or "
+                    "--list");
   if (arguments.search || arguments.name == "auto") return search(arguments, *times);
   return draw(arguments, *times);
 }
@@ -191,16 +189,23 @@ void add_schedule(Program& program) {
   auto [command, arguments] = add_command(program, program.app, "schedule",
                                           "show, check and search pipeline schedules", schedule);
   command->add_option("name", arguments.name, "a schedule from --list, or auto");
-  command->add_option("--stages", arguments.stages,
-                      "number of pipeline stages; with --search, number of devices");
-  command->add_option("--micro-batches", arguments.micro_batches, "micro-batches per step");
+  command
+      ->add_option("--stages", arguments.stages,
+                   "number of pipeline stages; with --search, number of devices (default: 4)")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--micro-batches", arguments.micro_batches,
+                   "micro-batches per step (default: 8)")
+      ->check(CLI::PositiveNumber);
   command->add_option("--chunks", arguments.chunks, "stages per device (default: 1)");
   command
       ->add_option("--costs", arguments.costs,
                    "F,I,W,HOP: time of a device's forward, input-gradient and weight-gradient "
                    "pass, and of a message")
       ->capture_default_str();
-  command->add_option("--format", arguments.format, "output format: text, csv, json, svg or trace")
+  command
+      ->add_option("--format", arguments.format,
+                   "output format: text, csv, json, svg or trace (default: text)")
       ->check(CLI::IsMember({"text", "csv", "json", "svg", "trace"}));
   command->add_option("--check", arguments.check, "check that the schedule in this file is valid");
   command->add_option(

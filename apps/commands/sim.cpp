@@ -156,10 +156,8 @@ ExitCode run(const SimArguments& arguments, const CommonFlags& flags) {
 }  // namespace
 
 void add_sim(Program& program) {
-  auto [command, arguments] = add_command(program, program.app, "sim",
-                                          "simulate hours of a run on an unreliable cluster within "
-                                          "seconds: the real control plane on a virtual clock",
-                                          run);
+  auto [command, arguments] = add_command(
+      program, program.app, "sim", "simulate hours on an unreliable cluster in seconds", run);
   command
       ->add_option("config", arguments.config,
                    "configuration: a .toml or .json file; - reads JSON from stdin")
@@ -187,9 +185,11 @@ void add_sim(Program& program) {
   spot->excludes(failures);
   command->add_option("--hours", arguments.terms.hours, "hours to simulate (default: 1)")
       ->check(CLI::Range(0.001, 10000.0));
-  command->add_option("--notice", arguments.terms.notice, "seconds of notice before a node leaves")
+  command
+      ->add_option("--notice", arguments.terms.notice,
+                   "seconds of notice before a node leaves (default: 0)")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--seed", arguments.terms.seed, "random seed");
+  command->add_option("--seed", arguments.terms.seed, "random seed (default: 1)");
   command->add_option("--make-trace", arguments.make_trace,
                       "write the trace of --spot or --fail-every to this file, in the form that "
                       "--failures reads, and simulate nothing");

@@ -92,11 +92,8 @@ ExitCode top(const TopArguments& arguments, const CommonFlags& flags) {
 }  // namespace
 
 void add_top(Program& program) {
-  auto [command, arguments] =
-      add_command(program, program.app, "top",
-                  "watch the runs and nodes of a head until q or Ctrl-C; print "
-                  "them once if the output is not a terminal",
-                  top);
+  auto [command, arguments] = add_command(
+      program, program.app, "top", "watch the runs and nodes of a head until q or Ctrl-C", top);
   arguments.head.add_to(*command);
   command->add_option("--every", arguments.every, "seconds between refreshes (default: 1)")
       ->check(CLI::Range(0.1, 3600.0));

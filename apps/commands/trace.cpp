@@ -97,7 +97,7 @@ void add_trace(Program& program) {
   command
       ->add_option("--format", arguments.format,
                    "perfetto: the measured timeline; pprof: memory by stage, layer and purpose, "
-                   "and time by stage and action")
+                   "and time by stage and action (default: perfetto)")
       ->check(CLI::IsMember({"perfetto", "pprof"}));
   command->add_option("--out", arguments.out, "output file (default: standard output)");
 }

@@ -264,7 +264,7 @@ void add_train(Program& program) {
                       "number of local node processes (default: train in this process)");
   command
       ->add_option("--carrier", arguments.carrier,
-                   "transport between node processes: auto (shared memory) or tcp")
+                   "transport between node processes: auto (shared memory) or tcp (default: auto)")
       ->check(CLI::IsMember({"auto", "tcp"}));
   CLI::Option* resume =
       command->add_flag("--resume", arguments.resume, "resume from the newest good checkpoint");

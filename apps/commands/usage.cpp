@@ -65,17 +65,20 @@ std::string full_name(const CLI::App& command, char between) {
   return parent ? full_name(*parent, between) + between + command.get_name() : command.get_name();
 }
 
+std::string no_command(const CLI::App& command, const std::string& word) {
+  const auto other = meant(command, word);
+  return full_name(command, ' ') + ": there is no command '" + word + "'; " +
+         (other.empty() ? "" : "is `" + other + "` meant? ");
+}
+
 std::string describe(const CLI::App& program, const CLI::ParseError& error) {
   const CLI::App& command = called(program);
   const auto words = full_name(command, ' ');
   const auto see = "see `" + words + " --help`";
   const auto left = program.remaining(true);
   const auto word = std::ranges::find_if(left, [](const auto& one) { return one.front() != '-'; });
-  if (!shown_commands(command).empty() && word != left.end()) {
-    const auto other = meant(command, *word);
-    return words + ": there is no command '" + *word + "'; " +
-           (other.empty() ? "" : "is `" + other + "` meant? ") + see;
-  }
+  if (!shown_commands(command).empty() && word != left.end())
+    return no_command(command, *word) + see;
   if (const auto split = split_setting(command, left); !split.empty()) return words + ": " + split;
   const auto option = std::ranges::find_if(left, [](const auto& one) {
     return one.size() > 1 && one.front() == '-' &&

@@ -174,9 +174,8 @@ ExitCode verify(const VerifyArguments& arguments, const CommonFlags& flags) {
 }  // namespace
 
 void add_verify(Program& program) {
-  auto [command, arguments] = add_command(
-      program, program.app, "verify",
-      "train some steps as configured and as one stage, and compare the weights", verify);
+  auto [command, arguments] = add_command(program, program.app, "verify",
+                                          "check that a pipeline trains as one stage does", verify);
   command
       ->add_option("config", arguments.config,
                    "configuration: a .toml or .json file; - reads JSON from stdin")

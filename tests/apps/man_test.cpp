@@ -13,16 +13,6 @@ using namespace troupe::tests;
 
 namespace {
 
-/// Returns the words that completion offers after `words`.
-std::vector<std::string> offered(const Workplace& here, std::vector<std::string> words) {
-  words.insert(words.begin(), {"complete", "--"});
-  std::istringstream text(tests::troupe(here, words).out);
-  std::vector<std::string> found;
-  for (std::string line; std::getline(text, line);)
-    found.push_back(line.substr(0, line.find('\t')));
-  return found;
-}
-
 std::string without_escapes(std::string page) {
   for (const std::string escape : {"\\fB", "\\fI", "\\fR"})
     for (auto at = page.find(escape); at != std::string::npos; at = page.find(escape, at))

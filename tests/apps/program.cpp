@@ -77,4 +77,13 @@ Ended troupe(const Workplace& workplace, const std::vector<std::string>& argumen
   return troupe(workplace, Launch{arguments, {}, {}, {}});
 }
 
+std::vector<std::string> offered(const Workplace& here, std::vector<std::string> words) {
+  words.insert(words.begin(), {"complete", "--"});
+  std::istringstream text(troupe(here, words).out);
+  std::vector<std::string> found;
+  for (std::string line; std::getline(text, line);)
+    found.push_back(line.substr(0, line.find('\t')));
+  return found;
+}
+
 }  // namespace troupe::tests

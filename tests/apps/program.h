@@ -45,4 +45,7 @@ struct Launch {
 Ended troupe(const Workplace& workplace, const Launch& launch);
 Ended troupe(const Workplace& workplace, const std::vector<std::string>& arguments);
 
+/// Returns the words that completion offers after `words`.
+std::vector<std::string> offered(const Workplace& here, std::vector<std::string> words);
+
 }  // namespace troupe::tests
