@@ -31,8 +31,10 @@ def help_of(program: str, command: list[str]) -> str:
 
 
 def subcommands(text: str) -> list[str]:
-    behind = re.split("^subcommands:$", text, flags=re.MULTILINE | re.IGNORECASE)[1:]
-    return re.findall(r"^  ([a-z][a-z0-9-]*) ", "".join(behind), re.MULTILINE)
+    """Returns the commands that a help lists: the program's in several groups, a command's in one."""
+    parts = re.split(r"^(\S.*):$", text, flags=re.MULTILINE)
+    groups = [body for title, body in zip(parts[1::2], parts[2::2]) if title not in ("Positionals", "Options", "Examples")]
+    return re.findall(r"^  ([a-z][a-z0-9-]*) ", "".join(groups), re.MULTILINE)
 
 
 def main() -> int:
