@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "schedules/partition/partition_methods.h"
+#include "schedules/plan/plan_format.h"
 
 namespace troupe::schedules {
 
@@ -135,8 +136,8 @@ Result<ReplicatedPartition> partition_replicated(const ReplicatedProblem& proble
       [&](const Stages& found) { return cutter.bottleneck(found); });
   if (!stages)
     return Error{"the model does not fit on " + std::to_string(problem.devices) + " devices of " +
-                 std::to_string(problem.device.memory) +
-                 " bytes each, however it is cut and replicated; use more devices, smaller "
+                 show(problem.device.memory) +
+                 " each, however it is cut and replicated; use more devices, smaller "
                  "micro-batches or recomputation"};
   return ReplicatedPartition{sums.in_chain(stages->places), stages->replicas,
                              Seconds(cutter.bottleneck(*stages)), cutter.evaluations()};

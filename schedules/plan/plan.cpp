@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schedules/plan/plan_draft.h"
+#include "schedules/plan/plan_format.h"
 #include "schedules/plan/plan_layout.h"
 #include "schedules/plan/plan_search.h"
 
@@ -91,15 +92,15 @@ std::string fewest_devices(const PlanRequest& request) {
     enough = std::min(2 * enough, most);
   }
   if (enough > most || !would_fit(request, enough, chunks))
-    return "; no number of devices with " + std::to_string(largest_memory(request)) +
-           " bytes would do: use smaller micro-batches, recomputation or devices with more memory";
+    return "; no number of devices with " + show(largest_memory(request)) +
+           " would do: use smaller micro-batches, recomputation or devices with more memory";
   while (enough - too_few > 1) {
     const int middle = too_few + (enough - too_few) / 2;
     (would_fit(request, middle, chunks) ? enough : too_few) = middle;
   }
-  return "; the fewest devices with " + std::to_string(largest_memory(request)) +
-         " bytes that would do are " + std::to_string(enough) +
-         ", with stages = " + std::to_string(enough * chunks) + " and one replica";
+  return "; the fewest devices with " + show(largest_memory(request)) + " that would do are " +
+         std::to_string(enough) + ", with stages = " + std::to_string(enough * chunks) +
+         " and one replica";
 }
 
 /// Returns whether the request fails only for lack of memory.

@@ -7,6 +7,7 @@
 #include "schedules/generators/registry.h"
 #include "schedules/operators.h"
 #include "schedules/partition/partition_order.h"
+#include "schedules/plan/plan_format.h"
 #include "schedules/plan/plan_layout.h"
 #include "schedules/plan/plan_memory.h"
 
@@ -95,9 +96,8 @@ class Drafter {
     if (misfit.last - misfit.first > 1) text += " to " + units[misfit.last - 1].name;
     text += ") does not fit: ";
     text += to_string(request_.cluster, row[misfit.device]) + " needs " +
-            std::to_string(misfit.needed + reserve) + " bytes and has " +
-            std::to_string(available) + ", " + std::to_string(misfit.needed - misfit.available) +
-            " too few";
+            show(misfit.needed + reserve) + " and has " + show(available) + ", " +
+            show(misfit.needed - misfit.available) + " too little";
     return Error{text};
   }
 
@@ -183,9 +183,9 @@ Result<PlanDraft> with_lanes(const PlanRequest& request, PlanDraft draft,
   for (std::size_t p = 0; p < held.size(); ++p) {
     const Bytes available = memory_at(request, draft, static_cast<int>(p));
     if (held[p] > available)
-      return Error{to_string(request.cluster, draft.places.front()[p]) + " needs " +
-                   std::to_string(held[p]) + " bytes and has " + std::to_string(available) + ", " +
-                   std::to_string(held[p] - available) + " too few"};
+      return Error{to_string(request.cluster, draft.places.front()[p]) + " needs " + show(held[p]) +
+                   " and has " + show(available) + ", " + show(held[p] - available) +
+                   " too little"};
   }
   return draft;
 }

@@ -140,9 +140,9 @@ TEST_CASE("a plan for too small a cluster names the stage, the bytes and the few
   CAPTURE(two.err);
   CHECK(two.code == 3);
   CHECK(has(two.err, "error: stage 0 (h.0 to h.1) does not fit: n:0 needs "));
-  CHECK(has(two.err, " bytes and has 9437184, "));
+  CHECK(has(two.err, " MiB and has 9.00 MiB, "));
   CHECK(has(two.err,
-            " too few; the fewest devices with 9437184 bytes that would do are 4, with "
+            " too little; the fewest devices with 9.00 MiB that would do are 4, with "
             "stages = 4 and one replica"));
 
   here.write("large.toml", "[[nodes]]\nname = \"n\"\ndevices = 4\nmemory = \"9MiB\"\n");

@@ -116,13 +116,13 @@ TEST_CASE("an error names the stage that fits nowhere and the devices it would n
   PlanRequest request = two_stages();
   request.cluster = nodes(2, 110);
   CHECK(error(request) ==
-        "stage 0 (block 0 to block 1) does not fit: node0:0 needs 129 bytes and has 110, 19 too "
-        "few; the fewest devices with 110 bytes that would do are 4, with stages = 4 and one "
+        "stage 0 (block 0 to block 1) does not fit: node0:0 needs 129 B and has 110 B, 19 B too "
+        "little; the fewest devices with 110 B that would do are 4, with stages = 4 and one "
         "replica");
   request.cluster = nodes(2, 20);
   CHECK(error(request) ==
-        "stage 0 (block 0 to block 1) does not fit: node0:0 needs 129 bytes and has 20, 109 too "
-        "few; no number of devices with 20 bytes would do: use smaller micro-batches, "
+        "stage 0 (block 0 to block 1) does not fit: node0:0 needs 129 B and has 20 B, 109 B too "
+        "little; no number of devices with 20 B would do: use smaller micro-batches, "
         "recomputation or devices with more memory");
 }
 
