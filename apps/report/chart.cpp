@@ -126,20 +126,14 @@ class Drawer {
   }
 
   void add_curve(std::string_view style, std::size_t number, const Curve& curve) {
-    std::string path;
-    std::size_t count = 0;
-    Point last;
-    for (const auto& point : curve.points) {
-      if (!is_drawable(point)) continue;
-      path += (count++ == 0 ? "M" : "L") + px(x_.at(point.x)) + " " + px(y_.at(point.y));
-      last = point;
-    }
-    if (count == 0) return;
-    if (count == 1)  // A curve of one point is drawn as a dot.
-      add_dot(number, x_.at(last.x), y_.at(last.y));
-    else
-      text_ += "<path class=\"" + std::string(style) + "\" stroke=\"" + colour_of(number) + "\"" +
-               dash_of(number) + " d=\"" + path + "\"/>\n";
+    std::vector<Point> points;
+    std::ranges::copy_if(curve.points, std::back_inserter(points), is_drawable);
+    if (points.size() == 1)  // A curve of one point is drawn as a dot.
+      return add_dot(number, x_.at(points[0].x), y_.at(points[0].y));
+    const std::string path = path_inside(points);
+    if (path.empty()) return;
+    text_ += "<path class=\"" + std::string(style) + "\" stroke=\"" + colour_of(number) + "\"" +
+             dash_of(number) + " d=\"" + path + "\"/>\n";
   }
 
   void add_dot(std::size_t number, double x, double y) {
@@ -206,7 +200,50 @@ class Drawer {
   static constexpr double left = 58, right = 590, top = 52, bottom = 290;
   static constexpr std::size_t longest_name = 22;
 
+  /// Says how far values go that lie above the frame.
+  void add_cut(double highest) {
+    if (highest <= y_.high) return;
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", highest);
+    words("far", right - 4, top + 12, "cut off above: up to " + std::string(text));
+  }
+
  private:
+  std::string place(Point point) const { return px(x_.at(point.x)) + " " + px(y_.at(point.y)); }
+
+  /// Returns the path of a curve. Parts above or below the frame are left out, so that the curve
+  /// leaves the frame where it crosses its edge.
+  std::string path_inside(const std::vector<Point>& points) const {
+    std::string path;
+    bool pen_is_there = false;  // At the point before this one.
+    for (std::size_t i = 1; i < points.size(); ++i) {
+      const Point from = points[i - 1], to = points[i];
+      // The part of the segment that lies between both edges, as shares of its length.
+      double begin = 0, end = 1;
+      if (to.y != from.y) {
+        const double low = (y_.low - from.y) / (to.y - from.y);
+        const double high = (y_.high - from.y) / (to.y - from.y);
+        begin = std::max(begin, std::min(low, high));
+        end = std::min(end, std::max(low, high));
+      } else if (from.y < y_.low || from.y > y_.high) {
+        end = -1;
+      }
+      if (begin > end) {
+        pen_is_there = false;
+        continue;
+      }
+      const auto at = [&](double share) {
+        if (share <= 0) return place(from);
+        if (share >= 1) return place(to);
+        return place({from.x + share * (to.x - from.x), from.y + share * (to.y - from.y)});
+      };
+      if (!pen_is_there || begin > 0) path += "M" + at(begin);
+      path += "L" + at(end);
+      pen_is_there = end >= 1;
+    }
+    return path;
+  }
+
   static std::string dash_of(std::size_t number) {
     const auto dash = dashes[number / colours.size() % dashes.size()];
     return dash.empty() ? "" : " stroke-dasharray=\"" + std::string(dash) + "\"";
@@ -296,6 +333,7 @@ std::string to_svg(const LineChart& chart) {
   const bool is_empty = xs.empty();
   const Axis x =
       is_empty ? Axis{} : axis_of(*std::ranges::min_element(xs), *std::ranges::max_element(xs));
+  const double highest = is_empty ? 0 : *std::ranges::max_element(ys);
   drawer.add_frame(x, widened(axis_for(std::move(ys))));
   if (is_empty) {
     drawer.words("mid", (Drawer::left + Drawer::right) / 2, (Drawer::top + Drawer::bottom) / 2,
@@ -307,6 +345,7 @@ std::string to_svg(const LineChart& chart) {
     drawer.add_curve("raw", number, raw[number]);
   for (std::size_t number = 0; number < means.size(); ++number)
     drawer.add_curve("curve", number, means[number]);
+  drawer.add_cut(highest);
   drawer.add_names(means);
   return std::move(drawer).finish();
 }

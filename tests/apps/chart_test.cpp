@@ -101,6 +101,25 @@ TEST_CASE("a few very large values do not flatten the rest of a chart", "[apps]"
   CHECK_FALSE(contains(svg, "G</text>"));
 }
 
+TEST_CASE("a curve leaves the frame where it crosses the edge, and the chart says how far it goes",
+          "[apps]") {
+  // Falls from 12 to 0 within the first of 100 steps and stays at 0 or 1: the axis ends far below
+  // 12.
+  LineChart chart = one({{0, 12}, {1, 12}, {2, 0}});
+  for (int i = 3; i < 100; ++i) chart.curves[0].points.push_back({double(i), double(i % 2)});
+  const auto svg = to_svg(chart);
+  const auto path = svg.substr(svg.find("class=\"curve\""));
+  const auto begin = path.find("d=\"M") + 4;
+  // The first thing drawn is the crossing between steps 1 and 2: no flat line from step 0 on.
+  const double x = std::stod(path.substr(begin));
+  const double at_1 = 58 + 532.0 / 99, at_2 = 58 + 2 * 532.0 / 99;
+  CHECK(x > at_1);
+  CHECK(x < at_2);
+  CHECK(path.substr(path.find(' ', begin) + 1, 3) == "52L");
+  CHECK(contains(svg, ">cut off above: up to 12</text>"));
+  CHECK_FALSE(contains(to_svg(one({{0, 0}, {10, 5}})), "cut off"));
+}
+
 TEST_CASE("a running mean does not change a straight line", "[apps]") {
   Curve line{"c", {}};
   for (int i = 0; i < 600; ++i) line.points.push_back({double(i), 2.0 * i});
