@@ -1,11 +1,11 @@
 #include "storage/checkpoint/checkpoint.h"
 
-#include <cassert>
 #include <cstdio>
 
 #include "apps/command.h"
 #include "apps/commands/ecosystem.h"
 #include "apps/commands/trained_model.h"
+#include "apps/events/number_text.h"
 #include "apps/real/read_host.h"
 #include "config/load.h"
 #include "core/json.h"
@@ -167,6 +167,28 @@ ExitCode prune(const PruneArguments& arguments, const CommonFlags&) {
   return ExitCode::done;
 }
 
+/// Writes the weights into a folder as model.safetensors, with config.json and, if the run has one,
+/// tokenizer.json beside them: what `checkpoint import` and other programs need.
+Result<storage::WrittenFile> export_folder(storage::Files& files, const std::string& folder,
+                                           const storage::Checkpoint& checkpoint,
+                                           const std::vector<storage::TensorView>& views) {
+  const auto tokenizer = tokenizer_of(files, checkpoint.directory());
+  if (!tokenizer) return tokenizer.error();
+  if (auto made = files.make_directory(folder); !made) return made.error();
+  auto written = storage::write_safetensors(files, folder + "/model.safetensors", views,
+                                            checkpoint.metadata());
+  if (!written) return written;
+  const Value config = hugging_face_of(checkpoint.manifest().model);
+  auto done = storage::replace_file(files, folder + "/config.json", to_json_lines(config));
+  if (done && !tokenizer->empty()) {
+    const auto text = files.read(*tokenizer);
+    if (!text) return text.error();
+    done = storage::replace_file(files, folder + "/tokenizer.json", text->text());
+  }
+  if (!done) return done.error();
+  return written;
+}
+
 ExitCode export_one(const ExportArguments& arguments, const CommonFlags& flags) {
   const auto files = storage::disk_files();
   const auto checkpoint = open_checkpoint(*files, arguments.path);
@@ -189,12 +211,16 @@ ExitCode export_one(const ExportArguments& arguments, const CommonFlags& flags) 
       return invalid({arguments.to + ": " + root +
                       " is a folder in which a run keeps its checkpoints; wanted another place"});
   }
+  const bool is_file = arguments.to.ends_with(".safetensors");
   const auto written =
-      storage::write_safetensors(*files, arguments.to, views, checkpoint->metadata());
+      is_file ? storage::write_safetensors(*files, arguments.to, views, checkpoint->metadata())
+              : export_folder(*files, arguments.to, *checkpoint, views);
   if (!written) return invalid(written.error());
-  if (!flags.quiet)
-    std::printf("%s: %zu tensors, %llu bytes\n", arguments.to.c_str(), views.size(),
-                static_cast<unsigned long long>(written->bytes));
+  if (flags.quiet) return ExitCode::done;
+  std::printf(
+      "%s: %zu tensors, %s%s\n", arguments.to.c_str(), views.size(),
+      memory_text(static_cast<double>(written->bytes)).c_str(),
+      is_file ? "; the weights alone: a folder also gets config.json and the tokenizer" : "");
   return ExitCode::done;
 }
 
@@ -211,18 +237,40 @@ Result<Value> described_model(storage::Files& files, const ImportArguments& argu
   const auto bytes = files.read(path);
   if (!bytes)
     return Error{"there is no config.json beside " + arguments.file +
-                 " that says which model it is; give --config with a [model] section"};
+                 " that says which model it is; give --config with a [model] section, or import a "
+                 "folder that `troupe checkpoint export` wrote"};
   const auto config = parse_json(bytes->text());
   if (!config) return Error{path + ":" + config.error().text};
   auto given = model_of_hugging_face(*config);
   if (!given) return within(path, given.error());
-  const auto* kind = models::find_model_kind(*given->find("kind")->text());
-  assert(kind);
+  const std::string& name = *given->find("kind")->text();
+  const auto* kind = models::find_model_kind(name);
+  if (!kind) return Error{path + ": this program has no model of the kind \"" + name + "\""};
   return models::complete(kind->options, *given);
 }
 
-ExitCode import_one(const ImportArguments& arguments, const CommonFlags& flags) {
+/// Copies the tokenizer beside imported weights to where `sample` and `eval` look for the one of a
+/// run, unless there is one.
+Status import_tokenizer(storage::Files& files, const ImportArguments& arguments) {
+  const std::string from = storage::parent_of(arguments.file) + "/tokenizer.json";
+  const std::string to = storage::parent_of(arguments.to) + "/tokenizer.json";
+  if (storage::name_of(arguments.to) != "checkpoints") return Done{};
+  const auto there = files.exists(from);
+  if (!there.ok()) return there.error();
+  const auto taken = files.exists(to);
+  if (!taken.ok()) return taken.error();
+  if (!*there || *taken) return Done{};
+  const auto text = files.read(from);
+  if (!text) return text.error();
+  return storage::replace_file(files, to, text->text());
+}
+
+ExitCode import_one(const ImportArguments& given, const CommonFlags& flags) {
   const auto files = storage::disk_files();
+  ImportArguments arguments = given;
+  const std::string inside = arguments.file + "/model.safetensors";
+  const auto is_folder = files->exists(inside);
+  if (is_folder.ok() && *is_folder) arguments.file = inside;
   const auto description = described_model(*files, arguments);
   if (!description) return invalid(description.error());
   const auto model = model_from(*description);
@@ -250,6 +298,7 @@ ExitCode import_one(const ImportArguments& arguments, const CommonFlags& flags) 
   if (!lock) return invalid(lock.error());
   const auto saved = storage::save_checkpoint(*files, arguments.to, content);
   if (!saved) return invalid(saved.error());
+  if (auto copied = import_tokenizer(*files, arguments); !copied) return invalid(copied.error());
   for (const auto& name : weights->ignored)
     std::fprintf(stderr, "warning: skipped %s: it has no weights\n", name.c_str());
   if (!flags.quiet)
@@ -283,13 +332,18 @@ void add_checkpoint(Program& program) {
       ->add_option("--keep", pruning.arguments.keep, "number of checkpoints to keep (default: 3)")
       ->check(CLI::Range(1, 1'000'000));
   auto exporting = add_command(program, group, "export",
-                               "export the weights as one .safetensors file", export_one);
+                               "export the weights, for other programs too", export_one);
   add_path(exporting.app, exporting.arguments.path);
-  exporting.app->add_option("--to", exporting.arguments.to, "the file to write")->required();
-  auto importing = add_command(program, group, "import",
-                               "make a checkpoint from a .safetensors file", import_one);
+  exporting.app
+      ->add_option("--to", exporting.arguments.to,
+                   "what to write: a folder for weights, config.json and tokenizer, or "
+                   "a .safetensors file for the weights alone")
+      ->required();
+  auto importing =
+      add_command(program, group, "import", "make a checkpoint from exported weights", import_one);
   importing.app
-      ->add_option("file", importing.arguments.file, "the .safetensors file with the weights")
+      ->add_option("file", importing.arguments.file,
+                   "a folder with model.safetensors, or a .safetensors file")
       ->required();
   importing.app->add_option("--to", importing.arguments.to, "the folder for the checkpoint")
       ->required();

@@ -32,6 +32,17 @@ Value renamed(const Value& config, std::string_view kind, std::span<const Rename
   return model;
 }
 
+struct Family {
+  std::string_view kind;          // As model_type names it, and model.kind.
+  std::string_view architecture;  // The class of a language model.
+  std::span<const Renamed> keys;
+};
+constexpr Family families[] = {{"gpt2", "GPT2LMHeadModel", gpt2_keys},
+                               {"llama", "LlamaForCausalLM", llama_keys}};
+
+// The key of config.json that contains our model options as they are.
+constexpr std::string_view own_key = "troupe";
+
 /// Returns whether the tensor is a mask, which older libraries saved beside the weights.
 bool is_mask(std::string_view name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
@@ -40,11 +51,33 @@ bool is_mask(std::string_view name) {
 
 }  // namespace
 
+Value hugging_face_of(const Value& model) {
+  const std::string kind = *model.find("kind")->text();
+  Value config;
+  const auto family = std::ranges::find(families, kind, &Family::kind);
+  if (family == std::end(families)) {
+    config.set("model_type", "troupe-" + kind);
+  } else {
+    config.set("model_type", kind);
+    config.set("architectures", Value::List{std::string(family->architecture)});
+    config.set("torch_dtype", "float32");
+    for (const auto& [theirs, ours] : family->keys)
+      if (const Value* value = model.find(ours)) config.set(std::string(theirs), *value);
+  }
+  config.set(std::string(own_key), model);
+  return config;
+}
+
 Result<Value> model_of_hugging_face(const Value& config) {
+  if (const Value* own = config.find(own_key); own && own->map()) {
+    const Value* kind = own->find("kind");
+    if (kind && kind->text()) return *own;
+    return Error{std::string(own_key) + ": found no \"kind\" of a model"};
+  }
   const Value* type = config.find("model_type");
   const std::string name = type && type->text() ? *type->text() : "";
-  if (name == "gpt2") return renamed(config, "gpt2", gpt2_keys);
-  if (name == "llama") return renamed(config, "llama", llama_keys);
+  for (const auto& family : families)
+    if (name == family.kind) return renamed(config, family.kind, family.keys);
   return Error{"model_type is \"" + name +
                "\"; gpt2 and llama are known: for others give --config with a [model] section"};
 }

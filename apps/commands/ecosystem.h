@@ -11,8 +11,13 @@
 
 namespace troupe::apps {
 
-/// Converts a Hugging Face `config.json` to a table of our model options.
+/// Converts a Hugging Face `config.json`, or one of hugging_face_of(), to a table of our model
+/// options.
 Result<Value> model_of_hugging_face(const Value& config);
+
+/// Converts a table of our model options to a `config.json` that `model_of_hugging_face` reads
+/// back. For gpt2 and llama it also has the keys of Hugging Face.
+Value hugging_face_of(const Value& model);
 
 /// A weights file from the Hugging Face ecosystem, matched to a model.
 struct ForeignWeights {

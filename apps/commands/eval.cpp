@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
+#include <optional>
 #include <string>
 
 #include "apps/command.h"
@@ -18,9 +20,39 @@ namespace {
 struct EvalArguments {
   std::string checkpoint;
   std::string data;
-  std::int64_t samples = 256;
+  std::optional<std::int64_t> samples;
   std::int64_t micro = 8;
 };
+
+constexpr std::int64_t samples_by_default = 256;
+
+/// The data and the samples of an evaluation.
+struct Exam {
+  std::string data;
+  std::int64_t samples = samples_by_default;
+  std::int64_t micro = 8;
+  bool as_in_training = false;  // On the data and the samples of the run's own evaluations.
+};
+
+/// Returns the exam that the arguments ask for: without --data, the one that the run's training
+/// took.
+Result<Exam> exam_for(storage::Files& files, const EvalArguments& arguments,
+                      const TrainedModel& model) {
+  Exam exam{arguments.data, arguments.samples.value_or(samples_by_default), arguments.micro};
+  if (!exam.data.empty()) return exam;
+  const auto config = config_of(files, model.directory());
+  if (!config) return config.error();
+  if (!*config)
+    return Error{model.directory() +
+                 ": no run has left its configuration beside this checkpoint, so its data is "
+                 "unknown; give --data"};
+  if (!(*config)->data.validate)
+    return Error{(*config)->name + " was trained without data.validate; give --data"};
+  exam.data = *(*config)->data.validate;
+  exam.as_in_training = !arguments.samples;
+  if (exam.as_in_training) exam.samples = (*config)->train.eval_batches * (*config)->batch.global;
+  return exam;
+}
 
 /// Returns the data with the tokenizer of the checkpoint's run, if it is a text without one.
 Result<std::string> data_for(storage::Files& files, const std::string& data,
@@ -38,20 +70,27 @@ Result<std::string> data_for(storage::Files& files, const std::string& data,
 
 ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
   const auto files = storage::disk_files();
-  auto trained = TrainedModel::open(*files, arguments.checkpoint, own_machine_share().cores());
+  const auto products =
+      arguments.data.empty() ? TrainedModel::Products::as_trained : TrainedModel::Products::fp32;
+  auto trained =
+      TrainedModel::open(*files, arguments.checkpoint, own_machine_share().cores(), products);
   if (!trained) return invalid(trained.error());
   TrainedModel& model = **trained;
   const auto& form = model.model().sample;
   const storage::DataNeeds needs{form.input_type == DType::i32 ? form.input[0] : 0,
                                  model.model().classes};
-  const auto spec = data_for(*files, arguments.data, model);
+  const auto exam = exam_for(*files, arguments, model);
+  if (!exam) return invalid(exam.error());
+  const auto spec = data_for(*files, exam->data, model);
   if (!spec) return invalid(spec.error());
   const auto data = storage::open_dataset(*spec, needs, *files);
   if (!data) return invalid(data.error());
   if (auto good = fits(*spec, **data, model.model()); !good) return invalid(good.error());
 
-  const std::int64_t samples = std::min(arguments.samples, (*data)->count());
-  const std::int64_t micro = std::min(arguments.micro, samples);
+  // Training evaluates as many samples as configured, the first ones again if there are too few.
+  const std::int64_t samples =
+      exam->as_in_training ? exam->samples : std::min(exam->samples, (*data)->count());
+  const std::int64_t micro = std::gcd(std::min(exam->micro, samples), samples);
   const storage::SampleOrder order(storage::SampleOrder::Kind::sequential, 0, (*data)->count());
   const storage::MicroBatches batches(**data, order, micro, micro);
   double sum = 0;
@@ -62,20 +101,23 @@ ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
     sum += models::Losses{model.evaluate(std::move(batch->input), std::move(batch->target))}.mean();
   }
   const double loss = sum / static_cast<double>(micro_batches);
+  const bool is_text = form.input_type == DType::i32;
   if (flags.output == "json") {
     Value result;
     result.set("type", "eval");
     result.set("checkpoint", model.directory());
+    result.set("data", exam->data);
     result.set("samples", micro_batches * micro);
+    result.set("samples_in_data", (*data)->count());
     result.set("loss", loss);
+    if (is_text) result.set("perplexity", std::exp(loss));
     std::puts(to_json(result).c_str());
   } else {
-    const bool is_text = form.input_type == DType::i32;
     const std::string perplexity = is_text ? ", perplexity " + brief(std::exp(loss)) : "";
-    std::printf("loss %.5f nats%s over %s of %s samples: %s\n", loss, perplexity.c_str(),
+    std::printf("loss %.5f nats%s over %s of %s samples%s: %s\n", loss, perplexity.c_str(),
                 thousands(static_cast<double>(micro_batches * micro)).c_str(),
                 thousands(static_cast<double>((*data)->count())).c_str(),
-                (*data)->description().c_str());
+                exam->as_in_training ? ", as in training" : "", (*data)->description().c_str());
   }
   return ExitCode::done;
 }
@@ -89,13 +131,15 @@ void add_eval(Program& program) {
       ->add_option("checkpoint", arguments.checkpoint,
                    "a run's name or folder, a folder of checkpoints, or a checkpoint")
       ->required();
+  command->add_option(
+      "--data", arguments.data,
+      "evaluation data: made:... or a file, as for data.validate (default: the run's "
+      "data.validate, with the samples of its own evaluations)");
   command
-      ->add_option("--data", arguments.data,
-                   "evaluation data: made:... or a file, as for data.validate")
-      ->required();
-  command->add_option("--samples", arguments.samples, "maximum number of samples (default: 256)")
+      ->add_option("--samples", arguments.samples,
+                   "maximum number of samples (default: 256, or without --data as in training)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  command->add_option("--micro", arguments.micro, "micro-batch size (default: 8)")
+  command->add_option("--micro", arguments.micro, "largest micro-batch size (default: 8)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
 }
 

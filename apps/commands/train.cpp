@@ -1,5 +1,6 @@
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 
 #include "apps/command.h"
@@ -89,6 +90,8 @@ void conclude(Recorder& recorder, const config::RunConfig& config, const RunSetu
                   recent_loss, *entropy, 100 * (recent_loss / *entropy - 1));
     recorder.say(text);
   }
+  if (config.train.export_path)
+    recorder.say("weights: " + std::filesystem::absolute(*config.train.export_path).string());
   recorder.say("checkpoints: " + config.checkpoint.directory + "   events: runs/" + config.name +
                "/events.jsonl");
 }

@@ -1,6 +1,27 @@
 #include "apps/commands/trained_model.h"
 
+#include "config/load.h"
+#include "config/schema/dotted.h"
+
 namespace troupe::apps {
+namespace {
+
+/// Returns the folder of the run with this checkpoint: of runs/NAME/checkpoints/step-000000001000,
+/// runs/NAME.
+std::string run_folder_of(const std::string& checkpoint) {
+  return storage::parent_of(storage::parent_of(checkpoint));
+}
+
+/// Returns the precision in which a checkpoint was trained, if this machine's processor is made for
+/// it; else fp32.
+kernels::Precision precision_of(const storage::Checkpoint& checkpoint) {
+  const Value* compute = config::value_at(checkpoint.manifest().recipe, "precision.compute");
+  const auto best = best_precision_here();
+  const bool is_best = compute && compute->text() && *compute->text() == to_string(best);
+  return is_best ? best : kernels::Precision::fp32;
+}
+
+}  // namespace
 
 Result<std::string> checkpoints_of(storage::Files& files, const std::string& what) {
   const auto given = files.exists(what);
@@ -28,29 +49,43 @@ Result<storage::Checkpoint> open_checkpoint(storage::Files& files, const std::st
 }
 
 Result<std::string> tokenizer_of(storage::Files& files, const std::string& checkpoint) {
-  // runs/NAME/checkpoints/step-000000001000
-  const std::string path = storage::parent_of(storage::parent_of(checkpoint)) + "/tokenizer.json";
+  const std::string path = run_folder_of(checkpoint) + "/tokenizer.json";
   const auto there = files.exists(path);
   if (!there.ok()) return there.error();
   return *there ? path : std::string();
 }
 
-TrainedModel::TrainedModel(models::Model model, std::string directory, int threads)
+Result<std::optional<config::RunConfig>> config_of(storage::Files& files,
+                                                   const std::string& checkpoint) {
+  const std::string path = run_folder_of(checkpoint) + "/config.toml";
+  const auto there = files.exists(path);
+  if (!there.ok()) return there.error();
+  if (!*there) return std::optional<config::RunConfig>();
+  auto loaded = config::load({path, {}});
+  if (!loaded) return loaded.error();
+  return std::optional(std::move(loaded->config));
+}
+
+TrainedModel::TrainedModel(models::Model model, std::string directory, int threads,
+                           kernels::Precision precision)
     : model_(std::move(model)),
       directory_(std::move(directory)),
       stream_(memory_, threads),
-      stage_(model_, {0, static_cast<int>(model_.units.size())}, {}) {
+      stage_(model_, {0, static_cast<int>(model_.units.size())}, {.precision = precision}) {
   prepare_computing_thread();
 }
 
 Result<std::unique_ptr<TrainedModel>> TrainedModel::open(storage::Files& files,
-                                                         const std::string& path, int threads) {
+                                                         const std::string& path, int threads,
+                                                         Products products) {
   const auto checkpoint = open_checkpoint(files, path);
   if (!checkpoint) return checkpoint.error();
   auto model = model_from(checkpoint->manifest().model);
   if (!model) return within(checkpoint->directory(), model.error());
+  const auto precision =
+      products == Products::as_trained ? precision_of(*checkpoint) : kernels::Precision::fp32;
   std::unique_ptr<TrainedModel> trained(
-      new TrainedModel(std::move(*model), checkpoint->directory(), threads));
+      new TrainedModel(std::move(*model), checkpoint->directory(), threads, precision));
   std::vector<NamedTensor> tensors;
   for (const auto& view : checkpoint->weights()) {
     auto tensor = checkpoint->load_weight(view.name, trained->memory_);
@@ -59,7 +94,7 @@ Result<std::unique_ptr<TrainedModel>> TrainedModel::open(storage::Files& files,
   }
   // Only an optimizer can make a version of the weights, so one makes the only version here.
   models::Optimizer optimizer({}, trained->stage_.parameters(), trained->stage_.buffers(),
-                              kernels::Precision::fp32);
+                              precision);
   auto weights = optimizer.from(trained->stream_, tensors, checkpoint->manifest().step);
   if (!weights) return within(checkpoint->directory(), weights.error());
   trained->weights_ = std::move(*weights);

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "apps/run/run_setup.h"
+#include "config/run_config.h"
 #include "core/memory/stream.h"
 #include "core/result.h"
 #include "models/train/optimizer.h"
@@ -25,11 +27,21 @@ Result<storage::Checkpoint> open_checkpoint(storage::Files& files, const std::st
 /// there is none.
 Result<std::string> tokenizer_of(storage::Files& files, const std::string& checkpoint);
 
+/// Returns the configuration that the run of a checkpoint has left in its folder; nothing if there
+/// is none.
+Result<std::optional<config::RunConfig>> config_of(storage::Files& files,
+                                                   const std::string& checkpoint);
+
 /// The model of a checkpoint with its weights, ready for evaluation.
 class TrainedModel {
  public:
+  /// The precision of products: fp32, or that of the training if this machine's processor is made
+  /// for it.
+  enum class Products { fp32, as_trained };
+
   static Result<std::unique_ptr<TrainedModel>> open(storage::Files& files, const std::string& path,
-                                                    int threads);
+                                                    int threads,
+                                                    Products products = Products::fp32);
 
   const models::Model& model() const { return model_; }
   const std::string& directory() const { return directory_; }
@@ -41,7 +53,8 @@ class TrainedModel {
   }
 
  private:
-  TrainedModel(models::Model model, std::string directory, int threads);
+  TrainedModel(models::Model model, std::string directory, int threads,
+               kernels::Precision precision);
 
   models::Model model_;
   std::string directory_;

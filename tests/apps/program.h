@@ -45,6 +45,10 @@ struct Launch {
 Ended troupe(const Workplace& workplace, const Launch& launch);
 Ended troupe(const Workplace& workplace, const std::vector<std::string>& arguments);
 
+inline bool mentions(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 /// Returns the words that completion offers after `words`.
 std::vector<std::string> offered(const Workplace& here, std::vector<std::string> words);
 

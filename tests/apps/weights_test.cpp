@@ -1,0 +1,155 @@
+// Weights that leave as a folder come back without any option, and `eval` agrees with training.
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "apps/program.h"
+#include "catch.h"
+#include "core/json.h"
+#include "storage/tokenizer/tokenizer.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+/// Trains a small language model on a text with a tokenizer of its own.
+Ended train_with_tokenizer(const Workplace& here) {
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += "to be or not to be, that is question " + std::to_string(i);
+  here.write("text.txt", text);
+  here.write("valid.txt", text.substr(0, 2000));
+  const auto tokenizer = storage::train_tokenizer(text, 300);
+  REQUIRE(tokenizer.ok());
+  here.write("words.json", storage::to_tokenizer_json(*tokenizer));
+  here.write("own.toml", R"(
+name = "own"
+[model]
+kind = "gpt2"
+vocab = "auto"
+context = 16
+width = 16
+heads = 2
+layers = 2
+[data]
+train = "text.txt?tokenizer=words.json"
+validate = "valid.txt?tokenizer=words.json"
+[batch]
+global = 8
+[train]
+steps = 6
+eval_batches = 3
+export = "final.safetensors"
+)");
+  Ended ended = tests::troupe(here, {"train", "own.toml", "--output", "json"});
+  INFO(ended.err);
+  REQUIRE(ended.code == 0);
+  return ended;
+}
+
+std::string weights_digest(const Workplace& here, const std::string& checkpoints) {
+  const Ended ended =
+      tests::troupe(here, {"checkpoint", "inspect", checkpoints, "--output", "json"});
+  INFO(ended.err);
+  REQUIRE(ended.code == 0);
+  return *parse_json(ended.out)->find("weights")->text();
+}
+
+void goes_well(const Ended& ended) {
+  INFO(ended.err);
+  CHECK(ended.code == 0);
+}
+
+}  // namespace
+
+TEST_CASE("an exported folder is imported without options, with its tokenizer", "[apps]") {
+  const Workplace here;
+  train_with_tokenizer(here);
+  goes_well(tests::troupe(here, {"checkpoint", "export", "own", "--to", "out"}));
+  const auto config = parse_json(here.read("out/config.json"));
+  REQUIRE(config.ok());
+  CHECK(*config->find("model_type")->text() == "gpt2");
+  CHECK(*config->find("n_embd")->integer() == 16);
+  CHECK(here.read("out/tokenizer.json") == here.read("runs/own/tokenizer.json"));
+
+  goes_well(tests::troupe(here, {"checkpoint", "import", "out", "--to", "again/checkpoints"}));
+  CHECK(weights_digest(here, "again") == weights_digest(here, "own"));
+  const std::vector<std::string> words = {"--prompt", "to be", "--tokens", "8"};
+  const auto sample = [&](const std::string& what) {
+    std::vector<std::string> all = {"sample", what};
+    all.insert(all.end(), words.begin(), words.end());
+    return tests::troupe(here, all);
+  };
+  goes_well(sample("again"));
+  CHECK(sample("again").out == sample("own").out);
+
+  const Ended taken = tests::troupe(here, {"checkpoint", "export", "own", "--to", "out"});
+  CHECK(taken.code == 3);
+  CHECK(taken.err.find("is there already") != std::string::npos);
+}
+
+TEST_CASE("weights of a model that Hugging Face does not know are imported again, too", "[apps]") {
+  const Workplace here;
+  here.write("a.toml", R"(
+name = "a"
+[model]
+kind = "mlp"
+dims = [16, 4, 2]
+[data]
+train = "made:gaussians?classes=2"
+[batch]
+global = 4
+[train]
+steps = 2
+)");
+  goes_well(tests::troupe(here, {"train", "a.toml"}));
+  goes_well(tests::troupe(here, {"checkpoint", "export", "a", "--to", "out"}));
+  goes_well(tests::troupe(here, {"checkpoint", "import", "out", "--to", "again"}));
+  CHECK(weights_digest(here, "again") == weights_digest(here, "a"));
+  here.write("out/config.json", R"({"troupe": {"kind": "gpt9"}})");
+  const Ended unknown = tests::troupe(here, {"checkpoint", "import", "out", "--to", "third"});
+  CHECK(unknown.code == 3);
+  CHECK(unknown.err.find("no model of the kind \"gpt9\"") != std::string::npos);
+}
+
+TEST_CASE("a run says where its exported weights are, and a lone file says what is missing",
+          "[apps]") {
+  const Workplace here;
+  train_with_tokenizer(here);
+  const Ended again = tests::troupe(here, {"train", "own.toml", "--resume", "--output", "plain"});
+  CHECK(again.err.find("weights: " + (here.path() / "final.safetensors").string()) !=
+        std::string::npos);
+  const Ended alone =
+      tests::troupe(here, {"checkpoint", "import", "final.safetensors", "--to", "again"});
+  CHECK(alone.code == 3);
+  CHECK(alone.err.find("import a folder that `troupe checkpoint export` wrote") !=
+        std::string::npos);
+}
+
+TEST_CASE("eval without data repeats the evaluation of training", "[apps]") {
+  const Workplace here;
+  const auto evals = train_with_tokenizer(here).events("eval");
+  REQUIRE(!evals.empty());
+  const Ended ended = tests::troupe(here, {"eval", "own", "--output", "json"});
+  goes_well(ended);
+  const auto result = parse_json(ended.out);
+  REQUIRE(result.ok());
+  CHECK(result->find("loss")->number() ==
+        Approx(evals.back().find("loss")->number()).epsilon(1e-5));
+  CHECK(*result->find("samples")->integer() == 24);
+  CHECK(result->find("perplexity")->number() == Approx(std::exp(result->find("loss")->number())));
+  CHECK(tests::troupe(here, {"eval", "own"}).out.find("over 24 of ") != std::string::npos);
+  CHECK(tests::troupe(here, {"eval", "own"}).out.find(", as in training") != std::string::npos);
+}
+
+TEST_CASE("eval without data says why it cannot know the data", "[apps]") {
+  const Workplace here;
+  train_with_tokenizer(here);
+  goes_well(tests::troupe(here, {"checkpoint", "export", "own", "--to", "out"}));
+  goes_well(tests::troupe(here, {"checkpoint", "import", "out", "--to", "again/checkpoints"}));
+  const Ended unknown = tests::troupe(here, {"eval", "again"});
+  CHECK(unknown.code == 3);
+  CHECK(unknown.err.find("give --data") != std::string::npos);
+}
