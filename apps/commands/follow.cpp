@@ -12,6 +12,7 @@
 #include "apps/events/sinks.h"
 #include "apps/head/head_service.h"
 #include "apps/machine/signals.h"
+#include "apps/real/read_host.h"
 #include "config/load.h"
 #include "core/json.h"
 #include "transport/wire/fields.h"
@@ -177,9 +178,16 @@ ExitCode submit(const SubmitArguments& arguments, const CommonFlags& flags) {
   Value body = loaded->tree;
   if (arguments.resume) body.set("resume", true);
   if (arguments.from_scratch) body.set("from_scratch", true);
+  // Relative names of files mean files in this folder.
+  const auto here = read_host();
+  body.set("host", here.host);
+  body.set("folder", here.folder);
   const auto answer = (*client)->ask("run.submit", std::move(body));
   if (!answer) return refused(answer.refusal());
   const std::string name = text_of(*answer, "run");
+  const std::string moved = text_of(*answer, "moved");
+  if (!moved.empty() && !flags.quiet)
+    std::fprintf(stderr, "the earlier run of this name was moved to %s\n", moved.c_str());
   const Value* chosen = answer->find("chosen");
   if (chosen && !arguments.wait && !flags.quiet)
     std::fprintf(stderr, "precision %s\n", text_of(*chosen, "why").c_str());

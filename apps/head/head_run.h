@@ -53,6 +53,8 @@ class HeadRun {
   /// as there are.
   Status prepare(std::optional<RunChoice> kept = {});
   std::optional<RunChoice> choice() const;
+  /// Returns the new folder of an earlier run of this name; empty if there was none.
+  const std::string& moved() const { return session_.place().moved; }
   void start();
 
   RunStanding report() const;

@@ -18,6 +18,7 @@
 #include "apps/head/head_run.h"
 #include "apps/head/misconfigured.h"
 #include "apps/head/node_gate.h"
+#include "apps/head/submitted_paths.h"
 #include "apps/run/run_setup.h"
 #include "config/load.h"
 #include "core/json.h"
@@ -45,16 +46,24 @@ std::string listen_at(const std::string& wanted, const std::string& before) {
   return wanted.ends_with(":0") && !before.empty() ? before : wanted;
 }
 
-/// Removes a flag from a message that contains a configuration. Returns the flag.
-bool take_flag(Value& config, std::string_view name) {
-  bool is_set = false;
+/// Removes a field from a message that contains a configuration. Returns the field.
+Value take_field(Value& config, std::string_view name) {
+  Value field;
   if (auto* map = config.map())
     std::erase_if(*map, [&](const Value::Entry& entry) {
       if (entry.key != name) return false;
-      is_set = entry.value.boolean() && *entry.value.boolean();
+      field = entry.value;
       return true;
     });
-  return is_set;
+  return field;
+}
+bool take_flag(Value& config, std::string_view name) {
+  const Value field = take_field(config, name);
+  return field.boolean() && *field.boolean();
+}
+std::string take_text(Value& config, std::string_view name) {
+  const Value field = take_field(config, name);
+  return field.text() ? *field.text() : std::string();
 }
 
 /// Returns whether a message changes something, so that its sender is recorded.
@@ -195,7 +204,8 @@ class HeadService::Service {
   Status may_use(const config::Loaded& loaded) const { return options_.confinement.check(loaded); }
 
   /// Submits a run and answers with its name.
-  Reply submit(const Value& body, RunStart begins, std::uint64_t submission) {
+  Reply submit(const Value& body, RunStart begins, std::uint64_t submission,
+               const Submitter& from) {
     config::Diagnostics found;
     auto loaded = config::load_message(body, "run.submit", found);
     if (!loaded) return misconfigured(loaded.error(), found);
@@ -214,15 +224,18 @@ class HeadService::Service {
             "wait until one has ended, or stop one");
     }
     auto run = make_run(std::move(*loaded), begins);
-    if (!run) return misconfigured(run.error());
+    if (!run) return misconfigured(with_place(run.error(), program_.host, from));
     // Records the run once it is known to be valid, and starts it once it is recorded.
     if (auto noted = journal_->submitted(name, submission, body); !noted) return noted.error();
     Value answer = Value::Map{};
     answer.set("run", name);
     if (const auto choice = (*run)->choice()) answer.set("chosen", transport::to_value(*choice));
     const auto steps = std::to_string((*run)->report().steps);
+    const std::string moved = (*run)->moved();
+    if (!moved.empty()) answer.set("moved", moved);
     start(name, std::move(*run));
-    options_.say("run " + name + " was submitted: " + steps + " steps");
+    options_.say("run " + name + " was submitted: " + steps + " steps" +
+                 (moved.empty() ? "" : "; the earlier run of this name is now " + moved));
     return answer;
   }
 
@@ -429,7 +442,9 @@ class HeadService::Service {
     const auto begins = !resumes       ? RunStart::anew
                         : from_scratch ? RunStart::resume_or_scratch
                                        : RunStart::resume;
-    auto submitted = submit(config, begins, message.id);
+    const Submitter from{take_text(config, "host"), take_text(config, "folder")};
+    resolve_inputs(program_.files, from, config);
+    auto submitted = submit(config, begins, message.id, from);
     if (!submitted) return submitted;
     if (submitted_.size() > most_runs) submitted_.erase(submitted_.begin());
     submitted_.emplace(message.id, text_in(*submitted, "run"));

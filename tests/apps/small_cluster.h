@@ -39,12 +39,14 @@ class SmallCluster {
   Process& head() { return *head_; }
 
   /// Runs a command to its end.
-  Ended run(const std::vector<std::string>& arguments) const {
+  Ended run(const std::vector<std::string>& arguments) const { return run_in(here_, arguments); }
+  /// Runs a command in another folder.
+  Ended run_in(const Workplace& there, const std::vector<std::string>& arguments) const {
     const auto of_this_cluster = [this] {
       setenv("XDG_STATE_HOME", here_.path().c_str(), 1);
       unsetenv("TROUPE_HEAD");
     };
-    return troupe(here_, Launch{arguments, {}, of_this_cluster, {}});
+    return troupe(there, Launch{arguments, {}, of_this_cluster, {}});
   }
 
  private:

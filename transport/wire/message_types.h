@@ -132,10 +132,12 @@ inline constexpr MessageType table[] = {
      "`recovered`: how it recovered the last time; `stragglers`: what slows it down now, each as in "
      "the event `node.straggler`]"},
     {"run.submit", question, person, 1_MiB, {H::head},
-     "a configuration, [`resume`], [`from_scratch`]",
+     "a configuration, [`resume`], [`from_scratch`], [`host` and `folder`]",
      "Starts a run, or resumes it from its newest checkpoint. With `from_scratch` a resumed run "
-     "starts at step 0 if its checkpoints are gone. [`run`; `chosen` if there are enough nodes: "
-     "the fields of the event `run.chosen`]"},
+     "starts at step 0 if its checkpoints are gone. `host` and `folder` tell where the sender is: "
+     "relative names of files that the run reads are first looked for there. [`run`; `chosen` if there are enough nodes: "
+     "the fields of the event `run.chosen`; `moved`: the new folder of an earlier run of this "
+     "name]"},
     {"run.events", question, looks, 4_KiB, {H::head}, "[`run`], [`from`]",
      "Returns the events of a run from byte `from` of its file on. Without `run` it returns the "
      "events of the head. A page has at most 60 KiB. `goes_on` says that the next page "
