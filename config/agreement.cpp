@@ -56,7 +56,12 @@ void check_names(const Examined& examined) {
       examined.error({key},
                      std::string(key) + " = " + in_quotes(path) + " does not end in .safetensors");
   };
-  if (config.model.init != "random") wants_safetensors("model.init", config.model.init);
+  const std::string& init = config.model.init;
+  if (init != "random" && !(init.starts_with("run:") && init.size() > 4) &&
+      !init.ends_with(".safetensors"))
+    examined.error({"model.init"}, "model.init = " + in_quotes(init) +
+                                       " is neither random, nor run:NAME, nor a file that ends in "
+                                       ".safetensors");
   if (config.train.export_path) wants_safetensors("train.export", *config.train.export_path);
 }
 

@@ -57,8 +57,9 @@ std::vector<Key> model_keys() {
        .type = Type::text,
        .fallback = "random",
        .half = Half::recipe,
-       .help = "Initial weights: \"random\", or a .safetensors file with the tensor names of "
-               "Hugging Face (gpt2, llama), timm (vit) or torchvision (resnet)."});
+       .help = "Initial weights: \"random\", \"run:NAME\" for the newest checkpoint of a run in "
+               "runs/, or a .safetensors file with the tensor names of Hugging Face (gpt2, llama), "
+               "timm (vit) or torchvision (resnet)."});
   return keys;
 }
 

@@ -11,6 +11,7 @@
 #include "apps/node/local_nodes.h"
 #include "apps/real/read_host.h"
 #include "apps/real/real_processes.h"
+#include "apps/run/run_record.h"
 #include "apps/run/run_session.h"
 #include "apps/run/run_setup.h"
 #include "config/load.h"
@@ -30,6 +31,7 @@ struct TrainArguments {
   std::string carrier = "auto";
   bool resume = false;
   bool from_scratch = false;
+  std::int64_t extend = 0;
 };
 
 /// Returns the command that resumes the run.
@@ -172,8 +174,20 @@ Result<std::unique_ptr<LocalNodes>> start_nodes(const LocalNodes::Context& conte
       std::move(order), {config.limits.silence_floor, config.limits.reconnect_patience});
 }
 
-ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
+/// Returns the configuration. With --extend it adds settings to the arguments, so that the commands
+/// that are printed later do not extend the run once more.
+Result<config::Loaded> load(TrainArguments& arguments) {
   auto loaded = config::load({arguments.config, arguments.settings});
+  if (!loaded || arguments.extend == 0) return loaded;
+  const auto more = settings_to_extend("runs/" + loaded->config.name, arguments.extend);
+  if (!more) return within("--extend", more.error());
+  arguments.settings.insert(arguments.settings.end(), more->begin(), more->end());
+  return config::load({arguments.config, arguments.settings});
+}
+
+ExitCode train(const TrainArguments& given, const CommonFlags& flags) {
+  TrainArguments arguments = given;
+  auto loaded = load(arguments);
   if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
   if (!loaded->warnings.empty()) std::fputs(loaded->warnings.c_str(), stderr);
   if (arguments.nodes < 0)
@@ -271,6 +285,11 @@ void add_train(Program& program) {
       ->check(CLI::IsMember({"auto", "tcp"}));
   CLI::Option* resume =
       command->add_flag("--resume", arguments.resume, "resume from the newest good checkpoint");
+  command
+      ->add_option("--extend", arguments.extend,
+                   "with --resume: train this many steps beyond the run's last one (default: 0)")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->needs(resume);
   command
       ->add_flag("--from-scratch", arguments.from_scratch,
                  "with --resume: begin at step 0 if the run's saved checkpoints are gone")

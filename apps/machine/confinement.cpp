@@ -38,7 +38,10 @@ Status Confinement::check(const config::Loaded& loaded) const {
   std::vector<std::pair<std::string, std::string>> paths{
       {"checkpoint.dir", config.checkpoint.directory}};
   if (config.train.export_path) paths.emplace_back("train.export", *config.train.export_path);
-  if (config.model.init != "random") paths.emplace_back("model.init", config.model.init);
+  if (config.model.init.starts_with("run:"))
+    paths.emplace_back("model.init", "runs/" + config.model.init.substr(4));
+  else if (config.model.init != "random")
+    paths.emplace_back("model.init", config.model.init);
   // A schedule name is no path; a schedule file may lie anywhere.
   if (config.pipeline.schedule.find('/') != std::string::npos)
     paths.emplace_back("pipeline.schedule", config.pipeline.schedule);

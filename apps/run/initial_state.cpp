@@ -29,6 +29,25 @@ Result<std::vector<NamedTensor>> load_file(storage::Files& files, const std::str
   return tensors;
 }
 
+/// Returns the weights of the newest good checkpoint of a run, which is named by its folder below
+/// runs/.
+Result<std::vector<NamedTensor>> load_run(storage::Files& files, const std::string& name,
+                                          MemoryPool& memory) {
+  const std::string folder = "runs/" + name + "/checkpoints";
+  const auto newest = storage::open_newest_checkpoint(files, folder);
+  if (!newest) return newest.error();
+  if (!*newest)
+    return Error{folder + ": there is no checkpoint; `troupe runs --local` lists the runs here"};
+  const storage::Checkpoint& checkpoint = (*newest)->checkpoint;
+  std::vector<NamedTensor> tensors;
+  for (const auto& view : checkpoint.weights()) {
+    auto tensor = checkpoint.load_weight(view.name, memory);
+    if (!tensor) return within(checkpoint.directory(), tensor.error());
+    tensors.push_back({view.name, std::move(*tensor)});
+  }
+  return tensors;
+}
+
 /// Checks the weights and optimizer state before anything starts, so that an error the optimizers
 /// would find comes early.
 Status check(const RunToBegin& run, const actors::StartPoint& start, const std::string& where) {
@@ -57,17 +76,17 @@ Status may_begin_anew(const RunToBegin& run) {
 }
 
 /// Returns what a user can do whose run has other settings than the checkpoint.
-std::string ways_on(const Value& made, const Value& wanted, const std::string& checkpoint) {
+std::string ways_on(const Value& made, const Value& wanted, const std::string& run) {
   const std::string key = "optimizer.schedule.total_steps";
   const Value* before = config::value_at(made, key);
   const Value* now = config::value_at(wanted, key);
   std::string text = "\nto continue this run, give it the settings of the checkpoint";
   if (before && now && *before != *now)
-    text += "; for more steps at the schedule's last learning rate: --set " + key + "=" +
-            to_json(*before);
-  return text + "\nto begin a new run with its weights: troupe checkpoint export " + checkpoint +
-         " --to weights.safetensors, and train with --set name=NEW --set "
-         "model.init=weights.safetensors";
+    text += "; for N more steps at the schedule's last learning rate: --resume --extend N";
+  return text +
+         "\nto begin a new run with its weights: train without --resume, with --set name=NEW "
+         "--set model.init=run:" +
+         run;
 }
 
 }  // namespace
@@ -75,7 +94,11 @@ std::string ways_on(const Value& made, const Value& wanted, const std::string& c
 Result<actors::StartPoint> first_state(const RunToBegin& run) {
   actors::StartPoint start;
   if (run.config.model.init == "random") return start;
-  auto tensors = load_file(*run.setup.files, run.config.model.init, run.memory);
+  constexpr std::string_view of_run = "run:";
+  const std::string& init = run.config.model.init;
+  auto tensors = init.starts_with(of_run)
+                     ? load_run(*run.setup.files, init.substr(of_run.size()), run.memory)
+                     : load_file(*run.setup.files, init, run.memory);
   if (!tensors) return within("model.init", tensors.error());
   start.weights = std::move(*tensors);
   if (auto good = check(run, start, "model.init: " + run.config.model.init); !good)
@@ -113,7 +136,7 @@ Result<Resumed> resumed_state(const RunToBegin& run, SavesGone saves_gone) {
     std::erase_if(*data->map(), [](const Value::Entry& entry) { return entry.key == "files"; });
   if (auto same = storage::match_recipe(made, recipe); !same)
     return Error{within(checkpoint.directory(), same.error()).text +
-                 ways_on(made.recipe, recipe, checkpoint.directory())};
+                 ways_on(made.recipe, recipe, run.config.name)};
   auto start = actors::start_point(checkpoint, run.memory);
   if (!start) return start.error();
   resumed.start = std::move(*start);

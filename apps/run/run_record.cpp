@@ -121,6 +121,22 @@ Status keep_config(storage::Files& files, const std::string& folder, const confi
                                config_text(loaded, std::move(tree)));
 }
 
+Result<std::vector<std::string>> settings_to_extend(const std::string& folder, std::int64_t more) {
+  const auto kept = config::load({folder + "/config.toml", {}});
+  if (!kept)
+    return Error{folder +
+                 "/config.toml: a run that is extended leaves its configuration there, but: " +
+                 kept.error().text};
+  std::vector<std::string> settings = {"train.steps=" +
+                                       std::to_string(kept->config.train.steps + more)};
+  const Value recipe = config::recipe_of(kept->tree);
+  const std::string key = "optimizer.schedule.total_steps";
+  const Value* total = config::value_at(recipe, key);
+  if (total && total->integer() && *total->integer() > 0)
+    settings.push_back(key + "=" + std::to_string(*total->integer()));
+  return settings;
+}
+
 std::vector<std::string> describe_run(storage::Files& files, const std::string& folder,
                                       const config::Loaded& loaded, Value tree,
                                       const RunLife& life) {

@@ -21,6 +21,11 @@ namespace troupe::apps {
 Status keep_config(storage::Files& files, const std::string& folder, const config::Loaded& loaded,
                    Value tree);
 
+/// Returns the settings with which a run, as its folder describes it, trains `more` steps beyond
+/// its last one. The schedule of its learning rate stays: it ends where it was to end, and further
+/// steps have its last rate.
+Result<std::vector<std::string>> settings_to_extend(const std::string& folder, std::int64_t more);
+
 /// A process that begins to lead a run.
 struct RunLife {
   Env::WallTime begun;

@@ -174,18 +174,69 @@ TEST_CASE("a run that resumes with other settings is told how to go on", "[apps]
   INFO(refused.err);
   CHECK(refused.code == 3);
   CHECK(refused.err.find("total_steps: the checkpoint has 60, this run 70") != std::string::npos);
-  const std::string way_on = "optimizer.schedule.total_steps=60";
-  CHECK(refused.err.find("--set " + way_on + "\n") != std::string::npos);
-  longer.insert(longer.end(), {"--set", way_on});
+  const std::string way_on = "--resume --extend N";
+  CHECK(refused.err.find(way_on + "\n") != std::string::npos);
+  longer.insert(longer.end(), {"--set", "optimizer.schedule.total_steps=60"});
   CHECK(train(here, longer).code == 0);
   longer.insert(longer.end(), {"--set", "batch.global=16"});
   const Ended other = train(here, longer);
   CHECK(other.code == 3);
   CHECK(other.err.find(way_on) == std::string::npos);
-  CHECK(other.err.find("\nto begin a new run with its weights: troupe checkpoint export "
-                       "runs/small/checkpoints/step-000000000070 --to weights.safetensors, and "
-                       "train with --set name=NEW --set model.init=weights.safetensors\n") !=
-        std::string::npos);
+  CHECK(other.err.find("\nto begin a new run with its weights: train without --resume, with "
+                       "--set name=NEW --set model.init=run:small\n") != std::string::npos);
+}
+
+TEST_CASE("a finished run is extended, and again, at the last rate of its schedule", "[apps]") {
+  const Workplace here;
+  here.write("run.toml", small_run);
+  const std::vector<std::string> cosine{"--set", "optimizer.schedule.kind=cosine",
+                                        "--set", "optimizer.schedule.min_lr=1e-4",
+                                        "--set", "train.steps=10"};
+  REQUIRE(train(here, cosine).code == 0);
+  auto longer = cosine;
+  longer.insert(longer.end(), {"--resume", "--extend", "5"});
+  for (const std::int64_t steps : {15, 20}) {
+    const Ended ended = train(here, longer);
+    INFO(ended.err);
+    REQUIRE(ended.code == 0);
+    const auto done = ended.events("step");
+    REQUIRE(done.size() == 5);
+    CHECK(*done.front().find("step")->integer() == steps - 4);
+    CHECK(*done.back().find("step")->integer() == steps);
+    CHECK(done.back().find("lr")->number() == Approx(1e-4));
+  }
+  // A run without a schedule is extended, too.
+  REQUIRE(train(here, {"--set", "train.steps=5"}).code == 0);
+  CHECK(
+      train(here, {"--set", "train.steps=5", "--resume", "--extend", "2"}).events("step").size() ==
+      2);
+  const Ended alone = train(here, {"--extend", "5"});
+  CHECK(alone.code == 2);
+  const Ended nothing = train(here, {"--set", "name=other", "--resume", "--extend", "5"});
+  CHECK(nothing.code == 3);
+  CHECK(nothing.err.find("--extend: runs/other/config.toml") != std::string::npos);
+}
+
+TEST_CASE("a run begins with the weights of another one by its name", "[apps]") {
+  const Workplace here;
+  here.write("run.toml", small_run);
+  REQUIRE(train(here, {"--set", "train.steps=10"}).code == 0);
+  REQUIRE(troupe::tests::troupe(here, {"checkpoint", "export", "small", "--to", "w.safetensors"})
+              .code == 0);
+  const auto tuned = [&](const std::string& init) {
+    const Ended ended = train(here, {"--set", "name=tuned", "--set", "train.steps=5", "--set",
+                                     "optimizer.lr=1e-4", "--set", "model.init=" + init});
+    INFO(ended.err);
+    REQUIRE(ended.code == 0);
+    return final_digest(ended);
+  };
+  CHECK(tuned("run:small") == tuned("w.safetensors"));
+  const Ended nobody = train(here, {"--set", "model.init=run:nobody", "--set", "name=x"});
+  CHECK(nobody.code == 3);
+  CHECK(nobody.err.find("runs/nobody/checkpoints: there is no checkpoint") != std::string::npos);
+  const Ended wider =
+      train(here, {"--set", "model.init=run:small", "--set", "name=x", "--set", "model.width=64"});
+  CHECK(wider.code == 3);
 }
 
 TEST_CASE("a full disk does not stop training, and the last good checkpoint survives", "[apps]") {

@@ -126,8 +126,11 @@ TEST_CASE("names and paths must be valid in file names", "[config]") {
         "placeholder");
   CHECK(complaint({"train.export=final.bin"}) ==
         "error: train.export = \"final.bin\" does not end in .safetensors");
-  CHECK(
-      complaint({"model.init=zeros"}).starts_with("error: model.init = \"zeros\" does not end in"));
+  CHECK(complaint({"model.init=zeros"}) ==
+        "error: model.init = \"zeros\" is neither random, nor run:NAME, nor a file that ends in "
+        ".safetensors");
+  CHECK(complaints({"model.init=run:own"}).empty());
+  CHECK_FALSE(complaints({"model.init=run:"}).empty());
 }
 
 TEST_CASE("fp16 needs a synchronous schedule", "[config]") {
