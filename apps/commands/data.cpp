@@ -1,7 +1,11 @@
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
+#include <string_view>
 
 #include "apps/command.h"
+#include "apps/events/number_text.h"
 #include "core/json.h"
 #include "storage/data/data_tools.h"
 
@@ -20,6 +24,7 @@ struct PrepareArguments {
   std::string tokenizer;
   std::int64_t train_tokenizer = 0;
   std::int64_t shard_tokens = 100'000'000;
+  std::string validate;
 };
 
 struct InspectArguments {
@@ -38,6 +43,19 @@ ExitCode make(const MakeArguments& arguments, const CommonFlags& flags) {
   return ExitCode::done;
 }
 
+/// Parses a share: "5%" or "0.05".
+std::optional<double> parse_share(const std::string& text) {
+  char* end = nullptr;
+  double share = std::strtod(text.c_str(), &end);
+  const std::string_view unit = end;
+  if (end == text.c_str() || (unit != "%" && !unit.empty())) return {};
+  if (unit == "%") share /= 100;
+  return share > 0 && share <= 0.5 ? std::optional(share) : std::nullopt;
+}
+std::string wrong_share(const std::string& text) {
+  return parse_share(text) ? "" : "found '" + text + "', wanted a share up to 50%, such as 5%";
+}
+
 /// Returns the named tokenizer, or trains one on the text and writes it beside the shards.
 Result<std::optional<storage::Tokenizer>> tokenizer_for(storage::Files& files,
                                                         const PrepareArguments& arguments) {
@@ -49,7 +67,10 @@ Result<std::optional<storage::Tokenizer>> tokenizer_for(storage::Files& files,
   if (arguments.train_tokenizer == 0) return std::optional<storage::Tokenizer>();
   const auto text = files.read(arguments.input);
   if (!text) return text.error();
-  auto trained = storage::train_tokenizer(text->text(), arguments.train_tokenizer);
+  const auto all = text->text();
+  const double kept_apart = parse_share(arguments.validate).value_or(0);
+  auto trained = storage::train_tokenizer(all.substr(0, storage::split_point(all, kept_apart)),
+                                          arguments.train_tokenizer);
   if (!trained) return trained.error();
   const std::string path = arguments.prefix + "_tokenizer.json";
   if (auto saved = storage::replace_file(files, path, storage::to_tokenizer_json(*trained)); !saved)
@@ -66,14 +87,24 @@ ExitCode prepare(const PrepareArguments& arguments, const CommonFlags& flags) {
   order.input = arguments.input;
   order.prefix = arguments.prefix;
   order.shard_tokens = arguments.shard_tokens;
+  order.validate = parse_share(arguments.validate).value_or(0);
   const bool wide = *tokenizer && (*tokenizer)->vocabulary() > 65536;
   order.width = wide ? storage::TokenShard::Width::bits32 : storage::TokenShard::Width::bits16;
   const auto prepared = storage::prepare_tokens(*files, order, *tokenizer ? &**tokenizer : nullptr);
   if (!prepared) return invalid(prepared.error());
   if (flags.quiet) return ExitCode::done;
-  for (const auto& file : prepared->files) std::printf("%s\n", file.c_str());
-  std::printf("%lld documents, %lld tokens\n", static_cast<long long>(prepared->documents),
-              static_cast<long long>(prepared->tokens));
+  const auto tell = [](const storage::PreparedPart& part, const char* what) {
+    for (const auto& file : part.files) std::printf("%s\n", file.c_str());
+    const double each = static_cast<double>(part.bytes) /
+                        static_cast<double>(std::max<std::int64_t>(part.tokens, 1));
+    std::printf(
+        "%s%s %s, %s tokens%s\n", what, thousands(static_cast<double>(part.documents)).c_str(),
+        part.documents == 1 ? "document" : "documents",
+        thousands(static_cast<double>(part.tokens)).c_str(),
+        part.tokens == part.bytes ? "" : (" of " + brief(each, 2) + " bytes on average").c_str());
+  };
+  tell(prepared->train, "");
+  if (!prepared->validate.files.empty()) tell(prepared->validate, "for validation: ");
   return ExitCode::done;
 }
 
@@ -116,6 +147,11 @@ void add_data(Program& program) {
                    "first train a tokenizer with this vocabulary size on the text")
       ->check(CLI::Range(std::int64_t{257}, std::int64_t{1} << 20))
       ->excludes(given);
+  preparing.app
+      ->add_option("--validate", preparing.arguments.validate,
+                   "share at the end of the input to keep apart for validation, such as 5%, in "
+                   "PREFIX-valid_*.bin (default: none)")
+      ->check(wrong_share);
   preparing.app
       ->add_option("--shard-tokens", preparing.arguments.shard_tokens,
                    "maximum number of tokens per shard (default: 100 million)")

@@ -1,5 +1,7 @@
 #include "storage/data/data_tools.h"
 
+#include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -120,25 +122,40 @@ Written write_dataset(Files& files, const Dataset& dataset, const std::string& p
                "(images) or .safetensors was wanted"};
 }
 
-Result<Prepared> prepare_tokens(Files& files, const PrepareOrder& order,
-                                const Tokenizer* tokenizer) {
-  assert(order.shard_tokens >= 1);
-  const auto bytes = files.read(order.input);
-  if (!bytes) return bytes.error();
-  Prepared prepared;
+std::size_t split_point(std::string_view text, double share) {
+  assert(share >= 0 && share < 1);
+  if (share == 0 || text.size() < 2) return text.size();
+  const auto about =
+      static_cast<std::size_t>(std::lround(static_cast<double>(text.size()) * (1 - share)));
+  std::size_t at = std::clamp<std::size_t>(about, 1, text.size() - 1);
+  // The line break that is nearest to the end of the first part, but not far from it.
+  const std::size_t reach = text.size() / 20;
+  const auto before = text.rfind('\n', at - 1), after = text.find('\n', at - 1);
+  if (before != text.npos && before + reach >= at) return before + 1;
+  if (after != text.npos && after + 1 < text.size() && after <= at + reach) return after + 1;
+  while (at < text.size() - 1 && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80) ++at;
+  return at;
+}
+
+namespace {
+
+/// Writes one part of an input.
+Result<PreparedPart> prepare_part(Files& files, const PrepareOrder& order, std::string_view text,
+                                  const std::string& prefix, const Tokenizer* tokenizer) {
+  PreparedPart part{.files = {}, .bytes = static_cast<std::int64_t>(text.size())};
   std::vector<std::int32_t> pending;
   const auto full = static_cast<std::size_t>(order.shard_tokens);
   const auto write = [&](std::span<const std::int32_t> tokens) -> Status {
     char number[16];
-    std::snprintf(number, sizeof number, "_%06zu", prepared.files.size());
-    const auto path = order.prefix + number + ".bin";
+    std::snprintf(number, sizeof number, "_%06zu", part.files.size());
+    const auto path = prefix + number + ".bin";
     if (auto status = write_token_shard(files, path, order.width, tokens); !status) return status;
-    prepared.files.push_back(path);
-    prepared.tokens += static_cast<std::int64_t>(tokens.size());
+    part.files.push_back(path);
+    part.tokens += static_cast<std::int64_t>(tokens.size());
     return Done{};
   };
   const auto give = [&](std::vector<std::int32_t> tokens) -> Status {
-    ++prepared.documents;
+    ++part.documents;
     pending.insert(pending.end(), tokens.begin(), tokens.end());
     std::span<const std::int32_t> left(pending);
     for (; left.size() >= full; left = left.subspan(full))
@@ -146,10 +163,30 @@ Result<Prepared> prepare_tokens(Files& files, const PrepareOrder& order,
     pending.erase(pending.begin(), pending.end() - static_cast<std::ptrdiff_t>(left.size()));
     return Done{};
   };
-  if (auto status = for_each_document(order.input, bytes->text(), tokenizer, give); !status)
+  if (auto status = for_each_document(order.input, text, tokenizer, give); !status)
     return status.error();
   if (!pending.empty())
     if (auto status = write(pending); !status) return status.error();
+  return part;
+}
+
+}  // namespace
+
+Result<Prepared> prepare_tokens(Files& files, const PrepareOrder& order,
+                                const Tokenizer* tokenizer) {
+  assert(order.shard_tokens >= 1);
+  const auto bytes = files.read(order.input);
+  if (!bytes) return bytes.error();
+  const std::string_view text = bytes->text();
+  const auto cut = split_point(text, order.validate);
+  Prepared prepared;
+  auto train = prepare_part(files, order, text.substr(0, cut), order.prefix, tokenizer);
+  if (!train) return train.error();
+  prepared.train = std::move(*train);
+  if (cut == text.size()) return prepared;
+  auto validate = prepare_part(files, order, text.substr(cut), order.prefix + "-valid", tokenizer);
+  if (!validate) return validate.error();
+  prepared.validate = std::move(*validate);
   return prepared;
 }
 

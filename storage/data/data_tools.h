@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/value.h"
@@ -24,12 +25,23 @@ struct PrepareOrder {
   std::string prefix;
   TokenShard::Width width = TokenShard::Width::bits16;
   std::int64_t shard_tokens = 100'000'000;
+  /// The share at the end of the input that is kept apart for validation, in PREFIX-valid_*.bin.
+  double validate = 0;
 };
-struct Prepared {
+/// The shards that were written from one part of an input.
+struct PreparedPart {
   std::vector<std::string> files;
   std::int64_t documents = 0;
   std::int64_t tokens = 0;
+  std::int64_t bytes = 0;  // The length of this part of the input.
 };
+struct Prepared {
+  PreparedPart train;
+  PreparedPart validate;  // Without files if nothing was kept apart.
+};
+/// Cuts the last `share` of a text off, at the beginning of a line or else of a character. Returns
+/// the length of the first part. Both parts have at least one byte if `share` is above 0.
+std::size_t split_point(std::string_view text, double share);
 /// Writes the shards. Without a tokenizer (null) every byte is a token.
 Result<Prepared> prepare_tokens(Files& files, const PrepareOrder& order,
                                 const Tokenizer* tokenizer);

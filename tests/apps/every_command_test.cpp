@@ -55,10 +55,30 @@ TEST_CASE("a text becomes shards of bytes", "[apps]") {
   const Ended ended = troupe::tests::troupe(here, {"data", "prepare", "t.txt", "--to", "words"});
   INFO(ended.err);
   REQUIRE(ended.code == 0);
-  CHECK(ended.out.find("1 documents, 17 tokens") != std::string::npos);
+  CHECK(ended.out.find("1 document, 17 tokens") != std::string::npos);
   const Ended seen = troupe::tests::troupe(here, {"data", "inspect", "words_000000.bin"});
   REQUIRE(seen.code == 0);
   CHECK(*parse_json(seen.out)->find("tokens")->integer() == 17);
+}
+
+TEST_CASE("a share of a text is kept apart for validation", "[apps]") {
+  const Workplace here;
+  std::string text;
+  for (int i = 100; i < 300; ++i) text += "this is line number " + std::to_string(i) + "\n";
+  here.write("t.txt", text);
+  const Ended ended =
+      troupe::tests::troupe(here, {"data", "prepare", "t.txt", "--to", "t", "--validate", "5%"});
+  INFO(ended.err);
+  REQUIRE(ended.code == 0);
+  CHECK(ended.out ==
+        "t_000000.bin\n1 document, 4,560 tokens\n"
+        "t-valid_000000.bin\nfor validation: 1 document, 240 tokens\n");
+  for (const std::string wrong : {"60%", "0", "five", "5 %"}) {
+    const Ended refused =
+        troupe::tests::troupe(here, {"data", "prepare", "t.txt", "--to", "t", "--validate", wrong});
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find("wanted a share up to 50%, such as 5%") != std::string::npos);
+  }
 }
 
 TEST_CASE("the checkpoints of a run are listed", "[apps]") {

@@ -362,16 +362,38 @@ TEST_CASE("prepared shards hold all tokens of the text", "[storage]") {
   const auto prepared =
       prepare_tokens(files, {.input = "in.jsonl", .prefix = "out", .shard_tokens = 4}, nullptr);
   REQUIRE(prepared);
-  CHECK(prepared->documents == 2);
-  CHECK(prepared->tokens == 10);
-  CHECK(prepared->files ==
+  CHECK(prepared->train.documents == 2);
+  CHECK(prepared->train.tokens == 10);
+  CHECK(prepared->train.files ==
         std::vector<std::string>{"out_000000.bin", "out_000001.bin", "out_000002.bin"});
   std::string text;
-  for (const auto& path : prepared->files) {
+  for (const auto& path : prepared->train.files) {
     const auto shard = TokenShard::open(files, path);
     for (std::int64_t i = 0; i < shard->count(); ++i) text += static_cast<char>((*shard)[i]);
   }
   CHECK(text == "hello\nyou\n");
+}
+
+TEST_CASE("a text is cut at a line, or else at a character", "[storage]") {
+  CHECK(split_point("abc", 0) == 3);
+  CHECK(split_point("0123456789", 0.2) == 8);
+  const std::string lines = "0123456789\n0123456789\n0123456789\n012345678\n";
+  CHECK(split_point(lines, 0.25) == 33);
+  CHECK(split_point("aaaaaaaa\xc3\xa4"
+                    "bbbbbbbbb",
+                    0.5) == 10);  // Not within the two bytes.
+  CHECK(split_point("ab", 0.01) == 1);
+}
+
+TEST_CASE("the last part of the documents is kept apart for validation", "[storage]") {
+  MemoryFiles files;
+  put(files, "in.jsonl", "{\"text\":\"one\"}\n{\"text\":\"two\"}\n{\"text\":\"six\"}\n");
+  const auto prepared =
+      prepare_tokens(files, {.input = "in.jsonl", .prefix = "out", .validate = 0.33}, nullptr);
+  REQUIRE(prepared);
+  CHECK(prepared->train.documents == 2);
+  CHECK(prepared->validate.documents == 1);
+  CHECK(prepared->validate.files == std::vector<std::string>{"out-valid_000000.bin"});
 }
 
 TEST_CASE("inspecting reports the contents of a file", "[storage]") {
