@@ -21,7 +21,8 @@ struct CommandGroup {
 
 const std::vector<CommandGroup>& command_groups() {
   static const std::vector<CommandGroup> groups = {
-      {"Train, and look at the result", {"train", "report", "eval", "sample", "audit", "trace"}},
+      {"Train, and look at the result",
+       {"train", "report", "eval", "sample", "audit", "trace", "rm"}},
       {"Data, checkpoints and configurations", {"data", "checkpoint", "config"}},
       {"Plan before training", {"plan", "sim", "schedule"}},
       {"Runs of a head",
@@ -92,7 +93,8 @@ const std::vector<Examples>& all_examples() {
       {"attach", {"troupe attach own"}},
       {"logs", {"troupe logs own | grep warning", "troupe logs own --follow"}},
       {"events", {"troupe events", "troupe events own --output json"}},
-      {"runs", {"troupe runs", "troupe runs --output json"}},
+      {"runs", {"troupe runs", "troupe runs --local"}},
+      {"rm", {"troupe rm quickstart.1", "troupe rm runs/quickstart.*"}},
       {"set",
        {"troupe set own optimizer.lr=1e-4", "troupe set own checkpoint.every=500 --from 2000"}},
       {"pause", {"troupe pause own"}},

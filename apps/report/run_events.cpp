@@ -116,6 +116,10 @@ RunEvents parse_events(std::string_view text) {
     const auto event = parse_json(text.substr(0, end), limits);
     text = is_whole ? text.substr(end + 1) : std::string_view();
     const Status taken = event ? take(*event, run) : event.error();
+    if (const auto time = event ? number_of(*event, "time") : std::nullopt) {
+      if (!run.began) run.began = time;
+      run.ended = time;
+    }
     if (taken) continue;
     if (!is_whole) {
       run.is_torn = true;

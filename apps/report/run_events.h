@@ -50,6 +50,7 @@ struct RunEvents {
   std::string state;  // The last reported state; empty: none.
   std::string why;
   int starts = 0;
+  std::optional<double> began, ended;  // The times of the first and the last event, since 1970.
   std::vector<StepTold> steps;
   std::vector<EvalTold> evals;
   std::vector<std::string> checkpoints;  // The folders of the checkpoints.
