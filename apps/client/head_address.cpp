@@ -20,6 +20,26 @@ std::optional<fs::path> memory() {
   return {};
 }
 
+constexpr const char* file_in_state = "address";
+
+/// Returns the address file of the nearest head: in .troupe in the working folder or above.
+std::optional<fs::path> nearest() {
+  std::error_code error;
+  fs::path folder = fs::current_path(error);
+  for (; !error && !folder.empty(); folder = folder.parent_path()) {
+    const auto file = folder / ".troupe" / file_in_state;
+    if (fs::exists(file, error)) return file;
+    if (folder == folder.root_path()) break;
+  }
+  return {};
+}
+
+std::string first_line(const fs::path& path) {
+  std::string line;
+  std::getline(std::ifstream(path), line);
+  return line;
+}
+
 }  // namespace
 
 std::string to_endpoint(const std::string& address) {
@@ -29,16 +49,24 @@ std::string to_endpoint(const std::string& address) {
   return "tcp://" + address + (has_port ? "" : ":" + std::to_string(usual_head_port));
 }
 
+Result<KnownHead> known_head(const std::string& given) {
+  if (!given.empty()) return KnownHead{to_endpoint(given), {}};
+  if (const char* named = std::getenv("TROUPE_HEAD"); named && *named)
+    return KnownHead{to_endpoint(named), {}};
+  for (const auto& path : {nearest(), memory()}) {
+    if (!path) continue;
+    if (auto endpoint = first_line(*path); !endpoint.empty())
+      return KnownHead{std::move(endpoint), path->string()};
+  }
+  return Error{
+      "no head is known: give --head ADDRESS, set TROUPE_HEAD, or start one here with `troupe "
+      "head`"};
+}
+
 Result<std::string> find_head(const std::string& given) {
-  if (!given.empty()) return to_endpoint(given);
-  if (const char* named = std::getenv("TROUPE_HEAD"); named && *named) return to_endpoint(named);
-  std::string last;
-  if (const auto path = memory()) std::getline(std::ifstream(*path), last);
-  if (last.empty())
-    return Error{
-        "no head is known: give --head ADDRESS, set TROUPE_HEAD, or start one here with `troupe "
-        "head`"};
-  return last;
+  auto known = known_head(given);
+  if (!known) return known.error();
+  return std::move(known->endpoint);
 }
 
 std::string shared_secret_path() {
@@ -46,14 +74,21 @@ std::string shared_secret_path() {
   return path ? (path->parent_path() / "secret").string() : std::string();
 }
 
-void remember_head(const std::string& endpoint) {
+void remember_head(const std::string& endpoint, const std::string& state) {
+  // A head that listens at all addresses of this machine cannot be dialed at that address.
+  const std::string line = reached_at(endpoint, "127.0.0.1") + "\n";
+  // If a write fails, users can still pass --head.
+  std::ofstream(fs::path(state) / file_in_state) << line;
   const auto path = memory();
   if (!path) return;
   std::error_code error;
   fs::create_directories(path->parent_path(), error);
-  // A head that listens at all addresses of this machine cannot be dialed at that address.
-  std::ofstream(*path) << reached_at(endpoint, "127.0.0.1")
-                       << "\n";  // If the write fails, users can still pass --head.
+  std::ofstream(*path) << line;
+}
+
+void forget_head(const std::string& state) {
+  std::error_code error;
+  fs::remove(fs::path(state) / file_in_state, error);
 }
 
 }  // namespace troupe::apps

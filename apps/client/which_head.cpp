@@ -14,8 +14,10 @@
 namespace troupe::apps {
 
 void WhichHead::add_to(CLI::App& command) {
-  command.add_option("--head", address,
-                     "address of the head (default: TROUPE_HEAD, or the head last started here)");
+  command.add_option(
+      "--head", address,
+      "address of the head (default: TROUPE_HEAD, the head of this folder or one above, or the "
+      "head last started on this machine)");
   keys.add_to(command);
 }
 
@@ -51,7 +53,13 @@ Result<transport::DialOptions> WhichHead::options() const {
 Result<std::unique_ptr<HeadClient>> WhichHead::dial(const CommonFlags& flags) const {
   const auto options = this->options();
   if (!options) return options.error();
-  return HeadClient::dial(*options, flags.quiet ? TellWait() : wait_on_stderr(options->endpoint));
+  auto client =
+      HeadClient::dial(*options, flags.quiet ? TellWait() : wait_on_stderr(options->endpoint));
+  if (client) return client;
+  const auto known = known_head(address);
+  if (!known || known->file.empty()) return client;
+  return Error{client.error().text + " (its address is from " + known->file +
+               "; --head ADDRESS names another one)"};
 }
 
 Result<transport::DialOptions> WhichHead::events_of(const HeadClient& client) const {

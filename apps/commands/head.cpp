@@ -250,7 +250,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   auto opened = HeadService::open(program, std::move(options));
   if (!opened) return complain(ExitCode::failed, "error: " + opened.error().text);
   const auto& service = **opened;
-  remember_head(service.endpoint());
+  remember_head(service.endpoint(), arguments.state);
   say("troupe " TROUPE_VERSION " leads at " + service.endpoint() + "; events at " +
       service.events() + "; process " + std::to_string(program.host.process) + ", term " +
       std::to_string(service.term()));
@@ -273,6 +273,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   EventFd ended;
   (*opened)->end([&ended] { ended.ring(); });
   ended.wait();
+  forget_head(arguments.state);
   return ExitCode::done;
 }
 

@@ -123,7 +123,9 @@ constexpr ManualRow manual_environment[] = {
     {"TROUPE_HEAD", "the head's address, if --head does not name one"},
     {"TROUPE_KEYS", "the key file of this node or person, if --keys does not name one"},
     {"TROUPE_HEAD_KEY", "the head's public key, if --head-key does not give it"},
-    {"XDG_STATE_HOME", "where the address of the newest head is remembered (~/.local/state)"},
+    {"XDG_STATE_HOME",
+     "where the address of the newest head is remembered (~/.local/state), for folders without a "
+     "head of their own"},
     {"NOTIFY_SOCKET, WATCHDOG_USEC",
      "set by systemd: head and node report to it, see sd_notify(3)"},
 };

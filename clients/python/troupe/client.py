@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -34,9 +35,15 @@ Config = str | os.PathLike[str] | Mapping[str, Any]
 
 
 def default_head() -> str:
-    """Returns TROUPE_HEAD, or else the head that this user started last on this machine."""
+    """Returns TROUPE_HEAD, the head of this folder or one above, or the one that started last on this machine."""
     if head := os.environ.get("TROUPE_HEAD"):
         return head
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        try:
+            return (folder / ".troupe" / "address").read_text().split("\n")[0]
+        except OSError:
+            continue
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     try:
         return (Path(state) / "troupe" / "head").read_text().split("\n")[0]
@@ -173,6 +180,7 @@ class Client:
         body = configuration(config, settings)
         if resume:
             body["resume"] = True
+        body["host"], body["folder"] = socket.gethostname(), os.getcwd()
         return str(self.ask("run.submit", **body)["run"])
 
     def runs(self) -> list[dict[str, Any]]:
