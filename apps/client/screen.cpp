@@ -22,11 +22,11 @@ Size size_of_terminal() {
   return {size.ws_row, size.ws_col};
 }
 
-/// Returns the beginning of a line, without a part of a character at its end.
+/// Returns the first `columns` characters of a line.
 std::string cut(const std::string& line, std::size_t columns) {
-  if (line.size() <= columns) return line;
-  std::size_t end = columns;
-  while (end > 0 && (line[end] & 0xc0) == 0x80) --end;
+  std::size_t end = 0;
+  for (std::size_t count = 0; end < line.size(); ++end)
+    if ((line[end] & 0xc0) != 0x80 && count++ == columns) break;
   return line.substr(0, end);
 }
 
@@ -53,6 +53,8 @@ Screen::~Screen() {
   draw_now("\x1b[?25h\x1b[?1049l");
   if (before_) tcsetattr(STDIN_FILENO, TCSANOW, &*before_);
 }
+
+std::size_t Screen::columns() const { return size_of_terminal().columns; }
 
 void Screen::show(const std::string& text, const std::string& foot) const {
   const auto size = size_of_terminal();

@@ -3,6 +3,7 @@
 #include <termios.h>
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,8 @@ class Screen {
 
   /// Shows as much of `text` as fits, and `foot` in the last row.
   void show(const std::string& text, const std::string& foot) const;
+  /// Returns how many characters fit in a row.
+  std::size_t columns() const;
   /// Replaces the last row.
   void show_foot(const std::string& foot) const;
   static constexpr char end_key = 'q';

@@ -2,13 +2,20 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "apps/client/event_reader.h"
 #include "apps/client/head_tables.h"
+#include "apps/client/run_history.h"
 #include "apps/client/screen.h"
 #include "apps/client/which_head.h"
 #include "apps/command.h"
@@ -30,11 +37,13 @@ struct TopArguments {
 /// Steps per second between two looks.
 class Speeds {
  public:
-  std::map<std::string, double> look(const Value& status, Clock::time_point now) {
-    std::map<std::string, double> speeds;
+  const std::map<std::string, double>& look(const Value& status, Clock::time_point now) {
+    // A key may lead to another look at once, which would measure nothing.
+    constexpr auto least = std::chrono::milliseconds(50);
     const Value* runs = status.find("runs");
-    if (!runs || !runs->list()) return speeds;
+    if (!runs || !runs->list() || now - last_ < least) return speeds_;
     const double time = in_seconds(now - last_);
+    std::map<std::string, double> speeds;
     for (const auto& run : *runs->list()) {
       const auto name = text_of(run, "name");
       const double step = run.find("step")->number();
@@ -43,12 +52,107 @@ class Speeds {
       steps_[name] = step;
     }
     last_ = now;
-    return speeds;
+    return speeds_ = std::move(speeds);
   }
 
  private:
   Clock::time_point last_;
-  std::map<std::string, double> steps_;
+  std::map<std::string, double> steps_, speeds_;
+};
+
+/// The order of runs on the screen. A key leads from one to the next.
+enum class Sort { name, state, step, loss, speed };
+constexpr std::array<const char*, 5> sort_names = {"name", "state", "step", "loss", "speed"};
+
+using RunSpeeds = std::map<std::string, double>;
+
+Value::List runs_of(const Value& status) {
+  const Value* runs = status.find("runs");
+  return runs && runs->list() ? *runs->list() : Value::List{};
+}
+
+/// Sorts the runs. The farthest, the fastest and those with the least loss come first.
+Value::List sorted(Value::List runs, Sort by, const RunSpeeds& speeds) {
+  const auto rank = [&](const Value& run) -> double {
+    if (by == Sort::step) return -number_in(run, "step");
+    if (by == Sort::speed) {
+      const auto speed = speeds.find(text_of(run, "name"));
+      return speed == speeds.end() ? 0 : -speed->second;
+    }
+    const Value* loss = by == Sort::loss ? run.find("loss") : nullptr;
+    return loss && loss->is_number() ? loss->number() : std::numeric_limits<double>::max();
+  };
+  std::ranges::stable_sort(runs, {}, [](const Value& run) { return text_of(run, "name"); });
+  if (by == Sort::state)
+    std::ranges::stable_sort(runs, {}, [](const Value& run) { return text_of(run, "state"); });
+  else if (by != Sort::name)
+    std::ranges::stable_sort(runs, {}, rank);
+  return runs;
+}
+
+/// The picture on the screen: all runs and nodes, or the page of one run.
+class View {
+ public:
+  explicit View(HeadClient& client) : client_(client) {}
+
+  /// Handles a key. Returns false if it ends the program.
+  bool press(char key, const Value& status, const RunSpeeds& speeds) {
+    const auto runs = sorted(runs_of(status), sort_, speeds);
+    const auto open =
+        std::ranges::find(runs, run_, [](const Value& run) { return text_of(run, "name"); });
+    const auto place = open - runs.begin(), count = std::ssize(runs);
+    if (key == Screen::end_key) return false;
+    if (key == 's') sort_ = static_cast<Sort>((static_cast<int>(sort_) + 1) % sort_names.size());
+    if (key == 'b') show({});
+    if (count == 0) return true;
+    const bool is_open = !run_.empty() && place < count;
+    if (key == '\n' || key == '\r') show(text_of(runs[0], "name"));
+    if (key == 'n' && is_open) show(text_of(runs[(place + 1) % count], "name"));
+    if (key == 'p' && is_open) show(text_of(runs[(place + count - 1) % count], "name"));
+    return true;
+  }
+
+  std::string text(Value status, const RunSpeeds& speeds, std::size_t columns) {
+    auto runs = sorted(runs_of(status), sort_, speeds);
+    for (const auto& run : runs)
+      if (!run_.empty() && text_of(run, "name") == run_) return page(run, speeds, columns);
+    status.set("runs", std::move(runs));
+    // Runs come first, since there may be more nodes than rows.
+    return runs_table(status, speeds) + "\n" + nodes_table(status);
+  }
+
+  /// Returns what the keys do.
+  std::string keys() const {
+    if (!run_.empty()) return "b back   n p other runs   q ends";
+    return std::string("s sort: ") + sort_names[static_cast<std::size_t>(sort_)] +
+           "   Enter run   q ends";
+  }
+
+ private:
+  void show(std::string run) {
+    if (run == run_) return;
+    run_ = std::move(run);
+    history_ = {};
+    reader_.reset();
+  }
+
+  std::string page(const Value& run, const RunSpeeds& speeds, std::size_t columns) {
+    const Value* began = run.find("began");
+    if (!reader_) {
+      reader_.emplace(client_, run_);
+      if (began && began->integer() && *began->integer() > 0) reader_->begin_at(*began->integer());
+    }
+    // A head that is away is reported by the next question.
+    (void)reader_->read([this](const Value& event) { history_.add(event); });
+    const auto speed = speeds.find(run_);
+    return history_.page(run, speed == speeds.end() ? 0 : speed->second, columns);
+  }
+
+  HeadClient& client_;
+  Sort sort_ = Sort::name;
+  std::string run_;  // The run whose page is shown; empty: none.
+  RunHistory history_;
+  std::optional<EventReader> reader_;
 };
 
 /// Draws until a person asks to end. Returns nothing then, or why there is nothing to draw.
@@ -60,14 +164,14 @@ std::optional<Error> draw(HeadClient& client, std::chrono::milliseconds every) {
     screen.show_foot("no answer from the head for " + std::to_string(waited.count()) +
                      " s; the tables are from before");
   });
-  const std::string foot = client.endpoint() + "   q ends";
+  View view(client);
   for (Speeds speeds; !signal_came();) {
     const auto status = client.ask("status", Value::Map{});
     if (!status) return signal_came() ? std::nullopt : std::optional(status.error());
-    // Runs come first, since there may be more nodes than rows.
     const auto now = speeds.look(*status, Clock::now());
-    screen.show(runs_table(*status, now) + "\n" + nodes_table(*status), foot);
-    if (screen.wait(bell, every) == Screen::end_key) return {};
+    screen.show(view.text(*status, now, screen.columns()), client.endpoint() + "   " + view.keys());
+    const auto key = screen.wait(bell, every);
+    if (key && !view.press(*key, *status, now)) return {};
   }
   return {};
 }

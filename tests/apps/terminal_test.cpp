@@ -89,6 +89,39 @@ TEST_CASE("without a terminal every tenth step has a line of its own", "[apps]")
   CHECK(ended.err.find("\nstep 10 of 40   25 %  loss ") != std::string::npos);
 }
 
+TEST_CASE("top sorts by a key and shows the page of a run", "[apps]") {
+  SmallCluster cluster;
+  REQUIRE(cluster.run({"submit", quickstart, "--set", "train.steps=100000"}).code == 0);
+  Terminal terminal(100, 30);
+  std::string sorted, page, all;
+  const Ended ended = tests::troupe(
+      cluster.here(), Launch{{"top", "--every", "0.1"},
+                             {},
+                             [&] {
+                               setenv("XDG_STATE_HOME", cluster.here().path().c_str(), 1);
+                               unsetenv("TROUPE_HEAD");
+                               for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+                                 dup2(terminal.slave(), stream);
+                             },
+                             [&](pid_t) {
+                               terminal.read_until("sort: name");
+                               terminal.type("s");
+                               sorted = terminal.read_until("sort: state");
+                               terminal.type("\n");
+                               page = terminal.read_until("b back") + terminal.read_until("b back");
+                               terminal.type("b");
+                               all = terminal.read_until("sort: state");
+                               terminal.type("q");
+                               terminal.read_all();
+                             }});
+  CHECK(ended.code == 0);
+  INFO(sorted << page);
+  CHECK(sorted.ends_with("sort: state"));
+  CHECK(page.find("quickstart: ") != std::string::npos);
+  CHECK(page.find("events, the newest first") != std::string::npos);
+  CHECK(all.ends_with("sort: state"));
+}
+
 TEST_CASE("top draws on a screen of its own until q", "[apps]") {
   SmallCluster cluster;
   REQUIRE(cluster.run({"submit", quickstart, "--set", "train.steps=100000"}).code == 0);

@@ -1,0 +1,100 @@
+#include "apps/client/run_history.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "apps/events/event_text.h"
+#include "apps/events/number_text.h"
+#include "core/json.h"
+
+namespace troupe::apps {
+namespace {
+
+constexpr std::size_t most_sentences = 100;
+constexpr std::array<std::string_view, 8> blocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+
+std::optional<double> number_of(const Value& value, std::string_view key) {
+  const Value* number = value.find(key);
+  return number && number->is_number() ? std::optional(number->number()) : std::nullopt;
+}
+
+}  // namespace
+
+void RunHistory::add(const Value& event) {
+  const std::string type = text_of(event, "type");
+  if (type == "step") {
+    const Value* step = event.find("step");
+    const auto loss = number_of(event, "loss");
+    rate_ = number_of(event, "rate");
+    rate_is_of_tokens_ = event.find("tokens") != nullptr;
+    if (!step || !step->integer() || !loss || !std::isfinite(*loss)) return;
+    if (losses_.empty()) first_step_ = *step->integer();
+    // A run that went back to a checkpoint repeats steps.
+    const auto place = *step->integer() - first_step_;
+    if (place < 0) return;
+    if (static_cast<std::size_t>(place) < losses_.size())
+      losses_.resize(static_cast<std::size_t>(place));
+    losses_.push_back(*loss);
+    return;
+  }
+  if (type == "run.chosen")
+    choice_ = text_of(event, "schedule") + ", precision " + text_of(event, "precision");
+  const std::string said = sentence(event);
+  if (said.empty()) return;
+  sentences_.push_front(said);
+  if (sentences_.size() > most_sentences) sentences_.pop_back();
+}
+
+std::string RunHistory::page(const Value& run, double speed, std::size_t columns) const {
+  const double step = number_in(run, "step"), steps = number_in(run, "steps");
+  std::string text = text_of(run, "name") + ": " + text_of(run, "state") + ", step " +
+                     thousands(step) + " of " + thousands(steps);
+  if (steps > 0) text += ", " + std::to_string(std::llround(100 * step / steps)) + " %";
+  if (speed > 0)
+    text += ", " + brief(speed, 3) + " steps/s, " + duration((steps - step) / speed) + " left";
+  text += "\n";
+  std::string facts;
+  const auto add = [&](const std::string& fact) { facts += (facts.empty() ? "" : ", ") + fact; };
+  if (const auto loss = number_of(run, "loss")) add("loss " + brief(*loss));
+  if (rate_) add(thousands(*rate_) + (rate_is_of_tokens_ ? " tokens/s" : " samples/s"));
+  if (const auto goodput = number_of(run, "goodput"))
+    add("goodput " + brief(100 * *goodput) + " %");
+  if (const auto recoveries = number_in(run, "recoveries"); recoveries > 0)
+    add(recoveries == 1 ? "recovered once" : "recovered " + brief(recoveries) + " times");
+  if (!facts.empty()) text += facts + "\n";
+  if (const std::string why = text_of(run, "why"); !why.empty()) text += why + "\n";
+  if (losses_.size() > 1) {
+    const auto [low, high] = std::ranges::minmax(losses_);
+    text += "\nloss from step " + thousands(static_cast<double>(first_step_)) + " on, between " +
+            brief(low) + " and " + brief(high) + "\n" + sparkline(losses_, columns) + "\n";
+  }
+  if (const std::string where = text_of(run, "where"); !where.empty())
+    text += "\n" + where + (choice_.empty() ? "" : "; " + choice_) + "\n";
+  if (!sentences_.empty()) text += "\nevents, the newest first\n";
+  for (const auto& said : sentences_) text += "  " + said + "\n";
+  return text;
+}
+
+std::string sparkline(const std::vector<double>& numbers, std::size_t columns) {
+  columns = std::min(columns, numbers.size());
+  std::vector<double> means;
+  for (std::size_t i = 0; i < columns; ++i) {
+    const auto first = numbers.size() * i / columns, end = numbers.size() * (i + 1) / columns;
+    double mean = 0;
+    for (auto k = first; k < end; ++k) mean += numbers[k] / static_cast<double>(end - first);
+    means.push_back(mean);
+  }
+  if (means.empty()) return {};
+  const auto [low, high] = std::ranges::minmax(means);
+  std::string text;
+  for (const double mean : means) {
+    const double height = high > low ? (mean - low) / (high - low) : 0;
+    text += blocks[static_cast<std::size_t>(std::lround(height * (blocks.size() - 1)))];
+  }
+  return text;
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,77 @@
+// The page of one run on a terminal.
+
+#include "apps/client/run_history.h"
+
+#include <string>
+
+#include "catch.h"
+
+namespace troupe::apps {
+namespace {
+
+Value step(std::int64_t number, double loss) {
+  Value event;
+  event.set("type", "step");
+  event.set("step", number);
+  event.set("loss", loss);
+  event.set("rate", 31887.4);
+  event.set("tokens", 2048);
+  return event;
+}
+
+Value running(std::int64_t step) {
+  Value run;
+  run.set("name", "own");
+  run.set("state", "running");
+  run.set("step", step);
+  run.set("steps", 400);
+  return run;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("a sparkline has a block for each number or for the mean of several", "[apps]") {
+  CHECK(sparkline({}, 10).empty());
+  CHECK(sparkline({1, 8}, 10) == "▁█");
+  CHECK(sparkline({1, 2, 3, 4, 5, 6, 7, 8}, 8) == "▁▂▃▄▅▆▇█");
+  CHECK(sparkline({0, 2, 10, 12}, 2) == "▁█");
+  CHECK(sparkline({3, 3, 3}, 3) == "▁▁▁");
+}
+
+TEST_CASE("the page of a run shows progress, loss, stages and the newest events first", "[apps]") {
+  RunHistory history;
+  for (int i = 1; i <= 4; ++i) history.add(step(i, 4.0 / i));
+  Value warning;
+  warning.set("type", "warn");
+  warning.set("text", "the disk is nearly full");
+  history.add(warning);
+  Value saved;
+  saved.set("type", "checkpoint.saved");
+  saved.set("step", 4);
+  saved.set("directory", "runs/own/checkpoints/step-000000000004");
+  history.add(saved);
+  Value run = running(4);
+  run.set("loss", 1.0);
+  run.set("where", "stage 0 on alpha, 1 on beta");
+  const std::string page = history.page(run, 2, 80);
+  INFO(page);
+  CHECK(page.starts_with("own: running, step 4 of 400, 1 %, 2 steps/s, 3 min 18 s left\n"));
+  CHECK(has(page, "\nloss 1, 31,887 tokens/s\n"));
+  CHECK(has(page, "\nloss from step 1 on, between 1 and 4\n█▃▂▁\n"));
+  CHECK(has(page, "\nstage 0 on alpha, 1 on beta\n"));
+  CHECK(page.find("saved runs/own") < page.find("warning: the disk is nearly full"));
+}
+
+TEST_CASE("repeated steps replace the earlier ones, and an unknown speed shows no time", "[apps]") {
+  RunHistory history;
+  for (const int i : {1, 2, 3, 2, 3}) history.add(step(i, i == 1 ? 9.0 : 1.0));
+  const std::string page = history.page(running(3), 0, 80);
+  INFO(page);
+  CHECK(has(page, "\n█▁▁\n"));
+  CHECK_FALSE(has(page, "left"));
+}
+
+}  // namespace
+}  // namespace troupe::apps
