@@ -56,6 +56,7 @@ void add_eval(Program& program);
 void add_follow(Program& program);
 void add_help(Program& program);
 void add_head(Program& program);
+void add_init(Program& program);
 void add_keys(Program& program);
 void add_man(Program& program);
 void add_node(Program& program);
@@ -75,10 +76,11 @@ void add_verify(Program& program);
 
 /// All of these functions, in the order of the help.
 inline constexpr void (*all_commands[])(Program& program) = {
-    add_train,    add_verify,     add_head, add_node,   add_node_process, add_ask_head, add_follow,
-    add_top,      add_play,       add_keys, add_audit,  add_doctor,       add_up,       add_render,
-    add_report,   add_trace,      add_eval, add_sample, add_bench,        add_plan,     add_sim,
-    add_schedule, add_checkpoint, add_data, add_config, add_completion,   add_man,      add_help,
+    add_init,     add_train,  add_verify,     add_head,   add_node,     add_node_process,
+    add_ask_head, add_follow, add_top,        add_play,   add_keys,     add_audit,
+    add_doctor,   add_up,     add_render,     add_report, add_trace,    add_eval,
+    add_sample,   add_bench,  add_plan,       add_sim,    add_schedule, add_checkpoint,
+    add_data,     add_config, add_completion, add_man,    add_help,
 };
 
 }  // namespace troupe::apps

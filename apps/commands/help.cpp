@@ -22,7 +22,7 @@ struct CommandGroup {
 const std::vector<CommandGroup>& command_groups() {
   static const std::vector<CommandGroup> groups = {
       {"Train, and look at the result",
-       {"train", "report", "eval", "sample", "audit", "trace", "rm"}},
+       {"init", "train", "report", "eval", "sample", "audit", "trace", "rm"}},
       {"Data, checkpoints and configurations", {"data", "checkpoint", "config"}},
       {"Plan before training", {"plan", "sim", "schedule"}},
       {"Runs of a head",
@@ -43,6 +43,8 @@ struct Examples {
 
 const std::vector<Examples>& all_examples() {
   static const std::vector<Examples> examples = {
+      {"init",
+       {"troupe init book.txt", "troupe init book.txt --name own --size small --steps 2000"}},
       {"train",
        {"troupe train config/quickstart.toml",
         "troupe train config/quickstart.toml --set train.steps=1000 --set optimizer.lr=1e-3",
