@@ -9,7 +9,7 @@
 
 namespace troupe::apps {
 
-/// Where the person is who submits a run.
+/// The place of the person who submits a run.
 struct Submitter {
   std::string host;    // The name of the machine; empty if it is unknown,
   std::string folder;  // as the working folder is then.

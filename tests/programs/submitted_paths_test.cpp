@@ -1,4 +1,4 @@
-// Which files a submitted run means, and what is said of files that are not there.
+// Tests which files a submitted run means, and what is said of files that are not there.
 
 #include "apps/head/submitted_paths.h"
 
