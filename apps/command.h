@@ -65,6 +65,7 @@ void add_plan(Program& program);
 void add_play(Program& program);
 void add_render(Program& program);
 void add_report(Program& program);
+void add_rm(Program& program);
 void add_sample(Program& program);
 void add_schedule(Program& program);
 void add_top(Program& program);
@@ -74,13 +75,16 @@ void add_train(Program& program);
 void add_up(Program& program);
 void add_verify(Program& program);
 
+/// Lists the runs below runs/ in the working folder, the newest first.
+ExitCode list_local_runs(const CommonFlags& flags);
+
 /// All of these functions, in the order of the help.
 inline constexpr void (*all_commands[])(Program& program) = {
     add_init,     add_train,  add_verify,     add_head,   add_node,     add_node_process,
     add_ask_head, add_follow, add_top,        add_play,   add_keys,     add_audit,
     add_doctor,   add_up,     add_render,     add_report, add_trace,    add_eval,
     add_sample,   add_bench,  add_plan,       add_sim,    add_schedule, add_checkpoint,
-    add_data,     add_config, add_completion, add_man,    add_help,
+    add_data,     add_config, add_completion, add_man,    add_help,     add_rm,
 };
 
 }  // namespace troupe::apps

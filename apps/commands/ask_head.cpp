@@ -6,12 +6,10 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "apps/client/head_tables.h"
 #include "apps/client/which_head.h"
 #include "apps/command.h"
-#include "apps/report/local_runs.h"
 #include "core/json.h"
 #include "core/units.h"
 
@@ -23,19 +21,12 @@ struct Asked {
   bool local = false;
 };
 
-struct RemoveArguments {
-  std::vector<std::string> runs;
-};
-
 void print_runs(const Value& answer) { std::fputs(runs_table(answer).c_str(), stdout); }
 void print_nodes(const Value& answer) { std::fputs(nodes_table(answer).c_str(), stdout); }
 
 ExitCode runs(const Asked& asked, const CommonFlags& flags) {
   if (asked.local) return list_local_runs(flags);
   return ask(asked.head, "run.list", Value::Map{}, flags, print_runs);
-}
-ExitCode rm(const RemoveArguments& arguments, const CommonFlags& flags) {
-  return remove_runs(arguments.runs, flags);
 }
 ExitCode status(const Asked& asked, const CommonFlags& flags) {
   return ask(asked.head, "status", Value::Map{}, flags, [](const Value& answer) {
@@ -192,11 +183,6 @@ void add_ask_head(Program& program) {
     arguments.head.add_to(*command);
     command->add_flag("--local", arguments.local,
                       "list the runs in the working folder; asks no head");
-  }
-  {
-    auto [command, arguments] =
-        add_command(program, program.app, "rm", "remove the folders of runs", rm);
-    command->add_option("runs", arguments.runs, "runs: names or folders")->required();
   }
   {
     auto [command, arguments] =

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "schedules/partition/partition_methods.h"
-#include "schedules/plan/plan_format.h"
 
 namespace troupe::schedules {
 
@@ -197,10 +196,10 @@ std::vector<int> closest_cuts(const PartitionProblem& problem, const ChainSums& 
 std::string describe(const PartitionProblem& problem, const Misfit& misfit) {
   const Bytes missing = misfit.needed - misfit.available;
   return "the model does not fit: at the cuts that come closest, device " +
-         std::to_string(misfit.device) + " needs " + show(misfit.needed) + " and has " +
-         show(misfit.available) + ", " + show(missing) + " too little; its stage " +
-         std::to_string(misfit.stage) + " holds units " + std::to_string(misfit.first) + " to " +
-         std::to_string(misfit.last - 1) + " and " +
+         std::to_string(misfit.device) + " needs " + std::to_string(misfit.needed) +
+         " bytes and has " + std::to_string(misfit.available) + ", " + std::to_string(missing) +
+         " too few; its stage " + std::to_string(misfit.stage) + " holds units " +
+         std::to_string(misfit.first) + " to " + std::to_string(misfit.last - 1) + " and " +
          std::to_string(problem.seats[misfit.stage].in_flight) +
          " micro-batches in flight; use more stages, smaller micro-batches, recomputation or "
          "devices with more memory";

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "schedules/partition/partition_methods.h"
-#include "schedules/plan/plan_format.h"
 
 namespace troupe::schedules {
 
@@ -136,8 +135,8 @@ Result<ReplicatedPartition> partition_replicated(const ReplicatedProblem& proble
       [&](const Stages& found) { return cutter.bottleneck(found); });
   if (!stages)
     return Error{"the model does not fit on " + std::to_string(problem.devices) + " devices of " +
-                 show(problem.device.memory) +
-                 " each, however it is cut and replicated; use more devices, smaller "
+                 std::to_string(problem.device.memory) +
+                 " bytes each, however it is cut and replicated; use more devices, smaller "
                  "micro-batches or recomputation"};
   return ReplicatedPartition{sums.in_chain(stages->places), stages->replicas,
                              Seconds(cutter.bottleneck(*stages)), cutter.evaluations()};

@@ -1,4 +1,4 @@
-#include "apps/report/local_runs.h"
+// `troupe runs --local` and `troupe rm`: runs in the working folder, without a head.
 
 #include <algorithm>
 #include <chrono>
@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "apps/client/table.h"
+#include "apps/command.h"
 #include "apps/events/event_backlog.h"
 #include "apps/events/number_text.h"
 #include "apps/real/read_host.h"
@@ -154,13 +155,27 @@ ExitCode list_local_runs(const CommonFlags& flags) {
   return ExitCode::done;
 }
 
-ExitCode remove_runs(const std::vector<std::string>& runs, const CommonFlags& flags) {
+namespace {
+
+struct RemoveArguments {
+  std::vector<std::string> runs;
+};
+
+ExitCode remove_runs(const RemoveArguments& arguments, const CommonFlags& flags) {
   const auto files = storage::disk_files();
-  for (const auto& run : runs) {
+  for (const auto& run : arguments.runs) {
     if (auto removed = remove_run(*files, run); !removed) return invalid(removed.error());
     if (!flags.quiet) std::printf("removed %s\n", run.c_str());
   }
   return ExitCode::done;
+}
+
+}  // namespace
+
+void add_rm(Program& program) {
+  auto [command, arguments] =
+      add_command(program, program.app, "rm", "remove the folders of runs", remove_runs);
+  command->add_option("runs", arguments.runs, "runs: names or folders")->required();
 }
 
 }  // namespace troupe::apps
