@@ -15,7 +15,7 @@
 
 #include "apps/client/event_reader.h"
 #include "apps/client/head_tables.h"
-#include "apps/client/run_history.h"
+#include "apps/client/run_screen.h"
 #include "apps/client/screen.h"
 #include "apps/client/which_head.h"
 #include "apps/command.h"
@@ -132,7 +132,7 @@ class View {
   void show(std::string run) {
     if (run == run_) return;
     run_ = std::move(run);
-    history_ = {};
+    screen_ = {};
     reader_.reset();
   }
 
@@ -143,15 +143,15 @@ class View {
       if (began && began->integer() && *began->integer() > 0) reader_->begin_at(*began->integer());
     }
     // A head that is away is reported by the next question.
-    (void)reader_->read([this](const Value& event) { history_.add(event); });
+    (void)reader_->read([this](const Value& event) { screen_.add(event); });
     const auto speed = speeds.find(run_);
-    return history_.page(run, speed == speeds.end() ? 0 : speed->second, columns);
+    return screen_.page(run, speed == speeds.end() ? 0 : speed->second, columns);
   }
 
   HeadClient& client_;
   Sort sort_ = Sort::name;
   std::string run_;  // The run whose page is shown; empty: none.
-  RunHistory history_;
+  RunScreen screen_;
   std::optional<EventReader> reader_;
 };
 

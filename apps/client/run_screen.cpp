@@ -1,4 +1,4 @@
-#include "apps/client/run_history.h"
+#include "apps/client/run_screen.h"
 
 #include <algorithm>
 #include <array>
@@ -23,7 +23,7 @@ std::optional<double> number_of(const Value& value, std::string_view key) {
 
 }  // namespace
 
-void RunHistory::add(const Value& event) {
+void RunScreen::add(const Value& event) {
   const std::string type = text_of(event, "type");
   if (type == "step") {
     const Value* step = event.find("step");
@@ -48,7 +48,7 @@ void RunHistory::add(const Value& event) {
   if (sentences_.size() > most_sentences) sentences_.pop_back();
 }
 
-std::string RunHistory::page(const Value& run, double speed, std::size_t columns) const {
+std::string RunScreen::page(const Value& run, double speed, std::size_t columns) const {
   const double step = number_in(run, "step"), steps = number_in(run, "steps");
   std::string text = text_of(run, "name") + ": " + text_of(run, "state") + ", step " +
                      thousands(step) + " of " + thousands(steps);

@@ -1,6 +1,6 @@
 // The page of one run on a terminal.
 
-#include "apps/client/run_history.h"
+#include "apps/client/run_screen.h"
 
 #include <string>
 
@@ -41,7 +41,7 @@ TEST_CASE("a sparkline has a block for each number or for the mean of several", 
 }
 
 TEST_CASE("the page of a run shows progress, loss, stages and the newest events first", "[apps]") {
-  RunHistory history;
+  RunScreen history;
   for (int i = 1; i <= 4; ++i) history.add(step(i, 4.0 / i));
   Value warning;
   warning.set("type", "warn");
@@ -65,7 +65,7 @@ TEST_CASE("the page of a run shows progress, loss, stages and the newest events 
 }
 
 TEST_CASE("repeated steps replace the earlier ones, and an unknown speed shows no time", "[apps]") {
-  RunHistory history;
+  RunScreen history;
   for (const int i : {1, 2, 3, 2, 3}) history.add(step(i, i == 1 ? 9.0 : 1.0));
   const std::string page = history.page(running(3), 0, 80);
   INFO(page);

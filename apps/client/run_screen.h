@@ -12,7 +12,7 @@
 namespace troupe::apps {
 
 /// The events of one run, for a page of a terminal.
-class RunHistory {
+class RunScreen {
  public:
   void add(const Value& event);
 
