@@ -1,5 +1,8 @@
 #include "apps/client/head_address.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -22,13 +25,20 @@ std::optional<fs::path> memory() {
 
 constexpr const char* file_in_state = "address";
 
+/// Returns whether a file belongs to this user or to root. Anybody may make a folder in /tmp, and
+/// commands below it must not address that person's head.
+bool is_trusted(const fs::path& file) {
+  struct stat found {};
+  return stat(file.c_str(), &found) == 0 && (found.st_uid == geteuid() || found.st_uid == 0);
+}
+
 /// Returns the address file of the nearest head: in .troupe in the working folder or above.
 std::optional<fs::path> nearest() {
   std::error_code error;
   fs::path folder = fs::current_path(error);
   for (; !error && !folder.empty(); folder = folder.parent_path()) {
     const auto file = folder / ".troupe" / file_in_state;
-    if (fs::exists(file, error)) return file;
+    if (is_trusted(file)) return file;
     if (folder == folder.root_path()) break;
   }
   return {};

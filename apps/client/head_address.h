@@ -19,8 +19,8 @@ struct KnownHead {
 };
 
 /// Returns the head that is meant: `given`, else TROUPE_HEAD, else the one whose state folder
-/// (.troupe) is in the working folder or the nearest folder above it, else the one that this user
-/// last started on this machine.
+/// (.troupe) is in the working folder or the nearest folder above it and belongs to this user, else
+/// the one that this user last started on this machine.
 Result<KnownHead> known_head(const std::string& given);
 /// Returns the endpoint of known_head().
 Result<std::string> find_head(const std::string& given);

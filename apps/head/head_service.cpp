@@ -443,7 +443,8 @@ class HeadService::Service {
                         : from_scratch ? RunStart::resume_or_scratch
                                        : RunStart::resume;
     const Submitter from{take_text(config, "host"), take_text(config, "folder")};
-    resolve_inputs(program_.files, from, config);
+    // Names relative to the head's own folder stay as they are: checkpoints have them, too.
+    if (from.folder != program_.host.folder) resolve_inputs(program_.files, from, config);
     auto submitted = submit(config, begins, message.id, from);
     if (!submitted) return submitted;
     if (submitted_.size() > most_runs) submitted_.erase(submitted_.begin());
