@@ -1,5 +1,7 @@
 #include "actors/executor.h"
 
+#include <time.h>
+
 #include <future>
 #include <utility>
 
@@ -7,6 +9,12 @@
 #include "core/threads/thread_name.h"
 
 namespace troupe::actors {
+
+std::chrono::nanoseconds Executor::computed() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
 
 ComputingThread::ComputingThread(int threads, const Pace* pace, const char* name)
     : pace_(pace), thread_([this, threads, name] {

@@ -46,6 +46,10 @@ class Executor {
   /// Returns whether jobs run on a device, which can follow other devices of the process.
   virtual bool has_device() const { return false; }
 
+  /// Returns how long jobs have computed. Waiting for other threads does not count. Only a job
+  /// calls it: the difference of two calls is what it computed between them.
+  virtual std::chrono::nanoseconds computed();
+
   /// Returns the failure of its device, after which no job runs any more. Callable from any thread.
   virtual std::optional<std::string> fault() const { return {}; }
 };

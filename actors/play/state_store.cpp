@@ -1,20 +1,11 @@
 #include "actors/play/state_store.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <new>
 #include <utility>
 
 namespace troupe::actors {
 namespace {
-
-/// Returns this thread's CPU time. Waiting costs other threads nothing, so it does not count.
-std::chrono::nanoseconds computed() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-}
 
 std::vector<NamedTensor> copies_of(const std::vector<NamedTensor>& tensors, MemoryPool& memory) {
   std::vector<NamedTensor> copies;
@@ -44,7 +35,7 @@ void StateStore::put(StateCopy copy, Done done) {
 }
 
 void StateStore::copy(const StateCopy& copy, const Done& done) {
-  const auto began = computed();
+  const auto began = thread_->computed();
   const auto& [state, line] = copy;
   {
     // Drop old states first, so that their memory is reused.
@@ -64,7 +55,7 @@ void StateStore::copy(const StateCopy& copy, const Done& done) {
   } catch (const std::bad_alloc& full) {
     return done(Error{full.what()});
   }
-  done(computed() - began);
+  done(thread_->computed() - began);
 }
 
 std::vector<KeptStep> StateStore::kept() const {

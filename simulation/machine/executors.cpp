@@ -40,6 +40,9 @@ class SimulatedExecutors::Cores final : public actors::Executor {
     scheduler_.post(queue_, [this, doing] { tell(*doing); });
   }
   MemoryPool& memory() override { return memory_; }
+  std::chrono::nanoseconds computed() override {
+    return computed_ += scheduler_.draw_time(times_.least, times_.most);
+  }
 
  private:
   struct Doing {
@@ -70,6 +73,7 @@ class SimulatedExecutors::Cores final : public actors::Executor {
   MemoryPool memory_;  // Must outlive the jobs, which hold tensors.
   Stream stream_;
   QueueId queue_;
+  std::chrono::nanoseconds computed_{0};
 };
 
 /// An executor whose device is not there. Its jobs are lost.
