@@ -72,7 +72,7 @@ class SimulatedClient final : public transport::ControlClient, private DialingEn
 
   void failed(const std::string& why) override {
     counters_.add(Count::failed_connection);
-    tell_refused(why);
+    passing_.refused(why);
   }
 
   void heard(const Parts& parts) override {
@@ -82,16 +82,16 @@ class SimulatedClient final : public transport::ControlClient, private DialingEn
     switch (verdict.what) {
       case HeadMessages::What::good:
         succeed();
-        pass_on(std::move(verdict.message));
+        passing_.message(std::move(verdict.message));
         break;
       case HeadMessages::What::unknown:
         if (auto answer = encode(verdict.message)) send_parts(std::move(*answer));
         break;
       case HeadMessages::What::bad:
-        if (!verdict.why.empty()) tell_refused(verdict.why);
+        if (!verdict.why.empty()) passing_.refused(verdict.why);
         break;
       case HeadMessages::What::too_bad:
-        if (!verdict.why.empty()) tell_refused(verdict.why);
+        if (!verdict.why.empty()) passing_.refused(verdict.why);
         end(Gone::struck_off, verdict.end);
         break;
     }
@@ -99,32 +99,21 @@ class SimulatedClient final : public transport::ControlClient, private DialingEn
 
   void ended(const std::string& why) override { end(Gone::closed, why); }
 
-  void pass_on(Message message) {
-    if (!events_.message) return;
-    const auto bytes = bytes_of(message);
-    delivery_.add(bytes, [this, message = std::move(message)]() mutable {
-      events_.message(std::move(message));
-    });
-  }
-
-  void tell_refused(const std::string& why) {
-    if (events_.refused) delivery_.add(why.size(), [this, why] { events_.refused(why); });
-  }
-
   void end(Gone gone, const std::string& why) {
     connection_ = 0;
     hang_up();
     head_.begin();
-    if (events_.gone) delivery_.add(why.size(), [this, gone, why] { events_.gone(gone, why); });
+    passing_.gone(gone, why);
   }
 
   transport::ClientEvents events_;
+  transport::LoopDelivery delivery_;
+  const transport::ClientEvents passing_ = delivered(events_, delivery_);
   transport::Counters counters_;
   transport::HeadMessages head_{counters_};
   std::uint64_t connections_ = 0;  // How many there were so far.
   std::uint64_t connection_ = 0;   // The number of the connection; 0: there is none.
   std::uint64_t told_ = 0;         // The last connection that was reported.
-  transport::LoopDelivery delivery_;
 };
 
 class SimulatedSubscriber final : public transport::Subscriber, private DialingEnd {

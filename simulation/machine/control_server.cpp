@@ -36,14 +36,10 @@ class SimulatedServer final : public transport::ControlServer,
         events_(std::move(events)),
         queue_(scheduler_, who.process, "server"),
         delivery_(loop, options_.link, [this] { queue_.post([this] { read_on(); }); }),
-        peers_(options_, delivered(), counters_, *this),
+        peers_(options_, passed_on(), counters_, *this),
         listening_(wires, who,
                    {Greeting::Kind::client, options_.link, options_.keys, peers_.allowed(),
-                    counters_, [this](const std::string& address, const std::string& why) {
-                      if (!events_.refused) return;
-                      delivery_.add(why.size(),
-                                    [this, address, why] { events_.refused(address, why); });
-                    }}) {
+                    counters_, delivered(events_, delivery_).refused}) {
     peers_.set_time(scheduler_.now());
   }
   ~SimulatedServer() override { delivery_.stop(); }
@@ -100,22 +96,8 @@ class SimulatedServer final : public transport::ControlServer,
   }
 
   /// Returns callbacks for the sessions, which pass everything on to the loop.
-  transport::ServerEvents delivered() {
-    transport::ServerEvents events;
-    events.connected = [this](const Peer& peer) {
-      if (events_.connected) delivery_.add(0, [this, peer] { events_.connected(peer); });
-    };
-    events.message = [this](const Peer& peer, Message message) {
-      if (!events_.message) return;
-      const auto bytes = bytes_of(message);
-      delivery_.add(bytes, [this, peer, message = std::move(message)]() mutable {
-        events_.message(peer, std::move(message));
-      });
-    };
-    events.gone = [this](const Peer& peer, Gone gone, const std::string& why) {
-      if (events_.gone)
-        delivery_.add(why.size(), [this, peer, gone, why] { events_.gone(peer, gone, why); });
-    };
+  transport::ServerEvents passed_on() {
+    auto events = delivered(events_, delivery_);
     events.refused = [this](const std::string& address, const std::string& why) {
       listening_.tell_refused(address, why);
     };

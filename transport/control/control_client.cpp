@@ -93,7 +93,7 @@ class ZmqClient final : public ControlClient {
           break;
         case Dialer::What::failed:
           counters_.add(Count::failed_connection);
-          tell_refused(news->why);
+          passing_.refused(news->why);
           break;
         case Dialer::What::ended:
           // The head's last messages may still wait to be read.
@@ -110,7 +110,7 @@ class ZmqClient final : public ControlClient {
     switch (verdict.what) {
       case HeadMessages::What::good:
         dialer_.succeed();
-        pass_on(std::move(verdict.message));
+        passing_.message(std::move(verdict.message));
         break;
       case HeadMessages::What::unknown:
         // Otherwise the head takes nothing any more.
@@ -118,26 +118,14 @@ class ZmqClient final : public ControlClient {
           if (auto parts = encode(verdict.message)) waiting_.push_back(std::move(*parts));
         break;
       case HeadMessages::What::bad:
-        if (!verdict.why.empty()) tell_refused(verdict.why);
+        if (!verdict.why.empty()) passing_.refused(verdict.why);
         break;
       case HeadMessages::What::too_bad:
-        if (!verdict.why.empty()) tell_refused(verdict.why);
+        if (!verdict.why.empty()) passing_.refused(verdict.why);
         end(Gone::struck_off, verdict.end);
         break;
     }
     return true;
-  }
-
-  void pass_on(Message message) {
-    if (!events_.message) return;
-    const auto bytes = bytes_of(message);
-    delivery_.add(bytes, [this, message = std::move(message)]() mutable {
-      events_.message(std::move(message));
-    });
-  }
-
-  void tell_refused(const std::string& why) {
-    if (events_.refused) delivery_.add(why.size(), [this, why] { events_.refused(why); });
   }
 
   void follow_orders() {
@@ -166,7 +154,7 @@ class ZmqClient final : public ControlClient {
     waiting_.clear();
     taken_ = false;
     head_.begin();
-    if (events_.gone) delivery_.add(why.size(), [this, gone, why] { events_.gone(gone, why); });
+    passing_.gone(gone, why);
   }
 
   DialOptions options_;
@@ -174,6 +162,7 @@ class ZmqClient final : public ControlClient {
   Counters counters_;
   EventFd room_;
   LoopDelivery delivery_;
+  const ClientEvents passing_ = delivered(events_, delivery_);
   Handover<Order> orders_;
   std::atomic<bool> stop_ = false;
   std::atomic<std::uint64_t> connection_ = 0;  // The number of the connection; 0: there is none.

@@ -44,13 +44,9 @@ class ZmqServer final : public ControlServer, private ControlPeers::Socket {
         events_(std::move(events)),
         delivery_(loop, options_.link, [this] { room_.ring(); }),
         orders_(options_.link),
-        peers_(options_, delivered(), counters_, *this),
+        peers_(options_, passed_on(), counters_, *this),
         listening_({options_.endpoint, options_.link, options_.keys, peers_.allowed()},
-                   [this](const std::string& address, const std::string& why) {
-                     if (!events_.refused) return;
-                     delivery_.add(why.size(),
-                                   [this, address, why] { events_.refused(address, why); });
-                   }) {}
+                   delivered(events_, delivery_).refused) {}
   ~ZmqServer() override {
     delivery_.stop();
     stop_ = true;
@@ -95,22 +91,8 @@ class ZmqServer final : public ControlServer, private ControlPeers::Socket {
   }
 
   /// Returns callbacks for the sessions, which pass everything on to the loop.
-  ServerEvents delivered() {
-    ServerEvents events;
-    events.connected = [this](const Peer& peer) {
-      if (events_.connected) delivery_.add(0, [this, peer] { events_.connected(peer); });
-    };
-    events.message = [this](const Peer& peer, Message message) {
-      if (!events_.message) return;
-      const auto bytes = bytes_of(message);
-      delivery_.add(bytes, [this, peer, message = std::move(message)]() mutable {
-        events_.message(peer, std::move(message));
-      });
-    };
-    events.gone = [this](const Peer& peer, Gone gone, const std::string& why) {
-      if (events_.gone)
-        delivery_.add(why.size(), [this, peer, gone, why] { events_.gone(peer, gone, why); });
-    };
+  ServerEvents passed_on() {
+    auto events = delivered(events_, delivery_);
     events.refused = [this](const std::string& address, const std::string& why) {
       listening_.tell_refused(address, why);
     };

@@ -4,6 +4,8 @@
 #include <mutex>
 #include <utility>
 
+#include "transport/control/delivery.h"
+
 namespace troupe::transport {
 namespace {
 
@@ -100,6 +102,50 @@ void LoopDelivery::stop() {
     dropped.swap(state_->waiting);
   }
   const std::lock_guard calling(state_->calling);
+}
+
+ServerEvents delivered(const ServerEvents& events, LoopDelivery& delivery) {
+  ServerEvents passing;
+  passing.connected = [&](const Peer& peer) {
+    if (events.connected) delivery.add(0, [&events, peer] { events.connected(peer); });
+  };
+  passing.message = [&](const Peer& peer, Message message) {
+    if (!events.message) return;
+    const auto bytes = bytes_of(message);
+    delivery.add(bytes, [&events, peer, message = std::move(message)]() mutable {
+      events.message(peer, std::move(message));
+    });
+  };
+  passing.gone = [&](const Peer& peer, Gone gone, const std::string& why) {
+    if (!events.gone) return;
+    delivery.add(why.size(), [&events, peer, gone, why] { events.gone(peer, gone, why); });
+  };
+  passing.refused = [&](const std::string& address, const std::string& why) {
+    if (!events.refused) return;
+    delivery.add(why.size(), [&events, address, why] { events.refused(address, why); });
+  };
+  return passing;
+}
+
+ClientEvents delivered(const ClientEvents& events, LoopDelivery& delivery) {
+  ClientEvents passing;
+  passing.connected = [&] {
+    if (events.connected) delivery.add(0, [&events] { events.connected(); });
+  };
+  passing.message = [&](Message message) {
+    if (!events.message) return;
+    const auto bytes = bytes_of(message);
+    delivery.add(bytes, [&events, message = std::move(message)]() mutable {
+      events.message(std::move(message));
+    });
+  };
+  passing.gone = [&](Gone gone, const std::string& why) {
+    if (events.gone) delivery.add(why.size(), [&events, gone, why] { events.gone(gone, why); });
+  };
+  passing.refused = [&](const std::string& why) {
+    if (events.refused) delivery.add(why.size(), [&events, why] { events.refused(why); });
+  };
+  return passing;
 }
 
 }  // namespace troupe::transport

@@ -37,4 +37,9 @@ class LoopDelivery {
   std::shared_ptr<State> state_;  // Shared with the tasks of the loop.
 };
 
+/// Returns callbacks for a socket, which pass everything on to those of `events` by a delivery.
+/// Both outlive what it returns.
+ServerEvents delivered(const ServerEvents& events, LoopDelivery& delivery);
+ClientEvents delivered(const ClientEvents& events, LoopDelivery& delivery);
+
 }  // namespace troupe::transport
