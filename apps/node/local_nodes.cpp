@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "apps/node/node_process.h"
+#include "apps/node/node_arguments.h"
 
 namespace troupe::apps {
 

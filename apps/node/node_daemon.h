@@ -8,7 +8,7 @@
 #include <string>
 
 #include "apps/machine/kept_process.h"
-#include "apps/node/node_process.h"
+#include "apps/node/node_arguments.h"
 #include "apps/processes.h"
 #include "core/env.h"
 #include "core/result.h"

@@ -9,7 +9,7 @@
 #include "actors/nodes/node.h"
 #include "actors/pace.h"
 #include "apps/exit_code.h"
-#include "apps/node/node_process.h"
+#include "apps/node/node_arguments.h"
 #include "apps/program_context.h"
 #include "core/result.h"
 #include "transport/control/control_socket.h"

@@ -30,6 +30,8 @@ struct NodeArguments {
   std::vector<std::string> words() const;
 };
 
+/// The environment variable that has the secret of this life.
+constexpr const char* life_variable = "TROUPE_LIFE";
 /// Returns a new secret that a node process shares with its starter. Other users cannot see it.
 std::int64_t new_life(Env& env);
 /// Returns the environment variable that passes the secret to the process.
