@@ -109,8 +109,11 @@ class HeadService::Service {
   ~Service() {
     end_loops();
     // A run needs its nodes until it has ended, and nodes need the gate. So first the runs are
-    // closed, then the gate closes, then the runs are destroyed.
+    // closed, then the gate closes, then the runs are destroyed. Those drop the orders that wait,
+    // whose senders then learn of the end by that of their connection.
     for (const auto& run : all_runs()) run->close();
+    const std::lock_guard lock(answering_);
+    answers_ = false;
   }
 
   void end(std::function<void()> then) {
@@ -455,7 +458,8 @@ class HeadService::Service {
   void say(transport::PeerId to, std::uint64_t re, const Reply& answer) {
     auto said = answer ? answer_of(*answer) : transport::to_message(answer.refusal());
     said.re = re;
-    (void)gate_->answer(to, std::move(said));
+    const std::lock_guard lock(answering_);
+    if (answers_) (void)gate_->answer(to, std::move(said));
   }
 
   void joined(const actors::NodeHere& node) {
@@ -624,6 +628,8 @@ class HeadService::Service {
   GpuWarnings gpu_warnings_;
   std::unique_ptr<HeadJournal> journal_;
   std::atomic<bool> is_closing_ = false;
+  std::mutex answering_;
+  bool answers_ = true;  // False once the gate closes.
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<HeadRun>> runs_;
   // Reports of runs that ended in this life of the head or earlier.
