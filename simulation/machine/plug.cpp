@@ -51,6 +51,7 @@ bool Plug::send(Parts parts, Traced traced) {
     return false;
   ++wires.packets_;
   if (traced == Traced::yes) wires.scheduler_.trace(hash_of(parts));
+  if (wires.sent_) wires.sent_(here.who, there.who, parts);
   wires.push(cord_, other_side(side_), std::move(parts), std::nullopt);
   return true;
 }

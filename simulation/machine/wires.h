@@ -115,6 +115,11 @@ class Wires {
   void cut_relays();
   void end_over_relays();
 
+  /// Calls a function with each packet that a living process sends, instead of the one before.
+  void watch(std::function<void(const Party& from, const Party& to, const Parts&)> sent) {
+    sent_ = std::move(sent);
+  }
+
   /// Closes all connections of a process that has ended, and all that it listens at.
   void close_all(ProcessId process);
   /// Returns how many connections have an end that is open.
@@ -185,6 +190,7 @@ class Wires {
   Scheduler& scheduler_;
   Options options_;
   QueueId queue_;  // For the ends of faults.
+  std::function<void(const Party& from, const Party& to, const Parts&)> sent_;
   std::vector<Machine> machines_;
   std::vector<Path> paths_;
   std::map<std::uint64_t, Place> places_;

@@ -1,6 +1,9 @@
 #include "tests/sim/cluster.h"
 
+#include <signal.h>
+
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "core/json.h"
@@ -57,13 +60,12 @@ class Person {
                  hello.type = "hello";
                  hello.id = ++ids_;
                  (void)client_->send(hello);
-                 if (asked_) (void)client_->send(*asked_);
+                 for (const auto& [id, asked] : asked_) (void)client_->send(asked.message);
                },
            .message =
                [this](transport::Message message) {
-                 if (!asked_ || message.re != asked_->id) return;
-                 answer_ = std::move(message);
-                 asked_.reset();
+                 const auto asked = asked_.extract(message.re);
+                 if (asked && asked.mapped().then) asked.mapped().then(reply_of(message));
                },
            .gone = [this](transport::Gone, const std::string&) { is_connected_ = false; },
            .refused = {}},
@@ -73,46 +75,50 @@ class Person {
     });
   }
 
+  using Then = std::function<void(const apps::Reply&)>;
   /// Asks again on the next connection if one ends. The head recognizes the id.
-  void ask(const std::string& type, Value body) {
-    answer_.reset();
+  void ask(const std::string& type, Value body, Then then) {
     transport::Message message;
     message.type = type;
     message.id = ++ids_;
     message.body = std::move(body);
-    process_.post([this, message = std::move(message)]() mutable {
-      asked_ = std::move(message);
-      if (is_connected_) (void)client_->send(*asked_);
+    process_.post([this, message = std::move(message), then = std::move(then)] {
+      if (is_connected_) (void)client_->send(message);
+      asked_[message.id] = {message, then};
     });
-  }
-  bool is_answered() const { return answer_.has_value(); }
-  apps::Reply answer() const {
-    if (!answer_) return Error{"no answer has come"};
-    if (answer_->type == transport::Refusal::type) {
-      auto refusal = transport::from_message<transport::Refusal>(*answer_);
-      if (!refusal) return refusal.error();
-      return std::move(*refusal);
-    }
-    if (!answer_->payload.empty()) return parse_json(answer_->payload[0]);
-    return answer_->body;
   }
 
   const SimulatedMachine& head;
 
  private:
+  struct Asked {
+    transport::Message message;
+    Then then;
+  };
+
+  static apps::Reply reply_of(const transport::Message& message) {
+    if (message.type == transport::Refusal::type) {
+      auto refusal = transport::from_message<transport::Refusal>(message);
+      if (!refusal) return refusal.error();
+      return std::move(*refusal);
+    }
+    if (!message.payload.empty()) return parse_json(message.payload[0]);
+    return message.body;
+  }
+
   SimulatedProcess process_;
   Loop* loop_ = nullptr;
   transport::ControlClient* client_ = nullptr;
   bool is_connected_ = false;
   std::uint64_t ids_ = 0;
-  std::optional<transport::Message> asked_;
-  std::optional<transport::Message> answer_;
+  std::map<std::uint64_t, Asked> asked_;  // Keyed by id; not answered yet.
 };
 
 SimulatedCluster::SimulatedCluster(const Scheduler::Options& options)
     : scheduler_(options), wires_(scheduler_) {}
 
 SimulatedCluster::~SimulatedCluster() {
+  for (const auto& daemon : daemons_) daemon->process->kill();
   for (const auto& node : nodes_) node->process->kill();
   for (const auto& head : heads_) head->process->kill();
 }
@@ -169,13 +175,21 @@ void SimulatedCluster::end(HeadLife& head) {
 }
 
 NodeLife& SimulatedCluster::start_node(SimulatedMachine& machine, const SimulatedMachine& head) {
+  return start_node(machine, head, NodeOrder());
+}
+
+NodeLife& SimulatedCluster::start_node(SimulatedMachine& machine, const SimulatedMachine& head,
+                                       const NodeOrder& order) {
   auto& node = *nodes_.emplace_back(std::make_unique<NodeLife>());
   node.process = std::make_unique<SimulatedProcess>(scheduler_, wires_, machine, machine.name);
-  node.process->post([this, &node, &machine, &head] {
+  node.process->post([this, &node, &machine, &head, order] {
     auto& env = node.process->env();
     apps::NodeProgramOptions options;
     options.arguments.name = machine.name;
     options.arguments.interface = machine.address;
+    options.arguments.term = order.term;
+    options.arguments.term_proof = order.term_proof;
+    options.life = order.life;
     options.dial = dial_options(machine.name, head);
     options.say = [this, &node](const std::string& text) {
       scheduler_.note(node.process->name(), text);
@@ -203,6 +217,91 @@ void SimulatedCluster::end(NodeLife& node) {
   node.process->post([&node] { node.program->leave("stopped on request"); });
 }
 
+/// Starts the node processes of a daemon.
+class SimulatedCluster::NodeProcesses final : public apps::Processes {
+ public:
+  NodeProcesses(SimulatedCluster& cluster, SimulatedMachine& machine, const SimulatedMachine& head,
+                DaemonLife& daemon)
+      : cluster_(cluster), machine_(machine), head_(head), daemon_(daemon) {}
+
+  std::unique_ptr<apps::ChildProcess> start(apps::ProcessOrder order, Loop& loop,
+                                            Ended ended) override {
+    NodeOrder node_order;
+    const auto& words = order.arguments;
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+      if (words[i] == "--term") node_order.term = std::stoull(words[i + 1]);
+      if (words[i] == "--term-proof") node_order.term_proof = words[i + 1];
+    }
+    for (const auto& variable : order.environment)
+      if (const auto at = variable.find('='); at != variable.npos)
+        node_order.life = std::stoll(variable.substr(at + 1));
+    auto& node = cluster_.start_node(machine_, head_, node_order);
+    daemon_.node = &node;
+    return std::make_unique<Child>(cluster_, node, machine_.processes, loop, std::move(ended));
+  }
+
+ private:
+  class Child final : public apps::ChildProcess {
+   public:
+    Child(SimulatedCluster& cluster, NodeLife& node, int number, Loop& loop, Ended ended)
+        : cluster_(cluster), node_(node) {
+      node.process->on_end([number, &loop, ended = std::move(ended)](const Ending& ending) {
+        apps::ProcessEnd end{number, ending.code, 0, ending.last_words};
+        if (ending.how == Ending::How::killed) end.signal = SIGKILL;
+        if (ending.how == Ending::How::crashed) end.signal = SIGABRT;
+        loop.post([ended, end] { ended(end); });
+      });
+    }
+    ~Child() override {
+      node_.process->on_end({});
+      node_.process->kill();
+    }
+    void signal(Signal signal) override {
+      if (signal == Signal::kill) return node_.process->kill();
+      if (node_.process->is_alive()) cluster_.end(node_);
+    }
+
+   private:
+    SimulatedCluster& cluster_;
+    NodeLife& node_;
+  };
+
+  SimulatedCluster& cluster_;
+  SimulatedMachine& machine_;
+  const SimulatedMachine& head_;
+  DaemonLife& daemon_;
+};
+
+DaemonLife& SimulatedCluster::start_daemon(SimulatedMachine& machine,
+                                           const SimulatedMachine& head) {
+  auto& daemon = *daemons_.emplace_back(std::make_unique<DaemonLife>());
+  daemon.process =
+      std::make_unique<SimulatedProcess>(scheduler_, wires_, machine, "daemon of " + machine.name);
+  daemon.process->post([this, &daemon, &machine, &head] {
+    auto& env = daemon.process->env();
+    auto& processes =
+        daemon.process->own(std::make_unique<NodeProcesses>(*this, machine, head, daemon));
+    apps::NodeDaemonOptions options;
+    options.arguments.name = machine.name;
+    options.arguments.interface = machine.address;
+    options.dial = dial_options(machine.name, head);
+    options.say = [this, &daemon](const std::string& text) {
+      scheduler_.note(daemon.process->name(), text);
+      daemon.said.push_back(text);
+    };
+    options.status = [](const std::string&) {};
+    options.ended = [&daemon](int code) {
+      daemon.process->post([&daemon, code] { daemon.process->env().end_process(code, ""); });
+    };
+    auto started = apps::NodeDaemon::start({env, daemon.process->program().network, processes},
+                                           std::move(options));
+    if (!started) env.end_process(1, started.error().text);
+    daemon.process->own(std::move(*started));
+    daemon.is_ready = true;
+  });
+  return daemon;
+}
+
 bool SimulatedCluster::run_until(const std::function<bool()>& condition,
                                  std::chrono::nanoseconds patience) {
   return scheduler_.run_until(condition, scheduler_.now() + patience) == Scheduler::Stopped::done;
@@ -211,17 +310,26 @@ bool SimulatedCluster::run_until(const std::function<bool()>& condition,
 Person& SimulatedCluster::person_of(const SimulatedMachine& head) {
   for (const auto& person : people_)
     if (&person->head == &head) return *person;
-  auto& machine = add_machine("desk");
-  return *people_.emplace_back(std::make_unique<Person>(scheduler_, wires_, machine, head));
+  add_desk();
+  return *people_.emplace_back(std::make_unique<Person>(scheduler_, wires_, *desk_, head));
+}
+
+void SimulatedCluster::add_desk() {
+  if (!desk_) desk_ = &add_machine("desk");
+}
+
+void SimulatedCluster::request(const SimulatedMachine& head, const std::string& type, Value body,
+                               std::function<void(const apps::Reply&)> then) {
+  person_of(head).ask(type, std::move(body), std::move(then));
 }
 
 apps::Reply SimulatedCluster::ask(const SimulatedMachine& head, const std::string& type,
                                   Value body) {
-  auto& person = person_of(head);
-  person.ask(type, std::move(body));
-  if (!run_until([&] { return person.is_answered(); }))
+  const auto answer = std::make_shared<std::optional<apps::Reply>>();
+  request(head, type, std::move(body), [answer](const apps::Reply& reply) { *answer = reply; });
+  if (!run_until([&] { return answer->has_value(); }))
     return Error{"the head did not answer '" + type + "' within a minute"};
-  return person.answer();
+  return **answer;
 }
 
 Value SimulatedCluster::run(const SimulatedMachine& head, const std::string& name) {

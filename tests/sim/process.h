@@ -87,6 +87,9 @@ class SimulatedProcess {
   }
 
   void kill() { scheduler_.kill(id_); }
+  /// Calls a function when the process has ended and its objects are destroyed. It must not destroy
+  /// this object.
+  void on_end(std::function<void(const Ending&)> then) { on_end_ = std::move(then); }
 
  private:
   void ended(const Ending& ending) {
@@ -94,6 +97,7 @@ class SimulatedProcess {
     systems_.kill_all();
     destroy_objects();
     network_.reset();
+    if (on_end_) on_end_(ending);
   }
 
   Scheduler& scheduler_;
@@ -107,6 +111,7 @@ class SimulatedProcess {
   SimulatedSystems systems_;
   SimulatedExecutors executors_;
   std::vector<std::shared_ptr<void>> objects_;
+  std::function<void(const Ending&)> on_end_;
 };
 
 }  // namespace troupe::simulation

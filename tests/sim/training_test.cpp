@@ -3,19 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
 
-#include "apps/run/run_session.h"
-#include "apps/run/run_setup.h"
 #include "catch.h"
-#include "config/load.h"
 #include "core/json.h"
-#include "core/threads/event_fd.h"
-#include "core/threads/real_env.h"
-#include "storage/files/memory_files.h"
 #include "tests/sim/cluster.h"
+#include "tests/sim/reference.h"
 
 using namespace troupe;
 using namespace troupe::simulation;
@@ -50,38 +44,6 @@ std::string weights_of(const std::vector<Value>& events) {
   for (const auto& event : events)
     if (*event.find("type")->text() == "checkpoint.saved") weights = *event.find("weights")->text();
   return weights;
-}
-
-/// Trains in this process, with threads. Returns the digest of the weights that it saved last.
-std::string really_trained() {
-  RealEnv env;
-  EventFd bell;
-  storage::MemoryFiles files;
-  actors::RealExecutors executors;
-  apps::HostFacts host;
-  host.host = "real";
-  auto loaded = config::load_message(tiny_run(1, 1), "test");
-  REQUIRE(loaded);
-  auto setup = apps::set_up(files, loaded->config);
-  REQUIRE(setup);
-  apps::RunSession session({env, host, files, files}, std::move(*loaded), apps::RunStart::anew,
-                           [](const std::string&) {});
-  actors::caf_shim::RealSystem system;
-  REQUIRE(session.plan(std::move(*setup), {},
-                       {.executors = executors, .are_here = [](int) { return true; }}));
-  REQUIRE(session.enter());
-  std::mutex mutex;
-  std::vector<Value> events;
-  const auto outcome = session.play_here(
-      bell, system,
-      [&](const Value& event) {
-        const std::lock_guard lock(mutex);
-        events.push_back(event);
-      },
-      nullptr, [] {});
-  INFO(outcome.why);
-  REQUIRE(outcome.how == actors::Outcome::How::done);
-  return weights_of(events);
 }
 
 std::vector<Value> events_of(SimulatedMachine& head) {
@@ -167,8 +129,7 @@ std::string first_difference(const std::vector<std::string>& one,
 }
 
 void check_seeds(Harm harm, int copies) {
-  const auto weights = really_trained();
-  REQUIRE_FALSE(weights.empty());
+  const auto weights = really_trained(tiny_run(1, 1)).at(steps);
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     CAPTURE(seed);
     Scheduler::Options options{.seed = seed, .manner = static_cast<Scheduler::Manner>(seed % 3)};
@@ -193,6 +154,26 @@ void check_seeds(Harm harm, int copies) {
 }
 
 }  // namespace
+
+TEST_CASE("a head can be killed while an order waits for its answer", "[sim]") {
+  SimulatedCluster cluster({.seed = 1});
+  auto& alpha = cluster.add_machine("alpha");
+  auto& beta = cluster.add_machine("beta");
+  auto& head = cluster.start_head(alpha);
+  auto& node = cluster.start_node(beta, alpha);
+  REQUIRE(cluster.run_until([&] { return node.has_said("joined"); }));
+  REQUIRE(cluster.ask(alpha, "run.submit", tiny_run(2, 1)));
+  REQUIRE(cluster.run_until([&] { return last_step(events_of(alpha)) >= 1; }));
+  // Without the node nothing can be saved.
+  cluster.scheduler().freeze(node.process->id());
+  Value body = Value::Map{};
+  body.set("run", "tiny");
+  bool is_answered = false;
+  cluster.request(alpha, "run.checkpoint", body, [&](const apps::Reply&) { is_answered = true; });
+  CHECK_FALSE(cluster.run_until([&] { return is_answered; }, 100ms));
+  head.process->kill();
+  CHECK_FALSE(cluster.run_until([&] { return is_answered; }, 1s));
+}
 
 TEST_CASE("a simulated cluster trains to the weights of one real process", "[sim]") {
   check_seeds(Harm::none, 1);

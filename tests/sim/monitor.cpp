@@ -1,0 +1,134 @@
+#include "tests/sim/monitor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/json.h"
+#include "storage/checkpoint/checkpoint.h"
+#include "storage/checkpoint/ledger.h"
+#include "storage/files/records.h"
+#include "transport/wire/wire.h"
+
+namespace troupe::simulation {
+
+Monitor::Monitor(SimulatedCluster& cluster, SimulatedMachine& head, std::string run,
+                 const WeightsByStep& expected)
+    : cluster_(cluster), head_(head), run_(std::move(run)), expected_(expected) {
+  cluster_.wires().watch([this](const Wires::Party& from, const Wires::Party& to,
+                                const Parts& parts) { watch_packet(from, to, parts); });
+}
+
+void Monitor::violate(int rule, const std::string& what) {
+  violations_.push_back("rule " + std::to_string(rule) + ": " + what);
+  cluster_.scheduler().note("VIOLATION " + std::to_string(rule), what);
+}
+
+void Monitor::look() {
+  const auto bytes = head_.disk.files().read("runs/" + run_ + "/events.jsonl");
+  if (!bytes) return;
+  const auto text = bytes->text();
+  if (text.size() < read_) read_ = text.size();  // A crash took the end.
+  for (std::size_t end = 0; (end = text.find('\n', read_)) != text.npos; read_ = end + 1) {
+    const std::string line(text.substr(read_, end - read_));
+    if (const auto event = parse_json(line)) {
+      if (cluster_.scheduler().has_history() && text_in(*event, "type") != "step")
+        cluster_.scheduler().note("event", line);
+      learn(*event);
+    }
+  }
+}
+
+void Monitor::learn(const Value& event) {
+  const auto type = text_in(event, "type");
+  if (type == "step") last_step_ = integer_in(event, "step");
+  if (type == "run.state") state_ = text_in(event, "state");
+  if (type == "run.recovered") ++recoveries_;
+  if (type == "checkpoint.saved") check_save(integer_in(event, "step"), text_in(event, "weights"));
+}
+
+/// Rules 2, 5 and 7: a step has the weights that it would have without faults, and a checkpoint
+/// that was told of is there.
+void Monitor::check_save(std::int64_t step, const std::string& weights) {
+  const auto expected = expected_.find(step);
+  if (expected == expected_.end())
+    violate(7, "step " + std::to_string(step) + " is saved, which the run does not have");
+  else if (expected->second != weights)
+    violate(7, "step " + std::to_string(step) + " is saved with the weights " + weights +
+                   ", but without faults it has " + expected->second);
+  told_saved_ = step;
+  check_saves("it was told of");
+}
+
+void Monitor::check_saves(const std::string& when) {
+  if (is_damaged_) return;
+  const auto listed =
+      storage::list_checkpoints(head_.disk.files(), "runs/" + run_ + "/checkpoints");
+  if (!listed) return violate(5, "the checkpoints cannot be read: " + listed.error().text);
+  std::string found;
+  for (const auto& checkpoint : *listed) {
+    if (checkpoint.step >= told_saved_ &&
+        checkpoint.state == storage::ListedCheckpoint::State::complete)
+      return;
+    found += " " + std::to_string(checkpoint.step) + ": " + checkpoint.problem;
+  }
+  violate(5, "step " + std::to_string(told_saved_) + " was saved, but when " + when +
+                 " there was no complete checkpoint of it or a later step; found" + found);
+}
+
+void Monitor::head_began(const HeadLife& head) {
+  if (head.term <= term_)
+    violate(1, "a head began with term " + std::to_string(head.term) + ", after term " +
+                   std::to_string(term_));
+  term_ = head.term;
+}
+
+void Monitor::head_crashed() {
+  if (told_saved_ > 0) check_saves("its machine had crashed");
+}
+
+/// Rule 1: a head tells each node to prepare ever newer attempts of a run that is submitted once.
+void Monitor::watch_packet(const Wires::Party& from, const Wires::Party& to, const Parts& parts) {
+  if (parts.size() < 3 || !parts[0].starts_with("TRPE")) return;
+  if (parts[1].find("prepare") == std::string::npos) return;
+  const std::vector<std::string_view> views(parts.begin(), parts.end());
+  const auto message = transport::decode(views);
+  if (!message || message->type != "prepare") return;
+  auto& told = told_[{from.process, to.process}];
+  if (message->seq <= told.seq) return;  // It is sent again.
+  if (message->epoch <= told.attempt && told.submits == submits_)
+    violate(1, "attempt " + std::to_string(message->epoch) + " is prepared, after attempt " +
+                   std::to_string(told.attempt));
+  told = {message->seq, message->epoch, submits_};
+}
+
+void Monitor::ended(const Value& standing, std::int64_t steps) {
+  const auto state = text_in(standing, "state");
+  const auto why = text_in(standing, "why");
+  const auto root = "runs/" + run_ + "/checkpoints";
+  const auto newest = storage::open_newest_checkpoint(head_.disk.files(), root);
+  // A person must decide then whether it begins again.
+  if (!newest && is_damaged_) return;
+  if (state != "done") return violate(8, "the run is " + state + ": " + why);
+  look();
+  if (!newest || !*newest)
+    return violate(7, "the run is done, but has no good checkpoint" +
+                          (newest ? "" : ": " + newest.error().text));
+  const auto& manifest = (*newest)->checkpoint.manifest();
+  if (manifest.step != steps && !(*newest)->skipped.empty() && is_damaged_)
+    return;  // The damage came after the end.
+  if (manifest.step != steps)
+    violate(7, "the run is done after " + std::to_string(steps) + " steps, but step " +
+                   std::to_string(manifest.step) + " is the last that is saved");
+  else if (to_string(manifest.weights_digest) != expected_.at(steps))
+    violate(7, "the weights in the end are " + to_string(manifest.weights_digest) +
+                   ", but without faults they are " + expected_.at(steps));
+  const auto ledger = storage::read_segments(head_.disk.files(), "runs/" + run_ + "/ledger");
+  if (!ledger) return violate(7, "the ledger cannot be read: " + ledger.error().text);
+  const auto audit = storage::audit(*ledger);
+  if (!audit.flaw.empty()) violate(7, "audit: " + audit.flaw);
+  if (audit.steps != steps)
+    violate(7,
+            "the ledger has " + std::to_string(audit.steps) + " steps of " + std::to_string(steps));
+}
+
+}  // namespace troupe::simulation

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/value.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/reference.h"
+
+namespace troupe::simulation {
+
+/// Watches a run on a simulated cluster from outside: by its folder on the disk of the head, by the
+/// messages of heads, and by what a head tells a person. Finds what breaks a rule.
+class Monitor {
+ public:
+  /// `expected` has the weights after each step if nothing happens. All outlive the monitor.
+  Monitor(SimulatedCluster& cluster, SimulatedMachine& head, std::string run,
+          const WeightsByStep& expected);
+
+  /// Looks at the folder of the run.
+  void look();
+  /// Adds a new life of a head that is ready.
+  void head_began(const HeadLife& head);
+  /// The machine of the head has crashed and lost unsynced data.
+  void head_crashed();
+  /// A person submits the run, whose attempts a head numbers from 1 again.
+  void is_submitted() { ++submits_; }
+  /// A fault has damaged a checkpoint.
+  void is_damaged() { is_damaged_ = true; }
+  /// A run has ended as its head tells.
+  void ended(const Value& standing, std::int64_t steps);
+
+  /// Adds the violation of a rule.
+  void violate(int rule, const std::string& what);
+  const std::vector<std::string>& violations() const { return violations_; }
+  std::int64_t last_step() const { return last_step_; }
+  std::int64_t recoveries() const { return recoveries_; }
+  /// Returns the last state of the run according to its events.
+  const std::string& state() const { return state_; }
+
+ private:
+  void learn(const Value& event);
+  void check_save(std::int64_t step, const std::string& weights);
+  void check_saves(const std::string& when);
+  void watch_packet(const Wires::Party& from, const Wires::Party& to, const Parts& parts);
+
+  SimulatedCluster& cluster_;
+  SimulatedMachine& head_;
+  const std::string run_;
+  const WeightsByStep& expected_;
+  std::vector<std::string> violations_;
+  std::size_t read_ = 0;  // Bytes of the event file.
+  std::int64_t last_step_ = 0, recoveries_ = 0;
+  std::int64_t told_saved_ = 0;  // The newest step that was told as saved.
+  bool is_damaged_ = false;
+  std::string state_;
+  std::uint64_t term_ = 0;
+  /// The newest attempt that a head told a node to prepare.
+  struct Told {
+    std::uint64_t seq = 0, attempt = 0;
+    int submits = 0;
+  };
+  std::map<std::pair<ProcessId, ProcessId>, Told> told_;  // By head and node.
+  int submits_ = 0;
+};
+
+}  // namespace troupe::simulation

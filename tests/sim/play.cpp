@@ -1,0 +1,398 @@
+#include "tests/sim/play.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "tests/sim/cluster.h"
+#include "tests/sim/monitor.h"
+
+namespace troupe::simulation {
+namespace {
+
+using namespace std::chrono_literals;
+using Duration = Scheduler::Duration;
+using Kind = Fault::Kind;
+
+constexpr auto run_name = "tiny";
+
+/// A scenario while it is played.
+class Playing {
+ public:
+  Playing(const Scenario& scenario, const WeightsByStep& expected, Scheduler::History history)
+      : scenario_(scenario),
+        cluster_(options(scenario, history)),
+        world_(scheduler().add_queue(Scheduler::world, "faults")) {
+    for (int i = 0; i <= scenario.nodes; ++i) {
+      auto& machine = cluster_.add_machine(i == 0 ? "head-host" : "node-" + std::to_string(i));
+      machine.times.most = scenario.slowest_job;
+      places_.push_back(std::make_unique<Place>(machine));
+    }
+    cluster_.add_desk();
+    monitor_.emplace(cluster_, head_machine(), run_name, expected);
+  }
+
+  ~Playing() {
+    for (const auto& place : places_)
+      if (place->head || place->node || place->daemon) place->first().on_end({});
+  }
+  Playing(const Playing&) = delete;
+  Playing& operator=(const Playing&) = delete;
+
+  Played play() {
+    for (auto& place : places_) start(*place);
+    if (!begin()) return finish();
+    const auto began = scheduler().now();
+    Duration faults_end{0};
+    for (const auto& fault : scenario_.faults) {
+      faults_end = std::max(faults_end, fault.at + fault.lasts.value_or(0s));
+      scheduler().after(world_, fault.at, [this, fault] { apply(fault); });
+    }
+    while (scheduler().now() < began + faults_end + 1ms && !is_done()) advance(100ms);
+    second_phase();
+    return finish();
+  }
+
+ private:
+  /// A machine with the program that it keeps running.
+  struct Place {
+    explicit Place(SimulatedMachine& its) : machine(its) {}
+
+    SimulatedMachine& machine;
+    HeadLife* head = nullptr;
+    NodeLife* node = nullptr;  // Without a daemon.
+    DaemonLife* daemon = nullptr;
+    bool has_power = true;
+    bool is_kept = true;  // Whether its program starts again.
+
+    /// Returns the process that is started from outside.
+    SimulatedProcess& first() const {
+      if (head) return *head->process;
+      return daemon ? *daemon->process : *node->process;
+    }
+    const NodeLife* newest_node() const { return daemon ? daemon->node : node; }
+    /// Returns the head or the node; with a daemon, sometimes the daemon.
+    SimulatedProcess& process(std::uint64_t number) const {
+      return daemon && daemon->node && number % 4 > 0 ? *daemon->node->process : first();
+    }
+  };
+
+  static Scheduler::Options options(const Scenario& scenario, Scheduler::History history) {
+    auto options = scenario.options();
+    options.history = history;
+    options.most_events = 4'000'000;
+    return options;
+  }
+  Scheduler& scheduler() { return cluster_.scheduler(); }
+  SimulatedMachine& head_machine() { return places_[0]->machine; }
+  Place& place_of(int machine) { return *places_.at(static_cast<std::size_t>(machine)); }
+
+  void start(Place& place) {
+    if (&place == places_[0].get()) {
+      place.head = &cluster_.start_head(place.machine);
+      ++played_.heads;
+    } else if (scenario_.has_daemons) {
+      place.daemon = &cluster_.start_daemon(place.machine, head_machine());
+    } else {
+      place.node = &cluster_.start_node(place.machine, head_machine());
+    }
+    place.first().on_end([this, &place](const Ending& ending) {
+      if (!ending.last_words.empty())
+        scheduler().note(place.machine.name, "ended: " + ending.last_words);
+      restart_later(place);
+    });
+  }
+  void restart_later(Place& place) {
+    const auto pause = scheduler().draw_time(20ms, scheduler().draw(4) == 0 ? 3s : 200ms);
+    scheduler().after(world_, pause, [this, &place] {
+      if (place.is_kept && place.has_power && !place.first().is_alive()) start(place);
+    });
+  }
+
+  /// Starts the run. Faults come later.
+  bool begin() {
+    const auto are_here = [this] {
+      return places_[0]->head->is_ready &&
+             std::all_of(places_.begin() + 1, places_.end(), [](const auto& place) {
+               return place->newest_node() && place->newest_node()->has_said("joined");
+             });
+    };
+    if (!cluster_.run_until(are_here)) {
+      monitor_->violate(8, "the nodes do not come");
+      return false;
+    }
+    const auto submitted = cluster_.ask(head_machine(), "run.submit", scenario_.config());
+    if (!submitted) monitor_->violate(8, "the run is refused: " + submitted.error().text);
+    look();
+    return bool(submitted);
+  }
+
+  bool is_done() const { return monitor_->state() == "done"; }
+  void advance(Duration time) {
+    if (scheduler().run_until([] { return false; }, scheduler().now() + time) ==
+        Scheduler::Stopped::too_many_events)
+      is_too_long_ = true;
+    look();
+  }
+  void look() {
+    for (; heads_seen_ < played_.heads; ++heads_seen_) {
+      if (!places_[0]->head->is_ready) break;
+      if (heads_seen_ + 1 == played_.heads) monitor_->head_began(*places_[0]->head);
+    }
+    monitor_->look();
+  }
+
+  /// Ends a fault.
+  void later(const Fault& fault, Scheduler::Task task) {
+    if (fault.lasts) scheduler().after(world_, *fault.lasts, std::move(task));
+  }
+
+  void apply(const Fault& fault) {
+    if (is_done()) return;
+    ++played_.faults_reached.at(static_cast<std::size_t>(fault.kind));
+    scheduler().trace("fault", to_text(fault));
+    auto& place = place_of(fault.machine);
+    auto& other = place_of(fault.other);
+    auto& wires = cluster_.wires();
+    switch (fault.kind) {
+      case Kind::kill:
+        if (!fault.lasts) place.is_kept = false;
+        (place.is_kept ? place.process(fault.number) : place.first()).kill();
+        break;
+      case Kind::crash:
+        crash(place, fault);
+        break;
+      case Kind::freeze: {
+        const auto process = place.process(fault.number).id();
+        if (!scheduler().is_alive(process)) break;
+        scheduler().freeze(process);
+        later(fault, [this, process] { scheduler().thaw(process); });
+        break;
+      }
+      case Kind::cut:
+      case Kind::cut_one_way:
+        wires.cut(place.machine.id, other.machine.id,
+                  fault.kind == Kind::cut ? Wires::Ways::both : Wires::Ways::one, fault.lasts);
+        break;
+      case Kind::end_of_links:
+        wires.end_between(place.machine.id, other.machine.id);
+        break;
+      case Kind::delays:
+        wires.slow_down(place.machine.id, other.machine.id, 1ms + Duration(fault.number * 3'000),
+                        *fault.lasts);
+        break;
+      case Kind::old_message:
+        repeat(fault);
+        break;
+      case Kind::slow_disk:
+        place.machine.disk.set_times(0ns, Duration(fault.number * 100));
+        later(fault, [&place] { place.machine.disk.set_times(0ns, 0ns); });
+        break;
+      case Kind::full_disk:
+        place.machine.disk.set_capacity(fault.number % 20'000);
+        later(fault, [&place] { place.machine.disk.set_capacity({}); });
+        break;
+      case Kind::failing_call:
+        place.machine.disk.fail_call(static_cast<std::int64_t>(fault.number % 200));
+        break;
+      case Kind::kill_at_call:
+      case Kind::crash_at_call:
+        end_at_call(place, fault);
+        break;
+      case Kind::kill_at_point:
+        kill_at_point(place.process(fault.number), fault.number % 5);
+        break;
+      case Kind::damage:
+        if (place.machine.disk.flip_bit("runs/tiny/checkpoints")) monitor_->is_damaged();
+        break;
+      case Kind::slow_jobs:
+        place.machine.times.most = scenario_.slowest_job * 5 + 1ms;
+        later(fault, [this, &place] { place.machine.times.most = scenario_.slowest_job; });
+        break;
+      default:
+        act(fault);
+    }
+  }
+
+  void crash(Place& place, const Fault& fault) {
+    if (!place.has_power) return;
+    place.has_power = false;
+    cluster_.wires().fail(place.machine.id);
+    place.first().kill();
+    place.machine.disk.crash();
+    if (place.head) monitor_->head_crashed();
+    later(fault, [this, &place] {
+      place.has_power = true;
+      cluster_.wires().restart(place.machine.id);
+      if (place.is_kept) start(place);
+    });
+  }
+
+  /// Ends the head at one of its next calls to the disk.
+  void end_at_call(Place& place, const Fault& fault) {
+    const auto calls = std::make_shared<std::uint64_t>(fault.number % 100);
+    place.machine.disk.on_call([this, &place, fault, calls](const SimulatedDisk::Call& call) {
+      if ((*calls)-- > 0) return;
+      scheduler().trace("fault", std::string("at ") + call.what + " " + call.path);
+      place.machine.disk.on_call({});
+      scheduler().kill(call.process);
+      // Nothing of the process runs any more when the power goes.
+      if (fault.kind == Kind::crash_at_call)
+        scheduler().after(world_, 0ns, [this, &place, fault] { crash(place, fault); });
+    });
+  }
+
+  /// Kills a process at one of the next points that its code names.
+  void kill_at_point(SimulatedProcess& process, std::uint64_t points) {
+    if (!process.is_alive()) return;
+    const auto left = std::make_shared<std::uint64_t>(points);
+    process.env().on_point([this, left, id = process.id()](const std::string& name) {
+      if ((*left)-- > 0) return;
+      scheduler().trace("fault", "at " + name);
+      scheduler().kill(id);
+    });
+  }
+
+  void repeat(const Fault& fault) {
+    const auto all = cluster_.wires().connections();
+    if (all.empty()) return;
+    cluster_.wires().repeat(all[fault.number % all.size()].number,
+                            fault.number % 2 == 0 ? Side::dialing : Side::listening);
+  }
+
+  /// A person acts.
+  void act(const Fault& fault) {
+    Value about_node = Value::Map{};
+    about_node.set("node", place_of(fault.machine).machine.name);
+    Value about_run = Value::Map{};
+    about_run.set("run", run_name);
+    const auto ask = [this](const char* type, Value body) {
+      cluster_.request(head_machine(), type, std::move(body));
+    };
+    switch (fault.kind) {
+      case Kind::drain:
+        ask("node.drain", about_node);
+        break;
+      case Kind::cordon:
+        ask("node.cordon", about_node);
+        later(fault, [ask, about_node] { ask("node.uncordon", about_node); });
+        break;
+      case Kind::pause:
+        ask("run.pause", about_run);
+        later(fault, [ask, about_run] { ask("run.resume", about_run); });
+        break;
+      case Kind::stop:
+        about_run.set("mode", fault.number % 2 == 0 ? "drain" : "now");
+        ask("run.stop", about_run);
+        break;
+      case Kind::save:
+        ask("run.checkpoint", about_run);
+        break;
+      case Kind::submit:
+        resume([](const apps::Reply&) {});
+        break;
+      default:
+        break;
+    }
+  }
+
+  /// Enough machines are healthy, and a person wants the run to end.
+  void second_phase() {
+    scheduler().note("fault", "the second phase begins");
+    for (std::size_t i = 1; i < places_.size(); ++i) {
+      if (!scenario_.stays_healthy[i]) continue;
+      Value body = Value::Map{};
+      body.set("node", places_[i]->machine.name);
+      cluster_.request(head_machine(), "node.uncordon", std::move(body));
+    }
+    const auto until = scheduler().now() + 5min;
+    Value standing;
+    std::string before;
+    int again = 0;
+    while (scheduler().now() < until && !is_too_long_) {
+      standing = cluster_.run(head_machine(), run_name);
+      look();
+      const auto state = text_in(standing, "state");
+      if (state == "done") break;
+      Value body = Value::Map{};
+      body.set("run", run_name);
+      if (state == "paused") (void)cluster_.ask(head_machine(), "run.resume", std::move(body));
+      if (state == "stopped" || state == "failed") {
+        check_end(state, text_in(standing, "why"));
+        if (++again > 3) break;
+        resume([this](const apps::Reply& reply) {
+          if (reply) return;
+          scheduler().note("person", "refused: " + reply.error().text);
+          refusal_ = reply.error().text;
+        });
+      }
+      advance(200ms);
+    }
+    if (is_too_long_) return monitor_->violate(8, "too many events");
+    if (text_in(standing, "state") != "done" && !refusal_.empty())
+      standing.set("why", "a person cannot resume it: " + refusal_);
+    monitor_->ended(standing, scenario_.steps);
+  }
+
+  /// Submits the run again. A head begins an ended run anew without `resume`.
+  void resume(std::function<void(const apps::Reply&)> then) {
+    auto config = scenario_.config();
+    config.set("resume", true);
+    monitor_->is_submitted();
+    cluster_.request(head_machine(), "run.submit", std::move(config), std::move(then));
+  }
+
+  /// Rule 9.
+  void check_end(const std::string& state, const std::string& why) {
+    const auto drawn = [this](Kind kind) {
+      return std::ranges::any_of(scenario_.faults,
+                                 [&](const Fault& fault) { return fault.kind == kind; });
+    };
+    if (state == "stopped" && !drawn(Kind::stop))
+      monitor_->violate(9, "the run is stopped, which nobody asked for: " + why);
+    const bool has_bad_disk = drawn(Kind::full_disk) || drawn(Kind::failing_call) ||
+                              drawn(Kind::slow_disk) || drawn(Kind::damage);
+    if (state == "failed" && !has_bad_disk)
+      monitor_->violate(9, "the run has failed without a drawn reason: " + why);
+  }
+
+  Played finish() {
+    played_.violations = monitor_->violations();
+    played_.history = scheduler().history();
+    played_.hash = scheduler().trace_hash();
+    played_.events = scheduler().events();
+    played_.time = scheduler().now() - Scheduler::start;
+    played_.recoveries = monitor_->recoveries();
+    return std::move(played_);
+  }
+
+  const Scenario& scenario_;
+  Played played_;
+  SimulatedCluster cluster_;
+  const QueueId world_;
+  std::vector<std::unique_ptr<Place>> places_;
+  std::optional<Monitor> monitor_;
+  int heads_seen_ = 0;
+  bool is_too_long_ = false;
+  std::string refusal_;
+};
+
+}  // namespace
+
+Played play(const Scenario& scenario, const WeightsByStep& expected, Scheduler::History history) {
+  return Playing(scenario, expected, history).play();
+}
+
+Scenario shrink(Scenario scenario, const WeightsByStep& expected) {
+  for (std::size_t i = 0; i < scenario.faults.size();) {
+    auto fewer = scenario;
+    fewer.faults.erase(fewer.faults.begin() + static_cast<std::ptrdiff_t>(i));
+    if (play(fewer, expected).violations.empty())
+      ++i;
+    else
+      scenario = std::move(fewer);
+  }
+  return scenario;
+}
+
+}  // namespace troupe::simulation

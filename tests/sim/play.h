@@ -1,0 +1,33 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/sim/reference.h"
+#include "tests/sim/scenario.h"
+
+namespace troupe::simulation {
+
+/// What playing a scenario has shown.
+struct Played {
+  std::vector<std::string> violations;
+  std::vector<std::string> history;
+  std::uint64_t hash = 0;  // Of all that happened.
+  std::uint64_t events = 0;
+  Scheduler::Duration time{0};  // Simulated.
+  std::int64_t recoveries = 0;
+  int heads = 0;                                   // Lives of the head.
+  std::array<int, Fault::kinds> faults_reached{};  // While the run was not over.
+};
+
+/// Plays the scenario, then its second phase: no more faults come, enough machines are healthy, and
+/// the run must end with the weights of `expected`.
+Played play(const Scenario& scenario, const WeightsByStep& expected,
+            Scheduler::History history = Scheduler::History::none);
+
+/// Returns the scenario with as few of its faults as break a rule.
+Scenario shrink(Scenario scenario, const WeightsByStep& expected);
+
+}  // namespace troupe::simulation

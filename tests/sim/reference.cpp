@@ -1,0 +1,53 @@
+#include "tests/sim/reference.h"
+
+#include <mutex>
+#include <utility>
+
+#include "actors/executors.h"
+#include "apps/run/run_session.h"
+#include "apps/run/run_setup.h"
+#include "catch.h"
+#include "config/load.h"
+#include "core/threads/event_fd.h"
+#include "core/threads/real_env.h"
+#include "storage/files/memory_files.h"
+
+namespace troupe::simulation {
+
+WeightsByStep really_trained(const Value& config) {
+  RealEnv env;
+  EventFd bell;
+  storage::MemoryFiles files;
+  actors::RealExecutors executors;
+  apps::HostFacts host;
+  host.host = "real";
+  Value alone = config;
+  alone.set("pipeline", Value::Map{{"stages", 1, {}}});
+  alone.set("elastic", Value::Map{{"copies", 1, {}}});
+  alone.set("checkpoint", Value::Map{{"every", "1 steps", {}}});
+  auto loaded = config::load_message(alone, "test");
+  REQUIRE(loaded);
+  auto setup = apps::set_up(files, loaded->config);
+  REQUIRE(setup);
+  apps::RunSession session({env, host, files, files}, std::move(*loaded), apps::RunStart::anew,
+                           [](const std::string&) {});
+  actors::caf_shim::RealSystem system;
+  REQUIRE(session.plan(std::move(*setup), {},
+                       {.executors = executors, .are_here = [](int) { return true; }}));
+  REQUIRE(session.enter());
+  std::mutex mutex;
+  WeightsByStep weights;
+  const auto outcome = session.play_here(
+      bell, system,
+      [&](const Value& event) {
+        const std::lock_guard lock(mutex);
+        if (text_in(event, "type") == "checkpoint.saved")
+          weights[integer_in(event, "step")] = text_in(event, "weights");
+      },
+      nullptr, [] {});
+  INFO(outcome.why);
+  REQUIRE(outcome.how == actors::Outcome::How::done);
+  return weights;
+}
+
+}  // namespace troupe::simulation

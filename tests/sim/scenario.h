@@ -1,0 +1,79 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/value.h"
+#include "simulation/machine/scheduler.h"
+
+namespace troupe::simulation {
+
+/// A fault, or what a person does. Machine 0 has the head, all others have nodes.
+struct Fault {
+  enum class Kind : std::uint8_t {
+    kill,           // A process of a machine is killed, and starts again.
+    crash,          // A machine loses its power and its unsynced data, and starts again.
+    freeze,         // A process does nothing.
+    cut,            // Nothing passes between two machines,
+    cut_one_way,    // or only in one direction.
+    end_of_links,   // All connections between two machines end.
+    delays,         // Packets between two machines take long.
+    old_message,    // A message of an earlier time comes again.
+    slow_disk,      // Calls to the disk of a machine take long.
+    full_disk,      // The disk of a machine takes no more bytes.
+    failing_call,   // One call fails that changes something.
+    kill_at_call,   // A process is killed at one of its calls to the disk.
+    crash_at_call,  // The same, and the machine loses its unsynced data.
+    kill_at_point,  // The same, at a point that the code names.
+    damage,         // A bit of a checkpoint turns over.
+    slow_jobs,      // A machine computes slowly.
+    drain,          // A person takes the work from a node,
+    cordon,         // or keeps new work from it for a time,
+    pause,          // pauses the run for a time,
+    stop,           // stops it,
+    save,           // saves it,
+    submit,         // or submits it although it is there.
+  };
+  static constexpr std::size_t kinds = 22;
+
+  Kind kind = Kind::kill;
+  Scheduler::Duration at{0};  // The time since the run was submitted.
+  /// How long it takes. Nothing: it never ends.
+  std::optional<Scheduler::Duration> lasts;
+  int machine = 0;
+  int other = 0;             // The other machine of a link.
+  std::uint64_t number = 0;  // Which message, which call, how slow.
+};
+std::string_view name_of(Fault::Kind kind);
+std::string to_text(const Fault& fault);
+
+/// A cluster, a run and the faults that a seed has drawn.
+struct Scenario {
+  static constexpr int most_steps = 40;
+
+  std::uint64_t seed = 0;
+  bool has_daemons = false;         // Daemons keep the nodes running.
+  int nodes = 1;                    // Machines with a node, besides that of the head.
+  std::vector<bool> stays_healthy;  // By machine: all its faults end.
+  std::string schedule;
+  int stages = 1, replicas = 1, fewest = 1, copies = 1, steps = 12, save_every = 4;
+  int micro_batches = 4;
+  std::string optimizer;
+  Scheduler::Duration slowest_job{0};
+  std::vector<Fault> faults;  // In the order of their times.
+
+  /// Returns the configuration of the run.
+  Value config() const;
+  /// Returns a text that equal runs have in common, in which all numbers are the same.
+  std::string recipe() const;
+  Scheduler::Options options() const;
+};
+Scenario draw_scenario(std::uint64_t seed);
+std::string to_text(const Scenario& scenario);
+
+}  // namespace troupe::simulation

@@ -1,0 +1,139 @@
+// Runs on simulated clusters under faults that a seed draws.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <string>
+
+#include "catch.h"
+#include "tests/sim/play.h"
+
+using namespace troupe;
+using namespace troupe::simulation;
+
+namespace {
+
+std::uint64_t number_of(const char* variable, std::uint64_t fallback) {
+  const char* text = std::getenv(variable);
+  return text ? std::strtoull(text, nullptr, 10) : fallback;
+}
+
+/// Returns the weights after each step if nothing happens. Equal recipes have equal weights.
+const WeightsByStep& expected(Scenario scenario) {
+  static std::map<std::string, WeightsByStep> known;
+  auto& weights = known[scenario.recipe()];
+  scenario.steps = Scenario::most_steps;
+  if (weights.empty()) weights = really_trained(scenario.config());
+  return weights;
+}
+
+/// Returns the last lines up to the first violation, or to the end without one.
+std::string lines_of(const std::vector<std::string>& lines, std::size_t most) {
+  const auto violation = std::ranges::find_if(
+      lines, [](const std::string& line) { return line.find("VIOLATION") != line.npos; });
+  const auto end = violation == lines.end() ? violation : violation + 1;
+  const auto count = std::min(most, static_cast<std::size_t>(end - lines.begin()));
+  std::string text;
+  for (auto line = end - static_cast<std::ptrdiff_t>(count); line != end; ++line)
+    text += *line + "\n";
+  return text;
+}
+
+/// Returns the scenario, the faults that suffice to break a rule, and the history with them.
+std::string report_of(const Scenario& scenario) {
+  const auto& weights = expected(scenario);
+  const auto least = shrink(scenario, weights);
+  const auto again = play(least, weights, Scheduler::History::told);
+  std::string text = to_text(scenario) +
+                     "\nWith fewer faults it breaks a rule too: " + to_text(least) + "\n" +
+                     lines_of(again.history, number_of("TROUPE_LINES", 200));
+  for (const auto& violation : again.violations) text += violation + "\n";
+  return text;
+}
+
+/// What many seeds have reached.
+struct Reached {
+  std::uint64_t seeds = 0, events = 0, failed = 0;
+  std::int64_t heads = 0, recoveries = 0, faults = 0;
+  std::array<int, Fault::kinds> by_kind{};
+  double seconds = 0;
+
+  void add(const Played& played) {
+    ++seeds;
+    events += played.events;
+    failed += played.violations.empty() ? 0 : 1;
+    heads += played.heads;
+    recoveries += played.recoveries;
+    for (std::size_t i = 0; i < by_kind.size(); ++i) {
+      by_kind[i] += played.faults_reached[i];
+      faults += played.faults_reached[i];
+    }
+  }
+  void print() const {
+    std::printf(
+        "%llu seeds, %.1f ms of a core each, %llu events, %lld lives of heads, %lld recoveries, "
+        "%lld faults while the run was not over:",
+        static_cast<unsigned long long>(seeds), 1e3 * seconds / static_cast<double>(seeds),
+        static_cast<unsigned long long>(events), static_cast<long long>(heads),
+        static_cast<long long>(recoveries), static_cast<long long>(faults));
+    for (std::size_t i = 0; i < by_kind.size(); ++i)
+      std::printf("%s %s %d", i == 0 ? "" : ",",
+                  std::string(name_of(static_cast<Fault::Kind>(i))).c_str(), by_kind[i]);
+    std::printf("\n");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("whatever goes wrong, a simulated cluster trains to the same weights", "[sim]") {
+  const auto first = number_of("TROUPE_FIRST_SEED", 0);
+  const auto count = number_of("TROUPE_SEEDS", 300);
+  const bool tells_all = std::getenv("TROUPE_HISTORY") != nullptr;
+  const bool goes_on = std::getenv("TROUPE_GO_ON") != nullptr;
+  const auto began = std::clock();
+  Reached reached;
+  for (auto seed = first; seed < first + count; ++seed) {
+    const auto scenario = draw_scenario(seed);
+    const auto history = tells_all ? Scheduler::History::told : Scheduler::History::none;
+    const auto played = play(scenario, expected(scenario), history);
+    reached.add(played);
+    if (tells_all) {
+      std::printf("%s\n", to_text(scenario).c_str());
+      for (const auto& line : played.history) std::printf("%s\n", line.c_str());
+    }
+    if (played.violations.empty()) continue;
+    if (!goes_on) {
+      std::printf("%s", report_of(scenario).c_str());
+      FAIL("seed " << seed << ": " << played.violations[0]);
+    }
+    for (const auto& violation : played.violations)
+      std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), violation.c_str());
+  }
+  reached.seconds = static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
+  reached.print();
+  CHECK(reached.failed == 0);
+}
+
+TEST_CASE("seeds that once broke a rule break none", "[sim]") {
+  // 272: a head that was killed answered an order by a gate that was gone.
+  // Seed 1175 is not mended yet: the objects of a killed head are destroyed while somebody holds
+  // tensors of RemotePlayerHost, whose pool then ends the test.
+  for (const std::uint64_t seed : {272}) {
+    const auto scenario = draw_scenario(seed);
+    INFO(to_text(scenario));
+    CHECK(play(scenario, expected(scenario)).violations.empty());
+  }
+}
+
+TEST_CASE("equal seeds give equal runs under faults", "[sim]") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const auto scenario = draw_scenario(seed);
+    CAPTURE(seed);
+    const auto once = play(scenario, expected(scenario));
+    CHECK(play(scenario, expected(scenario), Scheduler::History::told).hash == once.hash);
+  }
+}
