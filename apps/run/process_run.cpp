@@ -41,12 +41,16 @@ ProcessRun::~ProcessRun() {
 
 void ProcessRun::drop() {
   supervisor_ = nullptr;
-  const auto group = std::exchange(group_, nullptr);
-  if (!group) return;
-  group->kill_all();
-  EventFd gone;
-  group->when_empty([&gone] { gone.ring(); });
-  gone.wait();
+  if (const auto group = std::exchange(group_, nullptr)) {
+    group->kill_all();
+    EventFd gone;
+    group->when_empty([&gone] { gone.ring(); });
+    gone.wait();
+  }
+  // The last weights, and a checkpoint that waits to be written, are in the memory of those who
+  // played, which may end before this object.
+  if (outcome_) outcome_->weights.clear();
+  store_ = nullptr;
 }
 
 void ProcessRun::finish(std::function<void()> then) {

@@ -120,9 +120,8 @@ TEST_CASE("whatever goes wrong, a simulated cluster trains to the same weights",
 
 TEST_CASE("seeds that once broke a rule break none", "[sim]") {
   // 272: a head that was killed answered an order by a gate that was gone.
-  // Seed 1175 is not mended yet: the objects of a killed head are destroyed while somebody holds
-  // tensors of RemotePlayerHost, whose pool then ends the test.
-  for (const std::uint64_t seed : {272}) {
+  // 1175: a head that was killed as a run ended still had the last weights, without their memory.
+  for (const std::uint64_t seed : {272, 1175}) {
     const auto scenario = draw_scenario(seed);
     INFO(to_text(scenario));
     CHECK(play(scenario, expected(scenario)).violations.empty());
