@@ -14,7 +14,7 @@
 #include "apps/client/head_address.h"
 #include "apps/command.h"
 #include "apps/head/head_service.h"
-#include "apps/head/status_page.h"
+#include "apps/page/status_page.h"
 #include "apps/hosts/interfaces.h"
 #include "apps/machine/keeper.h"
 #include "apps/machine/kept_process.h"

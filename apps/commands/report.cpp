@@ -79,9 +79,9 @@ ExitCode report(const ReportArguments& arguments, const CommonFlags&) {
 }  // namespace
 
 void add_report(Program& program) {
-  auto [command, arguments] = add_command(
-      program, program.app, "report",
-      "write a page with charts of runs, a picture of their loss, or their steps", report);
+  auto [command, arguments] =
+      add_command(program, program.app, "report",
+                  "write a page with charts of runs, or their steps as CSV", report);
   command->add_option("runs", arguments.runs, "runs: names or folders")->required();
   command
       ->add_option("--format", arguments.format,

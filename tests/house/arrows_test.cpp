@@ -93,13 +93,14 @@ const std::map<std::string, Folders> allowed_within = {
     {"apps/run", {"apps", "apps/machine", "apps/events", "apps/gpu"}},
     {"apps/head",
      {"apps", "apps/client", "apps/events", "apps/gpu", "apps/machine", "apps/report", "apps/run"}},
+    {"apps/page", {"apps/client", "apps/events", "apps/run"}},
     {"apps/real", {"apps", "apps/hosts", "apps/machine", "apps/run"}},
     {"apps/node",
      {"apps", "apps/client", "apps/gpu", "apps/head", "apps/hosts", "apps/machine", "apps/real",
       "apps/run"}},
     {"apps/commands",
      {"apps", "apps/client", "apps/events", "apps/gpu", "apps/head", "apps/hosts", "apps/machine",
-      "apps/node", "apps/real", "apps/report", "apps/run"}},
+      "apps/node", "apps/page", "apps/real", "apps/report", "apps/run"}},
 };
 
 /// The program's main file, which includes all commands.

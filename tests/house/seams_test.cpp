@@ -75,8 +75,6 @@ const std::map<std::string, Words> exceptions = {
     // Plans for this machine's memory, which `troupe plan` and `troupe train` make.
     {"apps/run/plan_request.cpp", {"own_machine_share("}},
     // The status page, which is not simulated.
-    {"apps/head/status_page.cpp", {"Clock::now"}},
-    {"apps/head/status_page.h", {"std::thread"}},
 };
 
 /// The only sources that include a header. All others take an environment, a loop or a network from

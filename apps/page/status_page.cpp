@@ -1,4 +1,4 @@
-#include "apps/head/status_page.h"
+#include "apps/page/status_page.h"
 
 #include <poll.h>
 #include <sys/socket.h>
