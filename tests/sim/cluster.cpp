@@ -14,6 +14,8 @@ namespace troupe::simulation {
 namespace {
 
 constexpr int head_port = 4700;
+// Of these a fault sends one again.
+constexpr std::size_t kept_packets = 16;
 const std::string head_secret(40, 'S');
 
 /// Keys that only simulated networks take: their sockets compare public keys alone.
@@ -115,7 +117,7 @@ class Person {
 };
 
 SimulatedCluster::SimulatedCluster(const Scheduler::Options& options)
-    : scheduler_(options), wires_(scheduler_) {}
+    : scheduler_(options), wires_(scheduler_, {.kept = kept_packets}) {}
 
 SimulatedCluster::~SimulatedCluster() {
   for (const auto& daemon : daemons_) daemon->process->kill();
