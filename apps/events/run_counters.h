@@ -19,11 +19,11 @@ struct Histogram {
   void add(double seconds);
 
   std::array<std::int64_t, bounds.size()> counts{};  // Up to each bound, and above the one before.
-  std::int64_t count = 0;                            // Of all, also above the last bound.
+  std::int64_t count = 0;                            // Includes those above the last bound.
   double sum = 0;
 };
 
-/// What a run's events tell in numbers, for one life of the head.
+/// The numbers in a run's events, for one life of the head.
 struct RunNumbers {
   std::int64_t steps = 0;     // Steps done, repeated ones too.
   std::int64_t repeated = 0;  // Steps that recoveries repeated.
@@ -34,7 +34,7 @@ struct RunNumbers {
   Histogram step_seconds;
   Histogram recovery_seconds;
   // A value is absent if no event told it.
-  std::optional<double> rate, grad_norm, lr, bubble, memory;  // Of the newest step.
+  std::optional<double> rate, grad_norm, lr, bubble, memory;  // In the newest step.
   std::optional<double> saved_at;  // When the newest checkpoint was complete; seconds since 1970.
   std::optional<double> pace;      // The median of the last steps' seconds.
 };

@@ -30,7 +30,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What was asked is answered from the same text for this long.
+// An answer is used for this long, whoever asks.
 constexpr auto fresh = std::chrono::milliseconds(500);
 // A long history is read by and by, so that other visitors wait less.
 constexpr int pages_at_once = 32;

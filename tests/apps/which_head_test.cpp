@@ -81,7 +81,7 @@ TEST_CASE("a command addresses the head of its folder, not the one that started 
   // Elsewhere the newest head answers.
   const Workplace nowhere;
   CHECK(status(nowhere.path()).code == 0);
-  // So it does if the address of this folder belongs to somebody else.
+  // The newest head answers too if the address of this folder belongs to somebody else.
   constexpr uid_t nobody = 65534;
   if (geteuid() == 0) {
     REQUIRE(chown((here.path() / ".troupe/address").c_str(), nobody, nobody) == 0);

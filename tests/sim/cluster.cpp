@@ -14,7 +14,7 @@ namespace troupe::simulation {
 namespace {
 
 constexpr int head_port = 4700;
-// Of these a fault sends one again.
+// A fault sends one of these again.
 constexpr std::size_t kept_packets = 16;
 const std::string head_secret(40, 'S');
 

@@ -64,7 +64,7 @@ class Monitor {
     std::uint64_t seq = 0, attempt = 0;
     int submits = 0;
   };
-  std::map<std::pair<ProcessId, ProcessId>, Told> told_;  // By head and node.
+  std::map<std::pair<ProcessId, ProcessId>, Told> told_;  // Keyed by head and node.
   int submits_ = 0;
 };
 

@@ -10,11 +10,11 @@
 
 namespace troupe::simulation {
 
-/// What playing a scenario has shown.
+/// The result of playing a scenario.
 struct Played {
   std::vector<std::string> violations;
   std::vector<std::string> history;
-  std::uint64_t hash = 0;  // Of all that happened.
+  std::uint64_t hash = 0;  // The digest of all that happened.
   std::uint64_t events = 0;
   Scheduler::Duration time{0};  // Simulated.
   std::int64_t recoveries = 0;

@@ -47,7 +47,7 @@ struct Fault {
   std::optional<Scheduler::Duration> lasts;
   int machine = 0;
   int other = 0;             // The other machine of a link.
-  std::uint64_t number = 0;  // Which message, which call, how slow.
+  std::uint64_t number = 0;  // The message, the call, or the slowness.
 };
 std::string_view name_of(Fault::Kind kind);
 std::string to_text(const Fault& fault);
@@ -59,7 +59,7 @@ struct Scenario {
   std::uint64_t seed = 0;
   bool has_daemons = false;         // Daemons keep the nodes running.
   int nodes = 1;                    // Machines with a node, besides that of the head.
-  std::vector<bool> stays_healthy;  // By machine: all its faults end.
+  std::vector<bool> stays_healthy;  // Indexed by machine: all its faults end.
   std::string schedule;
   int stages = 1, replicas = 1, fewest = 1, copies = 1, steps = 12, save_every = 4;
   int micro_batches = 4;

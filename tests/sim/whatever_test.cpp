@@ -55,7 +55,7 @@ std::string report_of(const Scenario& scenario) {
   return text;
 }
 
-/// What many seeds have reached.
+/// The sums over many seeds.
 struct Reached {
   std::uint64_t seeds = 0, events = 0, failed = 0;
   std::int64_t heads = 0, recoveries = 0, faults = 0;

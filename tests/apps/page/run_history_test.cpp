@@ -57,7 +57,7 @@ TEST_CASE("a run's history grows with its events", "[apps]") {
   CHECK(cell(value, 2, "loss") == Value(2.0));
   CHECK(cell(value, 2, "seen") == Value(30.0));
   CHECK(cell(value, 2, "time") == Value(103.0));
-  // What no event told is absent.
+  // A value that no event told is absent.
   CHECK(cell(value, 2, "rate").is_null());
   CHECK(to_json(*value.find("evals")) == "[[3,104,2.25]]");
   const auto& told = *value.find("told")->list();
