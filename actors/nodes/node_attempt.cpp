@@ -78,7 +78,9 @@ transport::Bound bound_of(const RunSpec& spec) {
 class NodeAttempt::Work : public std::enable_shared_from_this<Work> {
  public:
   Work(Context context, NodeAttemptOrder order)
-      : context_(context), order_(std::move(order)), memory_(std::make_unique<MemoryPool>()) {}
+      : context_(context), order_(std::move(order)), memory_(std::make_unique<MemoryPool>()) {
+    link_->work = this;
+  }
 
   Phase phase() const { return phase_; }
   void prepare(std::function<void(Status)> then);
@@ -191,6 +193,13 @@ class NodeAttempt::Work : public std::enable_shared_from_this<Work> {
   std::map<PlayerId, StartPoint> states_;  // The states that have come for optimizers here.
   std::optional<Loop::Timer> timer_;       // Ends the wait for states.
   std::vector<std::function<void()>> when_ended_;
+
+  /// Leads to an attempt that has not been dropped, without owning it.
+  struct Link {
+    std::mutex mutex;
+    Work* work = nullptr;
+  };
+  const std::shared_ptr<Link> link_ = std::make_shared<Link>();
 
   // Held while the head is told something, and while a task is posted.
   std::mutex telling_;
@@ -659,9 +668,12 @@ void NodeAttempt::Work::close() {
   states_.clear();
   spec_.reset();
   if (!home_) return close_home();
-  // Jobs may use memory of this object.
-  home_->finish(
-      [self = shared_from_this()] { self->post([work = self.get()] { work->close_home(); }); });
+  // A device calls this on its own thread, which must never own the devices: it cannot wait for
+  // itself. An attempt that is dropped meanwhile waits for its devices when it is destroyed.
+  home_->finish([link = link_] {
+    const std::lock_guard lock(link->mutex);
+    if (link->work) link->work->post([work = link->work] { work->close_home(); });
+  });
 }
 
 void NodeAttempt::Work::close_home() {
@@ -677,6 +689,10 @@ void NodeAttempt::Work::close_home() {
 /// From now on it calls nobody, and lives as long as its actors and the copies of its states.
 void NodeAttempt::Work::drop() {
   const auto self = shared_from_this();
+  {
+    const std::lock_guard lock(link_->mutex);
+    link_->work = nullptr;
+  }
   {
     const std::scoped_lock lock(gate_, telling_);
     is_dropped_ = is_closed_ = true;
