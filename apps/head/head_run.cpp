@@ -84,6 +84,7 @@ void HeadRun::when_ended(std::function<void()> then) {
 
 void HeadRun::close() {
   loop_->end();
+  replanner_.end();  // It looks at the nodes, which may go before this run.
   session_.drop();
   if (player_host_) player_host_->end();
 }

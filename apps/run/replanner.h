@@ -48,6 +48,8 @@ class Replanner {
   /// more. Called at a boundary change.
   std::optional<RunChoice> take();
   void over(bool has_switched);
+  /// Waits until it looks at nothing. It looks at nothing any more.
+  void end() { loop_->end(); }
 
  private:
   /// The best choice for a standing.
