@@ -158,8 +158,8 @@ struct Log {
               {.name = "log.tensorboard",
                .type = Type::boolean,
                .fallback = false,
-               .help = "Write the numbers of steps and evaluations to runs/NAME/tensorboard, for "
-                       "`tensorboard --logdir runs`."}),
+               .help = "Write the numbers of steps and evaluations to runs/NAME/tensorboard, where "
+                       "TensorBoard finds them."}),
     };
   }
 };

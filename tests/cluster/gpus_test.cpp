@@ -123,7 +123,7 @@ TEST_CASE("a head reports the state of its nodes' GPUs wherever it is asked", "[
   CHECK(full.code == 3);
   INFO(full.err);
   CHECK(has(full.err, "does not fit: "));
-  CHECK(has(full.err, "bytes and has "));
+  CHECK(has(full.err, "iB and has "));
 
   // GPUs are read repeatedly, but each warning comes once.
   CHECK(events.says("\"text\":\"GPU 1 of node alpha is slowed by"));
