@@ -44,7 +44,7 @@ void Reaction::on(const JournalRead& read) {
   }
   const auto found = remember(read.records);
   state_.term = found.term + 1;
-  state_.epoch = found.epoch;
+  state_.epoch = std::max(found.epoch, read.earlier_attempts);
   // Saves of earlier heads that were given up have lower numbers, which nodes may remember.
   state_.last_save = state_.term << 32;
   state_.saved = read.saved;
@@ -56,7 +56,7 @@ void Reaction::on(const JournalRead& read) {
   if (read.health == JournalRead::Health::torn)
     row(Row::boot_torn, "the last record of the journal was torn, and nobody was told of it");
   state_.phase = Phase::gather;
-  if (found.epoch == 0) {
+  if (!found.has_begun) {
     row(Row::boot_fresh, "a new run");
     return set_phase_timer(limits_.start_patience);
   }

@@ -67,7 +67,7 @@ class Reaction {
   void on(const LineFound& found);
   void on(const Loaded& loaded);
   void on(const LoadFailed& failed);
-  void prepare(PlanChoice choice);
+  void prepare(PlanChoice choice, std::uint64_t attempt = 0);
   void load();
   void activate();
   void consider_switch();

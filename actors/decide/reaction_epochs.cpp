@@ -17,7 +17,7 @@ void Reaction::on(const PlanMade& made) {
                                                                        : suspend();
     }
     row(Row::plan_ready, made.choice->text);
-    return prepare(*made.choice);
+    return prepare(*made.choice, made.attempt);
   }
   if (state_.phase != Phase::run || !state_.plans_aside) return;
   state_.plans_aside = false;
@@ -28,8 +28,8 @@ void Reaction::on(const PlanMade& made) {
   ask_save_point();
 }
 
-void Reaction::prepare(PlanChoice choice) {
-  ++state_.epoch;
+void Reaction::prepare(PlanChoice choice, std::uint64_t attempt) {
+  state_.epoch = std::max(state_.epoch + 1, attempt);
   state_.plan = std::move(choice);
   state_.better.reset();
   state_.phase = Phase::prepare;

@@ -37,6 +37,8 @@ struct JournalRead {
   Health health = Health::whole;
   std::vector<Record> records;
   std::vector<std::int64_t> saved;  // Steps of complete checkpoints.
+  /// The last attempt of an earlier run of the same name. Its nodes may still speak of it.
+  std::uint64_t earlier_attempts = 0;
 };
 /// A node has connected, for the first time or again.
 struct Attached {
@@ -94,6 +96,7 @@ struct PlanMade {
   std::uint64_t number = 0;
   std::optional<PlanChoice> choice;
   std::string why;
+  std::uint64_t attempt = 0;  // The attempt's number, if it is greater than all earlier ones.
 };
 struct Prepared {
   static constexpr std::string_view type = "member.prepared";

@@ -10,9 +10,11 @@ Remembered remember(const std::vector<Record>& records) {
   std::vector<std::string> begun_names;
   for (const auto& record : records) {
     found.term = std::max(found.term, record.term);
+    // The first record of a run names the last attempt of an earlier run of its name.
+    found.epoch = std::max(found.epoch, record.epoch);
     switch (record.kind) {
       case Record::Kind::epoch:
-        found.epoch = std::max(found.epoch, record.epoch);
+        found.has_begun = true;
         found.is_in_force = false;
         begun = record.lives;
         begun_names = record.names;

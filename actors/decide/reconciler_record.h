@@ -54,6 +54,7 @@ constexpr std::array<std::string_view, 8> enum_names(Record::Kind) {
 struct Remembered {
   std::uint64_t term = 0;
   std::uint64_t epoch = 0;         // The latest number in use.
+  bool has_begun = false;          // An attempt was planned.
   std::uint64_t active_epoch = 0;  // The latest active attempt; 0: none.
   bool is_in_force = false;        // No other attempt began after it.
   std::int64_t line = 0;           // The step after which it started.

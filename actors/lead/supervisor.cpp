@@ -40,6 +40,7 @@ class Supervisor {
   }
 
   caf::behavior make_behavior() {
+    if (spec_->player_host) attempt_ = spec_->player_host->last_attempt();
     saves_.run_begins(self_->now());
     step_driver_.run_begins(*start_);
     run_reporter_.open();

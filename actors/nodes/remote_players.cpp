@@ -26,6 +26,10 @@ bool has_a_plan(const recon::State& state) {
          state.phase == recon::Phase::run;
 }
 
+int last_attempt_of(const recon::JournalRead& before) {
+  return static_cast<int>(std::max(recon::remember(before.records).epoch, before.earlier_attempts));
+}
+
 recon::Life life_of(const NodeHere& node) { return static_cast<recon::Life>(node.incarnation); }
 
 }  // namespace
@@ -37,6 +41,8 @@ RemotePlayerHost::RemotePlayerHost(Env& env, transport::Network& network, NodePo
       nodes_(nodes),
       order_(std::move(order)),
       decisions_(std::move(decisions)),
+      has_begun_before_(recon::remember(decisions_.before.records).has_begun),
+      last_attempt_(last_attempt_of(decisions_.before)),
       loop_(env.make_loop({"reconciling"})),
       reconciling_(env, *loop_,
                    {[this](const recon::State& state) { return limits(state); }, decisions_.write,
@@ -58,7 +64,8 @@ recon::Limits RemotePlayerHost::limits(const recon::State& state) const {
   limits.plan_patience = for_ever;
   limits.prepare_patience = order.prepare_patience;
   limits.load_patience = order.load_patience;
-  const bool is_new = state.epoch == 0 && !has_played_;
+  const bool is_new = !has_begun_before_ && !has_played_ &&
+                      state.epoch <= static_cast<std::uint64_t>(last_attempt_);
   limits.suspend_patience = is_new ? std::chrono::milliseconds(0) : order.suspend_patience;
   limits.strikes = strike_rules;
   limits.futile_epochs = order.futile_epochs;
@@ -341,7 +348,8 @@ void RemotePlayerHost::plan() {
   lineup_ = line_up(spec, nodes, loss_plans_.shares(sharing_of(spec, nodes, order.most)), lineup_);
   recon::PlanChoice choice{{}, 0, to_text(lineup_)};
   for (const auto& node : lineup_.nodes) choice.members.push_back(life_of(node));
-  take(recon::PlanMade{asked.number, std::move(choice), {}});
+  take(recon::PlanMade{
+      asked.number, std::move(choice), {}, static_cast<std::uint64_t>(progress_.number)});
 }
 
 /// Computes plans for possible losses in advance.

@@ -62,6 +62,7 @@ class RemotePlayerHost final : public PlayerHost {
   /// All actors of the run must have ended.
   ~RemotePlayerHost() override;
 
+  int last_attempt() const override { return last_attempt_; }
   Team begin(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context, int attempt,
              Origin origin) override;
   std::optional<std::string> set_aside(PlayerId player, const std::string& why) override;
@@ -138,6 +139,8 @@ class RemotePlayerHost final : public PlayerHost {
   NodePool& nodes_;
   RemoteOrder order_;
   DecisionLog decisions_;
+  const bool has_begun_before_;  // In an earlier life of the head.
+  const int last_attempt_;
   MemoryPool memory_;  // For states in transit; outlives all attempts.
   std::atomic<bool> has_played_ = false;
   std::atomic<bool> comes_back_ = false;

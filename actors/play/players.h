@@ -50,6 +50,8 @@ struct Origin {
 class PlayerHost {
  public:
   virtual ~PlayerHost() = default;
+  /// Returns the last attempt of earlier runs of this name, whose number is not used again.
+  virtual int last_attempt() const { return 0; }
   /// Must not block. A player that cannot be made ends with the reason. Once all are ready, the
   /// supervisor receives Assembled.
   virtual Team begin(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context,

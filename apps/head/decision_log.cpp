@@ -10,20 +10,39 @@
 
 namespace troupe::apps {
 
-Result<actors::DecisionLog> open_decision_log(storage::Files& files, const std::string& folder) {
-  const std::string path = folder + "/decisions";
-  actors::DecisionLog decisions;
+namespace {
+
+std::string path_in(const std::string& folder) { return folder + "/decisions"; }
+
+/// Returns the decisions in a folder: none if there is no file.
+Result<actors::reconciler::Journal> read_decisions(storage::Files& files,
+                                                   const std::string& folder) {
+  const std::string path = path_in(folder);
   const auto there = files.exists(path);
   if (!there.ok()) return there.error();
-  if (*there) {
-    const auto bytes = storage::read_into_memory(files, path);
-    if (!bytes) return bytes.error();
-    auto journal = actors::reconciler::read_journal(bytes->text());
-    if (!journal.flaw.empty())
-      return Error{path + ": " + journal.flaw +
-                   "; put a copy of it there, or move it away: then the run goes on as if its " +
-                   "nodes were new"};
-    decisions.before = std::move(journal.read);
+  if (!*there) return actors::reconciler::Journal{};
+  const auto bytes = storage::read_into_memory(files, path);
+  if (!bytes) return bytes.error();
+  return actors::reconciler::read_journal(bytes->text());
+}
+
+}  // namespace
+
+Result<actors::DecisionLog> open_decision_log(storage::Files& files, const std::string& folder,
+                                              const std::string& earlier) {
+  const std::string path = path_in(folder);
+  actors::DecisionLog decisions;
+  auto journal = read_decisions(files, folder);
+  if (!journal) return journal.error();
+  if (!journal->flaw.empty())
+    return Error{path + ": " + journal->flaw +
+                 "; put a copy of it there, or move it away: then the run goes on as if its " +
+                 "nodes were new"};
+  decisions.before = std::move(journal->read);
+  if (!earlier.empty()) {
+    const auto before = read_decisions(files, earlier);
+    if (!before) return before.error();
+    decisions.before.earlier_attempts = actors::reconciler::remember(before->read.records).epoch;
   }
   auto opened = storage::RecordWriter::open(files, path);
   if (!opened) return opened.error();

@@ -9,7 +9,9 @@
 namespace troupe::apps {
 
 /// Opens the decisions of a run in its folder: reads those of earlier heads, and appends new ones.
-/// `files` outlives the result.
-Result<actors::DecisionLog> open_decision_log(storage::Files& files, const std::string& folder);
+/// `earlier`: the folder of an earlier run of this name, whose attempts are numbered before those
+/// of this run; empty if there is none. `files` outlives the result.
+Result<actors::DecisionLog> open_decision_log(storage::Files& files, const std::string& folder,
+                                              const std::string& earlier = {});
 
 }  // namespace troupe::apps

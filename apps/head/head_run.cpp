@@ -105,7 +105,8 @@ Status HeadRun::prepare(std::optional<RunChoice> kept) {
   // The remains of an earlier run of that name are moved aside before this run is recorded, so that
   // whatever is found later is this run's.
   if (auto entered = session_.enter(); !entered) return entered;
-  auto decisions = open_decision_log(around_.program.files, session_.place().folder);
+  auto decisions =
+      open_decision_log(around_.program.files, session_.place().folder, session_.place().moved);
   if (!decisions) return decisions.error();
   decisions_ = std::move(*decisions);
   return Done{};

@@ -86,19 +86,19 @@ void Monitor::head_crashed() {
   if (told_saved_ > 0) check_saves("its machine had crashed");
 }
 
-/// Rule 1: a head tells each node to prepare ever newer attempts of a run that is submitted once.
+/// Rule 1: heads tell each node to prepare ever newer attempts of a run.
 void Monitor::watch_packet(const Wires::Party& from, const Wires::Party& to, const Parts& parts) {
   if (parts.size() < 3 || !parts[0].starts_with("TRPE")) return;
   if (parts[1].find("prepare") == std::string::npos) return;
   const std::vector<std::string_view> views(parts.begin(), parts.end());
   const auto message = transport::decode(views);
   if (!message || message->type != "prepare") return;
-  auto& told = told_[{from.process, to.process}];
-  if (message->seq <= told.seq) return;  // It is sent again.
-  if (message->epoch <= told.attempt && told.submits == submits_)
+  auto& told = told_[to.process];
+  if (from.process == told.head && message->seq <= told.seq) return;  // It is sent again.
+  if (message->epoch <= told.attempt)
     violate(1, "attempt " + std::to_string(message->epoch) + " is prepared, after attempt " +
                    std::to_string(told.attempt));
-  told = {message->seq, message->epoch, submits_};
+  told = {message->seq, message->epoch, from.process};
 }
 
 void Monitor::ended(const Value& standing, std::int64_t steps) {

@@ -27,8 +27,6 @@ class Monitor {
   void head_began(const HeadLife& head);
   /// The machine of the head has crashed and lost unsynced data.
   void head_crashed();
-  /// A person submits the run, whose attempts a head numbers from 1 again.
-  void is_submitted() { ++submits_; }
   /// A fault has damaged a checkpoint.
   void is_damaged() { is_damaged_ = true; }
   /// A run has ended as its head tells.
@@ -62,10 +60,9 @@ class Monitor {
   /// The newest attempt that a head told a node to prepare.
   struct Told {
     std::uint64_t seq = 0, attempt = 0;
-    int submits = 0;
+    ProcessId head;
   };
-  std::map<std::pair<ProcessId, ProcessId>, Told> told_;  // Keyed by head and node.
-  int submits_ = 0;
+  std::map<ProcessId, Told> told_;  // Keyed by node.
 };
 
 }  // namespace troupe::simulation

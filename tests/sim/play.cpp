@@ -338,7 +338,6 @@ class Playing {
   void resume(std::function<void(const apps::Reply&)> then) {
     auto config = scenario_.config();
     config.set("resume", true);
-    monitor_->is_submitted();
     cluster_.request(head_machine(), "run.submit", std::move(config), std::move(then));
   }
 

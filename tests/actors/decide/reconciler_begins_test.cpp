@@ -132,3 +132,29 @@ TEST_CASE("the number of a recorded attempt is not reused even if it never began
   next.plan();
   CHECK(next.state.epoch == 2);
 }
+
+TEST_CASE("a new run does not reuse the attempts of an earlier run of its name", "[actors]") {
+  const auto boot = [](std::vector<Record> records, std::uint64_t earlier) {
+    Head head;
+    JournalRead read;
+    read.records = std::move(records);
+    read.earlier_attempts = earlier;
+    head.on(read);
+    return head;
+  };
+  Head head = boot({}, 7);
+  CHECK(head.answer.row() == Row::boot_fresh);
+  // The next head finds only the records of this run.
+  Head next = boot(head.records, 0);
+  CHECK(next.answer.row() == Row::boot_fresh);
+  for (const Life life : {1, 2, 3}) next.come(life);
+  next.plan();
+  CHECK(next.state.epoch == 8);
+  // An attempt may have ended before it was planned; then its number is not used.
+  next.on(Lost{3, "gone"});
+  next.freeze_all();
+  const auto* asked = next.ordered<MakePlan>();
+  REQUIRE(asked);
+  next.on(PlanMade{asked->number, PlanChoice{asked->nodes, 1, "a plan"}, {}, 10});
+  CHECK(next.state.epoch == 10);
+}
