@@ -12,6 +12,7 @@
 #include "storage/temporary_directory.h"
 #include "transport/control/allow_list.h"
 #include "transport/control/zap.h"
+#include "transport/keys/access_token.h"
 
 using namespace troupe;
 using namespace troupe::transport;
@@ -80,6 +81,35 @@ TEST_CASE("a secret that other users can read is refused", "[transport]") {
   }
   REQUIRE(chmod(path.c_str(), 0400) == 0);
   CHECK(read_key_pair(path));
+}
+
+TEST_CASE("a token is one line of printable characters that only its owner can read",
+          "[transport]") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "token";
+  const auto read = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    REQUIRE(chmod(path.c_str(), 0600) == 0);
+    return AccessToken::read(path);
+  };
+  const auto token = read("0123456789abcdef\n");
+  REQUIRE(token);
+  CHECK(token->is("0123456789abcdef"));
+  for (const char* other : {"", "0123456789abcdeF", "0123456789abcde", "0123456789abcdef\n"})
+    CHECK_FALSE(token->is(other));
+  CHECK(read(std::string(512, 't')));
+  for (const std::string& bad :
+       {std::string(), std::string("too short\n"), std::string("0123456789abcdef 0123"),
+        std::string(513, 't'), std::string("0123456789abcdef\n\n"), std::string(20, '\0')}) {
+    const auto refused = read(bad);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().text.find(path + ": wanted one line with a token of 16 to 512") == 0);
+  }
+  REQUIRE(read("0123456789abcdef\n"));
+  REQUIRE(chmod(path.c_str(), 0644) == 0);
+  CHECK(AccessToken::read(path).error().text ==
+        path + ": others than its owner may read or write this secret; run: chmod 600 " + path +
+            ", and make a new token if somebody may have seen it");
 }
 
 TEST_CASE("a secret is accepted as Kubernetes mounts it in a pod with an fsGroup", "[transport]") {

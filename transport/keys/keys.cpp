@@ -1,7 +1,6 @@
 #include "transport/keys/keys.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -10,9 +9,9 @@
 #include <cerrno>
 #include <string>
 #include <system_error>
-#include <vector>
 
 #include "core/descriptor.h"
+#include "transport/keys/secret_file.h"
 
 namespace troupe::transport {
 namespace {
@@ -36,23 +35,6 @@ std::string line_of(std::string_view text, std::string_view word) {
     at = end + 1;
   }
   return {};
-}
-
-bool is_own_group(gid_t group) {
-  if (group == ::getegid()) return true;
-  std::vector<gid_t> groups(static_cast<std::size_t>(std::max(0, ::getgroups(0, nullptr))));
-  const int count = ::getgroups(static_cast<int>(groups.size()), groups.data());
-  groups.resize(static_cast<std::size_t>(std::max(0, count)));
-  return std::ranges::find(groups, group) != groups.end();
-}
-
-/// Returns whether only its owner can read a file. Kubernetes mounts the files of a Secret with
-/// root as owner, the pod's fsGroup as group and mode 0440: a non-root process reads its key
-/// through that group.
-bool is_secret(const struct stat& facts) {
-  if ((facts.st_mode & (S_IRWXG | S_IRWXO)) == 0) return true;
-  const bool group_only_reads = (facts.st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)) == 0;
-  return group_only_reads && facts.st_uid == 0 && ::geteuid() != 0 && is_own_group(facts.st_gid);
 }
 
 }  // namespace
@@ -87,21 +69,10 @@ Status write_key_pair(const std::string& path, const KeyPair& keys) {
 }
 
 Result<KeyPair> read_key_pair(const std::string& path) {
-  // O_NONBLOCK: opening a named pipe would otherwise wait for its other end.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) return system_error(path, "open");
-  struct stat facts {};
-  if (::fstat(file.number(), &facts) != 0) return system_error(path, "inspect");
-  if (!S_ISREG(facts.st_mode)) return Error{path + ": is not a file; a key file was wanted"};
-  if (!is_secret(facts))
-    return Error{path + ": others than its owner may read or write this secret; run: chmod 600 " +
-                 path + ", and make a new pair if somebody may have seen it"};
-  std::array<char, 1024> buffer{};
-  const auto size = ::read(file.number(), buffer.data(), buffer.size());
-  if (size < 0) return system_error(path, "read");
-  const std::string_view text(buffer.data(), static_cast<std::size_t>(size));
-
-  KeyPair keys{line_of(text, public_word), line_of(text, secret_word)};
+  constexpr std::size_t most = 1024;
+  const auto text = read_secret_file(path, most, "a new pair");
+  if (!text) return text.error();
+  KeyPair keys{line_of(*text, public_word), line_of(*text, secret_word)};
   for (const auto& [word, key] :
        {std::pair(public_word, &keys.public_key), std::pair(secret_word, &keys.secret_key)})
     if (!is_key(*key))
