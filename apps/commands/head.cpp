@@ -19,6 +19,7 @@
 #include "apps/machine/kept_process.h"
 #include "apps/machine/service_manager.h"
 #include "apps/machine/signals.h"
+#include "apps/page/metrics_page.h"
 #include "apps/page/status_page.h"
 #include "apps/real/read_host.h"
 #include "apps/real/real_context.h"
@@ -43,6 +44,7 @@ struct HeadArguments {
   std::vector<std::string> paths;  // Folders that runs may use besides the working folder.
   bool allow_chaos = false;
   bool plain_tensors = false;
+  MetricsOptions metrics;
   std::string state = ".troupe";
   bool supervised = false;
   bool only_submitted = false;
@@ -183,6 +185,22 @@ std::unique_ptr<StatusPage> open_page(const std::string& address, storage::Files
   return std::move(*page);
 }
 
+/// Serves the metrics to other machines. Returns null on failure, since a head works without them.
+std::unique_ptr<MetricsPage> open_metrics(MetricsAccess access, const HeadService& service,
+                                          const std::function<void(const std::string&)>& say) {
+  const bool asks = access.token.has_value();
+  auto page = MetricsPage::listen(
+      std::move(access), [&service] { return service.status(); },
+      [&service] { return service.numbers(); });
+  if (!page) {
+    say("no metrics: " + page.error().text);
+    return nullptr;
+  }
+  say("its metrics:      " + (*page)->address() +
+      (asks ? " for whoever has the token" : " for everybody who can reach it"));
+  return std::move(*page);
+}
+
 ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   // The supervised head has the same arguments, and leads.
   if (arguments.supervised && keeper_of_this_process() == 0) return supervise(flags);
@@ -201,6 +219,12 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   const std::string interface = options.interface;
   if (auto safe = check_tensors(arguments, interface); !safe)
     return complain(ExitCode::usage, "error: " + safe.error().text);
+  std::optional<MetricsAccess> metrics;
+  if (!arguments.metrics.address.empty()) {
+    auto access = metrics_access(arguments.metrics);
+    if (!access) return complain(ExitCode::usage, "error: " + access.error().text);
+    metrics = std::move(*access);
+  }
   if (arguments.plain_tensors) options.plain = actors::PlainTensors::anywhere;
   options.state = arguments.state;
   options.say = say;
@@ -263,6 +287,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   if (!arguments.allow.empty()) watch.emplace(program.env, arguments.allow, **opened, say);
   const auto page =
       arguments.http == "off" ? nullptr : open_page(arguments.http, program.files, service, say);
+  const auto metrics_page = metrics ? open_metrics(std::move(*metrics), service, say) : nullptr;
   manager->status("listens at " + service.endpoint());
   manager->ready();
   // The check takes every lock that an order takes, so it hangs if the head hangs.
@@ -290,6 +315,17 @@ void add_head(Program& program) {
   command->add_option("--http", arguments.http,
                       "local address of the status page and the Prometheus metrics (default: "
                       "127.0.0.1:4702); off disables them");
+  auto* metrics = command->add_option("--metrics", arguments.metrics.address,
+                                      "another address of /metrics and /healthz, for a Prometheus "
+                                      "on another machine, such as 10.0.0.1:4703");
+  command
+      ->add_option("--metrics-token-file", arguments.metrics.token_file,
+                   "file with the bearer token that the metrics at this address want")
+      ->needs(metrics);
+  command
+      ->add_flag("--metrics-without-token", arguments.metrics.without_token,
+                 "let everybody who reaches this address read the metrics, for a private network")
+      ->needs(metrics);
   command->add_option("--keys", arguments.keys, "key file of this head, from `troupe keys new`");
   command->add_option("--allow", arguments.allow, "allow list of public keys and their roles");
   command->add_option("--allow-path", arguments.paths,

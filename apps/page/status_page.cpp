@@ -1,14 +1,7 @@
 #include "apps/page/status_page.h"
 
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <chrono>
-#include <fstream>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -21,8 +14,6 @@
 #include "apps/page/page_files.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "core/threads/thread_name.h"
-#include "transport/channels/socket.h"
 #include "transport/control/endpoint.h"
 
 namespace troupe::apps {
@@ -37,50 +28,15 @@ constexpr int pages_at_once = 32;
 constexpr std::size_t most_histories = 32;
 constexpr std::uint64_t most_config_bytes = std::uint64_t{1} << 20;
 
-/// The limit for reading a request, and for writing an answer.
-constexpr auto patience = std::chrono::milliseconds(500);
-constexpr std::size_t most_request_bytes = 8192;
-constexpr int pause_milliseconds = 100;
-
-/// Returns whether the socket becomes ready before `end`.
-bool wait_for(int socket, short what, Clock::time_point end) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
-  pollfd item{socket, what, 0};
-  return left.count() > 0 && poll(&item, 1, static_cast<int>(left.count())) > 0;
-}
-
-/// Reads up to the empty line. Returns nothing if it is late or too long.
-std::string read_request(int socket, Clock::time_point end) {
-  std::string request;
-  while (request.size() < most_request_bytes && wait_for(socket, POLLIN, end)) {
-    std::array<char, 1024> bytes;
-    const auto count = recv(socket, bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (count <= 0) break;
-    request.append(bytes.data(), static_cast<std::size_t>(count));
-    if (request.find("\r\n\r\n") != std::string::npos) return request;
-  }
-  return {};
-}
-
-void write_all(int socket, std::string_view bytes, Clock::time_point end) {
-  while (!bytes.empty() && wait_for(socket, POLLOUT, end)) {
-    const auto sent = send(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent <= 0) return;
-    bytes.remove_prefix(static_cast<std::size_t>(sent));
-  }
-}
-
 /// The page runs its own script, uses its own styles, and asks its own head.
 constexpr const char* policy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'";
 
 std::string response(const std::string& status, const std::string& type, std::string_view body) {
-  return "HTTP/1.1 " + status + "\r\nContent-Type: " + type +
-         "; charset=utf-8\r\nContent-Length: " + std::to_string(body.size()) +
-         "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-         "Referrer-Policy: no-referrer\r\nContent-Security-Policy: " +
-         policy + "\r\nConnection: close\r\n\r\n" + std::string(body);
+  return http_answer(
+      status, type, body,
+      std::string("Referrer-Policy: no-referrer\r\nContent-Security-Policy: ") + policy + "\r\n");
 }
 
 std::string ok(const std::string& type, std::string_view body) {
@@ -93,32 +49,6 @@ std::string not_found() {
                   "/api/runs/NAME/config\n");
 }
 
-std::string lowered(std::string_view text) {
-  std::string lower;
-  for (const char c : text) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return lower;
-}
-
-/// Returns the value of a request's `Host` header, if it has one.
-std::optional<std::string> host_asked_for(const std::string& request) {
-  const std::string all = lowered(request);
-  const std::string_view name = "\r\nhost:";
-  const auto found = all.find(name);
-  if (found == all.npos) return {};
-  const auto from = all.find_first_not_of(" \t", found + name.size());
-  const auto end = all.find("\r\n", found + name.size());
-  return all.substr(from, all.find_last_not_of(" \t", end - 1) + 1 - from);
-}
-
-/// Returns whether a browser that requests this host means this machine. A foreign page's host name
-/// that its owner resolves to 127.0.0.1 (DNS rebinding) does not.
-bool means_this_machine(const std::string& host) {
-  const bool has_port =
-      host.rfind(':') != host.npos && host.find(']', host.rfind(':')) == host.npos;
-  const auto endpoint = transport::parse_endpoint("tcp://" + host + (has_port ? "" : ":80"));
-  return endpoint && transport::is_local(*endpoint);
-}
-
 }  // namespace
 
 std::string page_of(const Value& status) {
@@ -128,17 +58,8 @@ std::string page_of(const Value& status) {
   return page.replace(at, place.size(), escaped(nodes_table(status) + "\n" + runs_table(status)));
 }
 
-StatusPage::StatusPage(Descriptor listening, storage::Files& files, Status status, Numbers numbers)
-    : listening_(std::move(listening)),
-      files_(files),
-      status_(std::move(status)),
-      numbers_(std::move(numbers)),
-      thread_([this] { run(); }) {}
-
-StatusPage::~StatusPage() {
-  ends_.ring();
-  thread_.join();
-}
+StatusPage::StatusPage(storage::Files& files, Status status, Numbers numbers)
+    : files_(files), status_(std::move(status)), numbers_(std::move(numbers)) {}
 
 Result<std::unique_ptr<StatusPage>> StatusPage::listen(const std::string& address,
                                                        storage::Files& files, Status status,
@@ -148,62 +69,22 @@ Result<std::unique_ptr<StatusPage>> StatusPage::listen(const std::string& addres
   if (!transport::is_local(*endpoint))
     return Error{"--http " + address +
                  ": wanted an address of this machine alone, such as 127.0.0.1:4702: a page asks "
-                 "for no keys; ssh -L brings it elsewhere"};
-  const auto where = transport::tcp_address(address);
-  if (!where) return where.error();
-  auto listening = transport::listen_at(*where);
-  if (!listening) return within("--http " + address, listening.error());
-  return std::unique_ptr<StatusPage>(
-      new StatusPage(std::move(*listening), files, std::move(status), std::move(numbers)));
+                 "for no keys; ssh -L brings it elsewhere, and --metrics ADDRESS the metrics"};
+  std::unique_ptr<StatusPage> page(new StatusPage(files, std::move(status), std::move(numbers)));
+  auto server = HttpServer::listen(address, "status page", [&page = *page](const auto& request) {
+    return page.answer_to(request);
+  });
+  if (!server) return within("--http " + address, server.error());
+  page->server_ = std::move(*server);
+  return page;
 }
 
-std::string StatusPage::address() const {
-  return "http://" + transport::to_text(transport::address_of(listening_)) + "/";
-}
-
-void StatusPage::run() {
-  name_thread("status page");
-  for (;;) {
-    pollfd items[] = {{listening_.number(), POLLIN, 0}, {ends_.descriptor(), POLLIN, 0}};
-    (void)poll(items, 2, -1);
-    if (items[1].revents != 0) return;
-    if (items[0].revents == 0) continue;
-    const Descriptor visitor(accept4(listening_.number(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (visitor)
-      serve(visitor);
-    else if (SpareDescriptor::is_needed(errno) && !spare_.turn_away(listening_.number()))
-      // The visitor waits. The pause avoids a busy loop.
-      (void)poll(&items[1], 1, pause_milliseconds);
-  }
-}
-
-void StatusPage::serve(const Descriptor& visitor) {
-  const auto request = read_request(visitor.number(), Clock::now() + patience);
-  const auto end = Clock::now() + patience;
-  write_all(visitor.number(), answer_to(request), end);
-  // Unread input would make close() reset the connection, which could discard the answer.
-  shutdown(visitor.number(), SHUT_WR);
-  std::array<char, 1024> rest;
-  while (wait_for(visitor.number(), POLLIN, end) &&
-         recv(visitor.number(), rest.data(), rest.size(), MSG_DONTWAIT) > 0) {
-  }
-}
-
-std::string StatusPage::answer_to(const std::string& request) {
-  const std::string line = request.substr(0, request.find("\r\n"));
-  if (line.empty()) return response("400 Bad Request", "text/plain", "no request came\n");
-  const bool wants_head = line.starts_with("HEAD ");
-  if (!line.starts_with("GET ") && !wants_head)
-    return response("405 Method Not Allowed", "text/plain", "this page only tells\n");
-  if (const auto host = host_asked_for(request); host && !means_this_machine(*host))
+std::string StatusPage::answer_to(const HttpRequest& request) {
+  if (!asks_this_machine(request))
     return response("403 Forbidden", "text/plain",
                     "this page answers to localhost, 127.0.0.1 and [::1] alone: ask for it by one "
                     "of these; ssh -L brings it to another machine\n");
-  const auto from = line.find(' ') + 1;
-  const auto target = line.substr(from, line.find(' ', from) - from);
-  auto answer = answer_about(target.substr(0, target.find('?')));
-  if (wants_head) answer.resize(answer.find("\r\n\r\n") + 4);
-  return answer;
+  return answer_about(request.path());
 }
 
 std::string StatusPage::answer_about(const std::string& path) {

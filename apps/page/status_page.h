@@ -1,20 +1,16 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "apps/events/run_counters.h"
+#include "apps/page/http_server.h"
 #include "apps/page/run_history.h"
-#include "core/descriptor.h"
-#include "core/descriptor_limit.h"
 #include "core/result.h"
-#include "core/threads/event_fd.h"
 #include "core/value.h"
 #include "storage/files/files.h"
 
@@ -23,8 +19,7 @@ namespace troupe::apps {
 /// A read-only HTTP page with the head's status, for browsers at "/" and for Prometheus at
 /// "/metrics". The page asks for "/api/status", "/api/runs/NAME" and "/api/runs/NAME/config".
 /// "/healthz" answers while the head does. Only this machine can reach it, since HTTP asks for no
-/// keys. It serves one request after another, each within a second. What many visitors ask for is
-/// made anew at most twice a second.
+/// keys. What many visitors ask for is made anew at most twice a second.
 class StatusPage {
  public:
   /// Returns the answer to `status`; any thread.
@@ -37,12 +32,12 @@ class StatusPage {
   static Result<std::unique_ptr<StatusPage>> listen(const std::string& address,
                                                     storage::Files& files, Status status,
                                                     Numbers numbers);
-  ~StatusPage();
+  ~StatusPage() = default;
   StatusPage(const StatusPage&) = delete;
   StatusPage& operator=(const StatusPage&) = delete;
 
   /// "http://127.0.0.1:4702/"
-  std::string address() const;
+  std::string address() const { return "http://" + server_->address() + "/"; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -57,26 +52,21 @@ class StatusPage {
     Clock::time_point asked;
   };
 
-  StatusPage(Descriptor listening, storage::Files& files, Status status, Numbers numbers);
-  void run();
-  void serve(const Descriptor& visitor);
-  std::string answer_to(const std::string& request);
+  StatusPage(storage::Files& files, Status status, Numbers numbers);
+  std::string answer_to(const HttpRequest& request);
   std::string answer_about(const std::string& path);
   std::string answer_about_run(const std::string& asked);
   const std::string& status_text();
   const std::string& history_text(const std::string& run);
 
-  Descriptor listening_;
-  SpareDescriptor spare_;
   storage::Files& files_;
   Status status_;
   Numbers numbers_;
-  EventFd ends_;
-  // Used by the thread.
+  // Used by the server's thread.
   Value newest_;
   Kept newest_text_;
   std::map<std::string, KeptRun> runs_;
-  std::thread thread_;
+  std::unique_ptr<HttpServer> server_;  // Declared last: its thread uses the other members.
 };
 
 /// Returns the HTML page. It has the tables as text, for browsers that run no scripts.

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <filesystem>
@@ -146,12 +147,81 @@ TEST_CASE("a page answers only to names of its machine, and forbids framing", "[
   };
   for (const auto* host : {" localhost", " LocalHost:4702", "127.0.0.1", " [::1]", " [::1]:4702 "})
     CHECK(answers(host, "\ntroupe_nodes 0\n"));
-  for (const auto* host : {" evil.example", " evil.example:4702", " 127.evil.example", " [::1", ""})
+  for (const auto* host :
+       {" evil.example", " evil.example:4702", " 127.evil.example", " [::1", "", "  "})
     CHECK(answers(host, "403 Forbidden"));
   CHECK(answers(" localhost", "X-Content-Type-Options: nosniff\r\n"));
   CHECK(answers(" localhost", "frame-ancestors 'none'\r\n"));
   head.send(SIGTERM);
   CHECK(head.wait() == 0);
+}
+
+TEST_CASE("metrics for other machines want the head's token, and nothing else is there",
+          "[cluster]") {
+  const Workplace here;
+  const std::string token = "0123456789abcdef0123456789abcdef";
+  here.write("token", token + "\n");
+  REQUIRE(chmod((here.path() / "token").c_str(), 0600) == 0);
+  Process head(here, head_words({"--http", "off", "--metrics", "0.0.0.0:0", "--metrics-token-file",
+                                 "token"}));
+  REQUIRE(head.says("/metrics for whoever has the token"));
+  const auto page =
+      "tcp://127.0.0.1" + page_of(head.said()).substr(std::string("tcp://0.0.0.0").size());
+  const auto answers = [&](const std::string& request, const std::string& with) {
+    RawConnection line(page);
+    line.send(request + "\r\n\r\n");
+    return line.wait_for(with) && line.closed();
+  };
+  const std::string get = "GET /metrics HTTP/1.1\r\nHost: prometheus.example:4703";
+  CHECK(answers(get + "\r\nAuthorization: Bearer " + token, "\ntroupe_nodes 0\n"));
+  CHECK(answers(get + "\r\nauthorization:Bearer " + token + "  ", "\ntroupe_nodes 0\n"));
+  CHECK(answers(get, "401 Unauthorized"));
+  CHECK(answers(get, "\r\nWWW-Authenticate: Bearer\r\n"));
+  for (const std::string& other : {"Bearer " + token.substr(1), "Bearer " + token + "0",
+                                   std::string("Bearer"), "Basic " + token, token})
+    CHECK(answers(get + "\r\nAuthorization: " + other, "401 Unauthorized"));
+  CHECK(answers("GET /healthz HTTP/1.1", "\r\n\r\nok\n"));
+  for (const char* path : {"/", "/api/status", "/page.js"})
+    CHECK(answers(std::string("GET ") + path + " HTTP/1.1\r\nAuthorization: Bearer " + token,
+                  "404 Not Found"));
+  CHECK(answers("POST /metrics HTTP/1.1\r\nAuthorization: Bearer " + token,
+                "405 Method Not Allowed"));
+  CHECK(answers(std::string(100'000, 'x'), "400 Bad Request"));
+  head.send(SIGTERM);
+  CHECK(head.wait() == 0);
+}
+
+TEST_CASE("a head shows its metrics to a network only if somebody asked for that", "[cluster]") {
+  const Workplace here;
+  here.write("token", "0123456789abcdef0123456789abcdef\n");
+  REQUIRE(chmod((here.path() / "token").c_str(), 0644) == 0);
+  const auto refuses = [&](const std::vector<std::string>& words, const std::string& with) {
+    const auto ended = tests::troupe(here, head_words(words));
+    INFO(ended.err);
+    return ended.code == 2 && ended.err.find(with) != std::string::npos;
+  };
+  CHECK(refuses({"--metrics", "0.0.0.0:0"},
+                "error: --metrics 0.0.0.0:0: everybody on the network could read the metrics; give "
+                "--metrics-token-file FILE, or --metrics-without-token if the network is private"));
+  CHECK(
+      refuses({"--metrics", "0.0.0.0:0", "--metrics-token-file", "token"},
+              "token: others than its owner may read or write this secret; run: chmod 600 token"));
+  CHECK(refuses({"--metrics", "somewhere"}, "--metrics"));
+  CHECK(refuses({"--metrics-without-token"}, "--metrics"));
+  Process open(here,
+               head_words({"--http", "off", "--metrics", "0.0.0.0:0", "--metrics-without-token"}));
+  CHECK(open.says("/metrics for everybody who can reach it"));
+  open.send(SIGTERM);
+  CHECK(open.wait() == 0);
+
+  // A web page elsewhere could let a browser of this machine ask.
+  Process local(here, head_words({"--http", "off", "--metrics", "127.0.0.1:0"}));
+  REQUIRE(local.says("/metrics for everybody"));
+  RawConnection line(page_of(local.said()));
+  line.send("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+  CHECK(line.wait_for("403 Forbidden"));
+  local.send(SIGTERM);
+  CHECK(local.wait() == 0);
 }
 
 TEST_CASE("a page without a free descriptor for a visitor does not spin", "[cluster]") {

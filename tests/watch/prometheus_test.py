@@ -71,10 +71,14 @@ def free_port():
 
 def run_test(processes):
     os.environ["HOME"] = os.getcwd()
-    start(processes, "head.log", program, "head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0", "--http", "127.0.0.1:0")
-    until(lambda: "its page:" in read("head.log"), "the head says where its page is")
+    with open("token", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+        file.write("a token for Prometheus alone\n".replace(" ", "-"))
+    start(processes, "head.log", program, "head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0", "--http", "127.0.0.1:0",
+          "--metrics", "0.0.0.0:0", "--metrics-token-file", "token")
+    until(lambda: "its metrics:" in read("head.log"), "the head says where its metrics are")
     os.environ["TROUPE_HEAD"] = re.search(r"leads at tcp://(\S+);", read("head.log"))[1]
-    page = re.search(r"http://(\S+)/", read("head.log"))[1]
+    page = re.search(r"http://(\S+)/\n", read("head.log"))[1]
+    metrics_port = re.search(r"http://0.0.0.0:(\d+)/metrics", read("head.log"))[1]
     node = start(processes, "node.log", program, "node", "--name", "alpha", "--cores", "1")
     until(lambda: "joined" in read("node.log"), "the node joins")
     subprocess.run([program, "submit", config, "--set", "name=r", "--set", "train.steps=1000000", "--set", "checkpoint.every=20 steps"],
@@ -92,7 +96,14 @@ def run_test(processes):
 
     port = free_port()
     with open("prometheus.yml", "w") as file:
-        file.write(f"global: {{scrape_interval: 500ms}}\nscrape_configs: [{{job_name: troupe, static_configs: [{{targets: ['{page}']}}]}}]\n")
+        file.write("global: {scrape_interval: 500ms}\n" + f"""
+scrape_configs:
+- job_name: troupe
+  static_configs: [{{targets: ['127.0.0.1:{metrics_port}']}}]
+  authorization: {{credentials_file: token}}
+- job_name: without_token
+  static_configs: [{{targets: ['127.0.0.1:{metrics_port}']}}]
+""")
     start(processes, "prometheus.log", "prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data",
           f"--web.listen-address=127.0.0.1:{port}")
 
@@ -107,6 +118,12 @@ def run_test(processes):
                   "troupe_run_left_seconds > 0", "rate(troupe_run_seen_total[5s]) > 1", "troupe_run_recovery_seconds_count == 1",
                   "time() - troupe_run_checkpoint_timestamp_seconds < 60", "process_open_fds > 3"):
         until(lambda query=query: value(query) is not None, f"Prometheus answers {query}")
+    # Nobody else gets in.
+    until(lambda: value('up{job="without_token"} == 0') is not None, "Prometheus without the token is refused")
+    targets = json.loads(get(f"http://127.0.0.1:{port}/api/v1/targets"))["data"]["activeTargets"]
+    refused = [target["lastError"] for target in targets if target["labels"]["job"] == "without_token"]
+    if "401 Unauthorized" not in refused[0]:
+        raise SystemExit(f"prometheus_test: without the token: {refused}")
     # The rate that Prometheus computes from the counter is that of the steps' own durations.
     agrees = ("rate(troupe_run_step_seconds_count[5s]) / rate(troupe_run_steps_done_total[5s])")
     until(lambda: 0.9 < (value(agrees) or 0) < 1.1, "each step has a duration")

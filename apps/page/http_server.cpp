@@ -1,0 +1,170 @@
+#include "apps/page/http_server.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "core/threads/thread_name.h"
+#include "transport/channels/socket.h"
+#include "transport/control/endpoint.h"
+
+namespace troupe::apps {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// The limit for reading a request, and for writing an answer.
+constexpr auto patience = std::chrono::milliseconds(500);
+constexpr std::size_t most_request_bytes = 8192;
+constexpr int pause_milliseconds = 100;
+
+/// Returns whether the socket becomes ready before `end`.
+bool wait_for(int socket, short what, Clock::time_point end) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+  pollfd item{socket, what, 0};
+  return left.count() > 0 && poll(&item, 1, static_cast<int>(left.count())) > 0;
+}
+
+/// Reads up to the empty line. Returns nothing if it is late or too long.
+std::string read_request(int socket, Clock::time_point end) {
+  std::string request;
+  while (request.size() < most_request_bytes && wait_for(socket, POLLIN, end)) {
+    std::array<char, 1024> bytes;
+    const auto count = recv(socket, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (count <= 0) break;
+    request.append(bytes.data(), static_cast<std::size_t>(count));
+    if (request.find("\r\n\r\n") != std::string::npos) return request;
+  }
+  return {};
+}
+
+void write_all(int socket, std::string_view bytes, Clock::time_point end) {
+  while (!bytes.empty() && wait_for(socket, POLLOUT, end)) {
+    const auto sent = send(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent <= 0) return;
+    bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+}
+
+std::string lowered(std::string_view text) {
+  std::string lower;
+  for (const char c : text) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
+}  // namespace
+
+std::string HttpRequest::method() const {
+  const auto line = first_line();
+  return line.substr(0, line.find(' '));
+}
+
+std::string HttpRequest::path() const {
+  const auto line = first_line();
+  const auto from = line.find(' ') + 1;
+  const auto target = line.substr(from, line.find(' ', from) - from);
+  return target.substr(0, target.find('?'));
+}
+
+std::optional<std::string> HttpRequest::header(std::string_view name) const {
+  for (auto line = text_.find("\r\n"); line != text_.npos; line = text_.find("\r\n", line)) {
+    line += 2;
+    const auto end = text_.find("\r\n", line);
+    const auto colon = text_.find(':', line);
+    if (end == text_.npos || colon >= end) continue;
+    if (lowered(std::string_view(text_).substr(line, colon - line)) != name) continue;
+    const std::string value = text_.substr(colon + 1, end - colon - 1);
+    const auto from = value.find_first_not_of(" \t");
+    if (from == value.npos) return std::string();
+    return value.substr(from, value.find_last_not_of(" \t") + 1 - from);
+  }
+  return {};
+}
+
+std::string http_answer(const std::string& status, const std::string& type, std::string_view body,
+                        const std::string& headers) {
+  return "HTTP/1.1 " + status + "\r\nContent-Type: " + type +
+         "; charset=utf-8\r\nContent-Length: " + std::to_string(body.size()) +
+         "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n" + headers +
+         "Connection: close\r\n\r\n" + std::string(body);
+}
+
+bool asks_this_machine(const HttpRequest& request) {
+  const auto named = request.header("host");
+  if (!named) return true;
+  const std::string host = lowered(*named);
+  const bool has_port =
+      host.rfind(':') != host.npos && host.find(']', host.rfind(':')) == host.npos;
+  const auto endpoint = transport::parse_endpoint("tcp://" + host + (has_port ? "" : ":80"));
+  return endpoint && transport::is_local(*endpoint);
+}
+
+HttpServer::HttpServer(Descriptor listening, const char* name, Answer answer)
+    : listening_(std::move(listening)),
+      answer_(std::move(answer)),
+      thread_([this, name] { run(name); }) {}
+
+HttpServer::~HttpServer() {
+  ends_.ring();
+  thread_.join();
+}
+
+Result<std::unique_ptr<HttpServer>> HttpServer::listen(const std::string& address, const char* name,
+                                                       Answer answer) {
+  const auto where = transport::tcp_address(address);
+  if (!where) return where.error();
+  auto listening = transport::listen_at(*where);
+  if (!listening) return listening.error();
+  return std::unique_ptr<HttpServer>(
+      new HttpServer(std::move(*listening), name, std::move(answer)));
+}
+
+std::string HttpServer::address() const {
+  return transport::to_text(transport::address_of(listening_));
+}
+
+void HttpServer::run(const char* name) {
+  name_thread(name);
+  for (;;) {
+    pollfd items[] = {{listening_.number(), POLLIN, 0}, {ends_.descriptor(), POLLIN, 0}};
+    (void)poll(items, 2, -1);
+    if (items[1].revents != 0) return;
+    if (items[0].revents == 0) continue;
+    const Descriptor visitor(accept4(listening_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (visitor)
+      serve(visitor);
+    else if (SpareDescriptor::is_needed(errno) && !spare_.turn_away(listening_.number()))
+      // The visitor waits. The pause avoids a busy loop.
+      (void)poll(&items[1], 1, pause_milliseconds);
+  }
+}
+
+void HttpServer::serve(const Descriptor& visitor) const {
+  const HttpRequest request(read_request(visitor.number(), Clock::now() + patience));
+  const auto answer = answer_to(request);
+  const auto end = Clock::now() + patience;
+  write_all(visitor.number(), answer, end);
+  // Unread input would make close() reset the connection, which could discard the answer.
+  shutdown(visitor.number(), SHUT_WR);
+  std::array<char, 1024> rest;
+  while (wait_for(visitor.number(), POLLIN, end) &&
+         recv(visitor.number(), rest.data(), rest.size(), MSG_DONTWAIT) > 0) {
+  }
+}
+
+std::string HttpServer::answer_to(const HttpRequest& request) const {
+  if (!request.is_whole()) return http_answer("400 Bad Request", "text/plain", "no request came\n");
+  const bool wants_head = request.method() == "HEAD";
+  if (request.method() != "GET" && !wants_head)
+    return http_answer("405 Method Not Allowed", "text/plain", "this page only tells\n");
+  auto answer = answer_(request);
+  if (wants_head) answer.resize(answer.find("\r\n\r\n") + 4);
+  return answer;
+}
+
+}  // namespace troupe::apps

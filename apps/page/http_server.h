@@ -1,0 +1,73 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "core/descriptor.h"
+#include "core/descriptor_limit.h"
+#include "core/result.h"
+#include "core/threads/event_fd.h"
+
+namespace troupe::apps {
+
+/// A request up to the empty line after its headers.
+class HttpRequest {
+ public:
+  /// `text` is empty if no whole request came in time.
+  explicit HttpRequest(std::string text) : text_(std::move(text)) {}
+
+  bool is_whole() const { return !text_.empty(); }
+  std::string method() const;
+  /// Returns the path without the question that may follow it.
+  std::string path() const;
+  /// Returns the value of a header, whose name is in lower case.
+  std::optional<std::string> header(std::string_view name) const;
+
+ private:
+  std::string first_line() const { return text_.substr(0, text_.find("\r\n")); }
+
+  std::string text_;
+};
+
+/// Returns an answer. `status` is "200 OK" or the like. `headers` are whole lines with their ends.
+std::string http_answer(const std::string& status, const std::string& type, std::string_view body,
+                        const std::string& headers = {});
+
+/// Returns whether the request's `Host` means this machine, or is missing. A foreign page's host
+/// name that its owner resolves to 127.0.0.1 (DNS rebinding) does not.
+bool asks_this_machine(const HttpRequest& request);
+
+/// Answers GET and HEAD over HTTP. It serves one request after another, each within a second.
+class HttpServer {
+ public:
+  /// Returns the whole answer to a GET. The server's thread calls it.
+  using Answer = std::function<std::string(const HttpRequest&)>;
+
+  /// Listens at "127.0.0.1:4702". Port 0 takes a free port. `name` names the thread.
+  static Result<std::unique_ptr<HttpServer>> listen(const std::string& address, const char* name,
+                                                    Answer answer);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  /// Returns "127.0.0.1:4702".
+  std::string address() const;
+
+ private:
+  HttpServer(Descriptor listening, const char* name, Answer answer);
+  void run(const char* name);
+  void serve(const Descriptor& visitor) const;
+  std::string answer_to(const HttpRequest& request) const;
+
+  Descriptor listening_;
+  SpareDescriptor spare_;
+  Answer answer_;
+  EventFd ends_;
+  std::thread thread_;
+};
+
+}  // namespace troupe::apps
