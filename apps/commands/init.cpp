@@ -175,14 +175,11 @@ Status tell_plan(storage::Files& files, const config::RunConfig& config) {
   const auto request = plan_request(config, *setup, this_machine(shares, profile), profile);
   const auto plan = request ? schedules::make_plan(*request) : request.error();
   if (!plan) return plan.error();
-  std::int64_t parameters = 0;
-  for (const auto& unit : setup->model.units)
-    for (const auto& parameter : unit.layer->parameters()) parameters += parameter.shape.count();
   std::int64_t memory = 0;
   for (const auto& seat : plan->seats) memory += seat.memory.total();
   const double step = plan->step.count();
   std::printf("model: %s parameters; %s of memory while it trains\n",
-              count_text(static_cast<double>(parameters)).c_str(),
+              count_text(static_cast<double>(setup->parameters())).c_str(),
               memory_text(static_cast<double>(memory)).c_str());
   std::printf("time: about %s for %s on this machine\n",
               duration(step * static_cast<double>(config.train.steps)).c_str(),

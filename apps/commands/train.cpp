@@ -51,11 +51,9 @@ SinkOptions sinks_of(const config::RunConfig& config, const CommonFlags& flags) 
 /// Prints a summary of the run before its first step.
 void introduce(Recorder& recorder, const config::RunConfig& config, const RunSetup& setup,
                const ProcessRun& run) {
-  std::int64_t numbers = 0;
-  for (const auto& unit : setup.model.units)
-    for (const auto& parameter : unit.layer->parameters()) numbers += parameter.shape.count();
   recorder.say("model: " + config.model.kind + ", " + std::to_string(setup.model.units.size()) +
-               " units, " + count_text(static_cast<double>(numbers)) + " parameters in " +
+               " units, " + count_text(static_cast<double>(setup.parameters())) +
+               " parameters in " +
                (setup.precision == kernels::Precision::fp32
                     ? "fp32"
                     : "fp32, products in " + std::string(to_string(setup.precision))));

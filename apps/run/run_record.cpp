@@ -28,6 +28,9 @@ Value to_value(const RunLife& life) {
   value.set("host", host.host);
   value.set("version", TROUPE_VERSION);
   value.set("commit", commit);
+  value.set("parameters", life.setup.parameters());
+  value.set("data", life.setup.train->description());
+  if (const auto least = life.setup.train->entropy_rate()) value.set("lowest_loss", *least);
   return value;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/host_facts.h"
+#include "apps/run/run_setup.h"
 #include "config/load.h"
 #include "core/env.h"
 #include "core/result.h"
@@ -31,6 +32,7 @@ struct RunLife {
   Env::WallTime begun;
   const HostFacts& host;
   std::int64_t step = 0;  // The steps that were done before.
+  const RunSetup& setup;
 };
 
 /// Writes config.toml, about.json and, if the data has a tokenizer, tokenizer.json, when a process

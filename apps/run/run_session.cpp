@@ -57,7 +57,7 @@ Status RunSession::open_events(SinkOptions options) {
 
 std::vector<std::string> RunSession::describe() {
   return describe_run(context_.saves, place_.folder, loaded_, run_->chosen(),
-                      {context_.env.wall_time(), context_.host, run_->step()});
+                      {context_.env.wall_time(), context_.host, run_->step(), run_->setup()});
 }
 
 actors::RemoteOrder RunSession::order(const config::Loaded& loaded) const {

@@ -102,6 +102,13 @@ Result<models::Model> model_from(const Value& description) {
   return kind->build(*options);
 }
 
+std::int64_t RunSetup::parameters() const {
+  std::int64_t count = 0;
+  for (const auto& unit : model.units)
+    for (const auto& parameter : unit.layer->parameters()) count += parameter.shape.count();
+  return count;
+}
+
 Status check_support(const config::RunConfig& config) {
   if (config.pipeline.tensor == 1) return Done{};
   return Error{"pipeline.tensor = " + std::to_string(config.pipeline.tensor) +

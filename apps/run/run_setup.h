@@ -27,6 +27,8 @@ struct RunSetup {
 
   std::int64_t targets_per_sample() const { return model.sample.target.count(); }
   bool of_tokens() const { return model.sample.input_type == DType::i32; }
+  /// Counts the numbers that the model learns.
+  std::int64_t parameters() const;
 };
 
 /// Returns an error if the configuration is valid, but asks for what this version cannot do.
