@@ -1,5 +1,6 @@
 # Writes a source that holds files as texts, so that the program needs no files beside it: the file
-# page.css becomes the function page_css(), which the header declares.
+# page.css becomes the functions page_css() and page_css_sha256(), which the header declares. The
+# latter returns hexadecimal digits.
 # Usage: cmake -DOUTPUT=... -DHEADER=... -DFOLDER=... -DFILES=page.html,page.css -P Embed.cmake
 set(text "// Written by cmake/Embed.cmake.\n#include \"${HEADER}\"\n\nnamespace troupe::apps {\n\n")
 string(REPLACE "," ";" files "${FILES}")
@@ -12,6 +13,8 @@ foreach(file IN LISTS files)
   string(APPEND text "static const unsigned char ${name}_bytes[] = {\n${numbers}};\n"
     "std::string_view ${name}() {\n"
     "  return {reinterpret_cast<const char*>(${name}_bytes), sizeof ${name}_bytes};\n}\n\n")
+  file(SHA256 "${FOLDER}/${file}" digest)
+  string(APPEND text "std::string_view ${name}_sha256() { return \"${digest}\"; }\n\n")
 endforeach()
 string(APPEND text "}  // namespace troupe::apps\n")
 file(WRITE "${OUTPUT}" "${text}")

@@ -6,13 +6,16 @@
 
 #include "apps/command.h"
 #include "apps/events/event_backlog.h"
+#include "apps/page/run_about.h"
+#include "apps/page/run_history.h"
 #include "apps/report/report_page.h"
 #include "apps/report/steps_csv.h"
-#include "apps/run/timeline_file.h"
 #include "storage/files/files.h"
 
 namespace troupe::apps {
 namespace {
+
+constexpr int pages_at_once = 64;
 
 struct ReportArguments {
   std::vector<std::string> runs;
@@ -26,17 +29,15 @@ Result<RunReport> read_run(storage::Files& files, const std::string& name) {
   const auto events = read_events(files, folder);
   if (!events)
     return Error{events.error().text + "; a run leaves it in its folder, runs/NAME/events.jsonl"};
-  RunReport run{.events = parse_events(*events), .recipe = {}, .timeline = {}};
+  RunReport run{.events = parse_events(*events),
+                .history = {},
+                .about = about_run(files, folder),
+                .config = config_of_run(files, folder)};
   if (run.events.name.empty()) run.events.name = name;
-  run.recipe = recipe_of(files, run.events);
-  const std::string timeline = folder + "/timeline.jsonl";
-  // If the check fails, reading reports why.
-  if (const auto there = files.exists(timeline); !there.ok() || *there) {
-    if (auto read = read_timeline(files, timeline))
-      run.timeline = std::move(*read);
-    else
-      run.events.warnings.push_back("the timeline cannot be read: " + read.error().text);
+  RunHistory history(files, folder + "/events.jsonl");
+  while (!history.read_on(pages_at_once)) {
   }
+  run.history = history.value();
   return run;
 }
 

@@ -1,70 +1,26 @@
-// The page of a head: it asks the head every two seconds and draws what it answers. It changes nothing.
+// The page of runs. It asks a head every two seconds and draws what it answers, or draws the runs of a report, whose data the
+// page itself holds. It changes nothing.
 "use strict";
 (() => {
+  const {at, make, cell, table, is_number, count, number, share, bytes, duration, clock} = texts;
   const every = 2000;                 // Milliseconds between two questions.
-  const colours = 6;
-  const most_picked = 6;
+  const every_about = 30000;
+  const most_picked = 6;              // Each run that is drawn is asked for.
   const paces = new Map();            // By run: the last minute's [seconds, step].
   const histories = new Map();        // By run: what the head answered.
-  let status = null;
+  const abouts = new Map();           // By run: what else it answered, when, and in which state the run was.
+  const sections = new Map();         // By run: its part of the page.
+  const figures = new Map();          // By chart.
+  const report = at("report") && JSON.parse(at("report").textContent);
+  let status = report;
   let heard = 0;                      // When the head answered last.
-  let told_configuration = "";
-
-  // Elements.
-
-  const at = (id) => document.getElementById(id);
-  function make(tag, attributes, ...children) {
-    const element = document.createElement(tag);
-    for (const [key, value] of Object.entries(attributes || {})) element.setAttribute(key, value);
-    element.append(...children);
-    return element;
-  }
-  function draw(tag, attributes, text) {
-    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [key, value] of Object.entries(attributes))
-      if (key === "style") element.style.cssText = value;  // The page's policy forbids the attribute.
-      else element.setAttribute(key, value);
-    if (text !== undefined) element.textContent = text;
-    return element;
-  }
-
-  // Numbers as people read them. What is not known is a dash.
-
-  const is_number = (value) => typeof value === "number" && Number.isFinite(value);
-  function count(value) { return is_number(value) ? Math.round(value).toLocaleString("en-US") : "–"; }
-  function number(value) {
-    if (!is_number(value)) return "–";
-    const size = Math.abs(value);
-    if (size !== 0 && (size < 1e-3 || size >= 1e7)) return value.toExponential(2);
-    if (size >= 100) return Math.round(value).toLocaleString("en-US");
-    return String(Number(value.toPrecision(4)));
-  }
-  function share(value) { return is_number(value) ? (100 * value).toFixed(1) + " %" : "–"; }
-  function bytes(value) {
-    if (!is_number(value)) return "–";
-    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let unit = 0;
-    while (value >= 1024 && unit + 1 < units.length) { value /= 1024; ++unit; }
-    return (value < 10 ? value.toFixed(1) : Math.round(value)) + " " + units[unit];
-  }
-  function duration(seconds) {
-    if (!is_number(seconds) || seconds < 0) return "–";
-    if (seconds < 60) return (seconds < 9.95 ? Number(seconds.toPrecision(2)) : Math.round(seconds)) + " s";
-    const minutes = Math.floor(seconds / 60);
-    if (minutes < 60) return minutes + " min " + Math.floor(seconds % 60) + " s";
-    const hours = Math.floor(minutes / 60);
-    return hours < 48 ? hours + " h " + (minutes % 60) + " min" : Math.floor(hours / 24) + " d " + (hours % 24) + " h";
-  }
-  function clock(seconds) {
-    return new Date(1000 * seconds).toLocaleTimeString("en-GB");
-  }
 
   // What is chosen stands in the address, so that it can be kept and sent to others.
 
   const choice = {picked: [], x: "step", log: false, smooth: 4};
   function read_choice() {
     const asked = new URLSearchParams(location.hash.slice(1));
-    choice.picked = asked.getAll("run").slice(0, most_picked);
+    choice.picked = asked.getAll("run").slice(0, report ? Infinity : most_picked);
     choice.x = ["step", "time", "seen"].includes(asked.get("x")) ? asked.get("x") : "step";
     choice.log = asked.get("log") === "1";
     const smooth = Number(asked.get("smooth") ?? 4);
@@ -83,17 +39,18 @@
     show();
   }
   const is_live = (run) => ["starting", "running", "paused"].includes(run.state);
-  /// Returns the runs to draw: those that were picked, or else one that trains, or else the last.
+  /// Returns the runs to draw: those that were picked, or else all of a report. Of a head, one that trains, or else the last.
   function shown_runs() {
     const runs = status.runs || [];
     const picked = choice.picked.filter((name) => runs.some((run) => run.name === name));
     if (picked.length) return picked;
+    if (report) return runs.map((run) => run.name);
     const run = runs.find((one) => one.state === "running") || runs.find(is_live) || runs[runs.length - 1];
     return run ? [run.name] : [];
   }
   function pick(name, is_on) {
     const shown = shown_runs().filter((other) => other !== name);
-    choice.picked = is_on ? [...shown, name].slice(-most_picked) : shown;
+    choice.picked = is_on ? [...shown, name].slice(report ? 0 : -most_picked) : shown;
     keep_choice();
   }
 
@@ -123,35 +80,25 @@
   // Tables.
 
   const state_class = {running: "good", done: "good", failed: "bad", paused: "waiting", starting: "waiting"};
-  function cell(content, kind) {
-    const element = make("td", kind ? {class: kind} : {});
-    element.append(content);
-    return element;
-  }
-  function table(columns, rows) {
-    const head = make("tr");
-    for (const [name, kind] of columns) head.append(make("th", {scope: "col", ...(kind ? {class: kind} : {})}, name));
-    return make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
-  }
   function steps_of(run) {
-    return make("span", {}, count(run.step), make("span", {class: "wide"}, ` / ${count(run.steps)}`));
+    const all = is_number(run.steps) ? ` / ${count(run.steps)}` : "";
+    return make("span", {}, count(run.step), make("span", {class: "wide"}, all));
   }
-  function run_row(run, shown) {
+  function name_cell(run, shown) {
     const box = make("input", {type: "checkbox"});
     box.checked = shown.includes(run.name);
     box.addEventListener("change", () => pick(run.name, box.checked));
     const label = make("label", {}, box, " " + run.name);
-    if (box.checked) {
-      const swatch = make("span", {class: "swatch"});
-      swatch.style.background = `var(--c${shown.indexOf(run.name) % colours})`;
-      label.insertBefore(swatch, label.lastChild);
-    }
+    if (box.checked) label.insertBefore(charts.swatch(shown.indexOf(run.name)), label.lastChild);
+    return cell(label);
+  }
+  function run_row(run, shown) {
     const done = make("span", {}, make("progress", {max: run.steps || 1, value: run.step || 0}));
     done.append(` ${run.steps > 0 ? Math.floor(100 * run.step / run.steps) : 0} %`);
     const speed = pace(run);
     const where = run.why || run.recovered || run.where || "";
     return make("tr", {"data-run": run.name},
-      cell(label), cell(run.state, state_class[run.state]),
+      name_cell(run, shown), cell(run.state, state_class[run.state]),
       cell(steps_of(run)), cell(done, "wide"),
       cell(number(run.loss)), cell(number(speed), "wide"),
       cell(speed ? duration((run.steps - run.step) / speed) : "–"),
@@ -160,11 +107,22 @@
   }
   const run_columns = [["run"], ["state"], ["step"], ["", "wide"], ["loss"], ["steps/s", "wide"], ["time left"],
                        ["goodput", "wide"], ["recoveries", "wide"], ["", "text wide"]];
+  /// Returns the row of a report, which looks back.
+  function past_row(run, shown) {
+    return make("tr", {"data-run": run.name},
+      name_cell(run, shown), cell(run.ended, run.state === "done" || run.state === "stopped" ? "good" : "bad"),
+      cell(steps_of(run)), cell(number(run.loss)), cell(number(run.best_loss), "wide"), cell(number(run.validation), "wide"),
+      cell(number(run.best_validation), "wide"), cell(number(run.rate), "wide"), cell(share(run.bubble), "wide"),
+      cell(bytes(run.memory), "wide"), cell(count(run.checkpoints), "wide"), cell(count(run.warnings), "wide"));
+  }
+  const past_columns = [["run"], ["ended"], ["step"], ["loss"], ["best loss", "wide"], ["validation", "wide"], ["best validation", "wide"],
+                        ["rate", "wide"], ["bubble", "wide"], ["memory", "wide"], ["checkpoints", "wide"], ["warnings", "wide"]];
   function show_runs() {
     const runs = status.runs || [];
     const shown = shown_runs();
     const focused = document.activeElement?.closest?.("tr[data-run]")?.dataset.run;
-    at("runs").replaceChildren(runs.length ? table(run_columns, runs.map((run) => run_row(run, shown)))
+    const rows = runs.map((run) => report ? past_row(run, shown) : run_row(run, shown));
+    at("runs").replaceChildren(runs.length ? table(report ? past_columns : run_columns, rows)
                                            : make("p", {class: "faint"}, "No runs yet: submit one with troupe submit CONFIG."));
     for (const row of at("runs").querySelectorAll("tr[data-run]"))
       if (row.dataset.run === focused) row.querySelector("input").focus();
@@ -188,7 +146,7 @@
 
   // Charts.
 
-  const charts = [
+  const run_charts = [
     {key: "loss", title: "loss", format: number, can_log: true},
     {key: "rate", title: "rate, tokens or samples per second", format: number, from_zero: true},
     {key: "grad_norm", title: "gradient norm", format: number, can_log: true},
@@ -197,6 +155,12 @@
     {key: "bubble", title: "bubble: share of time in which devices wait", format: share, from_zero: true},
     {key: "memory", title: "memory", format: bytes, from_zero: true},
   ];
+  const stage_charts = [
+    {key: "gap", title: "gap between the passes", format: number, from_zero: true},
+    {key: "prediction_error", title: "prediction error, below 1 it helps", format: number, from_zero: true},
+    {key: "penalty_mean", title: "mean gap penalty", format: number, from_zero: true},
+  ];
+  const delay_chart = {key: "delays", title: "micro-batches by delay: steps between the forward and the backward pass", format: count};
   /// Returns the x of a row by the chosen axis.
   function x_of(past, step, time, seen) {
     if (choice.x === "step") return step;
@@ -219,37 +183,6 @@
     }
     return past.rows[low];
   }
-  function smoothed(all, reach) {
-    if (reach === 0) return all;
-    const means = [];
-    for (let i = 0; i < all.length; ++i) {
-      // The ends have as many points to each side, so that the curve does not lag.
-      const side = Math.min(reach, i, all.length - 1 - i);
-      let sum = 0;
-      for (let j = i - side; j <= i + side; ++j) sum += all[j][1];
-      means.push([all[i][0], sum / (2 * side + 1)]);
-    }
-    return means;
-  }
-  function ticks(low, high, wanted) {
-    const rough = (high - low) / wanted;
-    if (!(rough > 0)) return [low];
-    const power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= rough);
-    const found = [];
-    for (let i = Math.ceil(low / step); i * step <= high * (1 + 1e-12); ++i) found.push(i * step);
-    return found;
-  }
-  /// Returns 1, 2 and 5 times powers of ten; round numbers if there are fewer than two of them.
-  function log_ticks(low, high) {
-    const found = [];
-    for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; ++power)
-      for (const factor of [1, 2, 5]) {
-        const level = factor * 10 ** power;
-        if (level >= low && level <= high) found.push(level);
-      }
-    return found.length > 1 ? found : ticks(low, high, 4);
-  }
   const mark_names = {recovered: "a recovery", plan: "another plan", slow: "a slow device or link"};
   const mark_classes = {"run.recovered": "recovered", "plan.changed": "plan", "node.straggler": "slow"};
   function marks_of(past) {
@@ -263,156 +196,158 @@
     return marks;
   }
 
-  /// Draws a chart into a figure that stays, so that a tip does not flicker.
-  function draw_chart(figure, chart, curves, marks) {
-    const svg = figure.querySelector("svg");
-    const width = svg.clientWidth || 400, height = svg.clientHeight || 240;
-    const left = 58, right = 8, top = 8, bottom = 22;
-    const is_log = choice.log && chart.can_log;
-    const usable = (y) => !is_log || y > 0;
-    let [low_x, high_x, low, high] = [Infinity, -Infinity, Infinity, -Infinity];
-    for (const curve of curves)
-      for (const [x, y] of curve.points) {
-        low_x = Math.min(low_x, x); high_x = Math.max(high_x, x);
-        if (usable(y)) { low = Math.min(low, y); high = Math.max(high, y); }
-      }
-    svg.replaceChildren();
-    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    if (!(low <= high)) return;
-    if (chart.from_zero && !is_log) low = Math.min(0, low);
-    if (low === high) { low -= Math.abs(low) / 2 || 1; high += Math.abs(high) / 2 || 1; }
-    if (low_x === high_x) high_x += 1;
-    const scale = is_log ? Math.log10 : (y) => y;
-    const [bottom_value, top_value] = [scale(low), scale(high)];
-    const to_x = (x) => left + (x - low_x) / (high_x - low_x) * (width - left - right);
-    const to_y = (y) => top + (top_value - scale(y)) / (top_value - bottom_value || 1) * (height - top - bottom);
-    const levels = is_log ? log_ticks(low, high) : ticks(low, high, 5);
-    for (const level of levels) {
-      const y = to_y(level);
-      svg.append(draw("line", {class: "grid", x1: left, x2: width - right, y1: y, y2: y}));
-      svg.append(draw("text", {x: left - 6, y: y + 4, "text-anchor": "end"}, chart.format(level)));
+  /// Returns the figure of a chart within a box. `name` tells it from others.
+  function figure_in(box, name, chart) {
+    let figure = figures.get(name);
+    if (!figure) {
+      figure = charts.figure_of(chart);
+      figure.id = name;
+      figures.set(name, figure);
+      box.append(figure);
     }
-    for (const x of ticks(low_x, high_x, Math.max(4, Math.floor(width / 80))))
-      svg.append(draw("text", {x: to_x(x), y: height - 5, "text-anchor": "middle"}, format_x(x)));
-    for (const mark of marks) {
-      const x = to_x(mark.x);
-      if (x < left || x > width - right) continue;
-      const line = draw("line", {class: "mark " + mark.kind, x1: x, x2: x, y1: top, y2: height - bottom});
-      line.append(draw("title", {}, mark.text));
-      svg.append(line);
-    }
-    const path = (all) => all.filter(([, y]) => usable(y))
-      .map(([x, y], i) => `${i ? "L" : "M"}${to_x(x).toFixed(1)} ${to_y(y).toFixed(1)}`).join("");
-    for (const curve of curves) {
-      const colour = `stroke:var(--c${curve.colour})`;
-      if (choice.smooth > 0 && !curve.dots)
-        svg.append(draw("path", {class: "curve behind", d: path(curve.points), style: colour}));
-      if (curve.dots)
-        for (const [x, y] of curve.points)
-          if (usable(y)) svg.append(draw("circle", {cx: to_x(x), cy: to_y(y), r: 3, style: `fill:var(--c${curve.colour})`}));
-      if (!curve.dots)
-        svg.append(draw("path", {class: "curve", d: path(smoothed(curve.points, choice.smooth)), style: colour}));
-    }
-    figure.hover = (pixel) => {
-      const x = low_x + (pixel - left) / (width - left - right) * (high_x - low_x);
-      const lines = [];
-      let found_x;
-      for (const curve of curves) {
-        let best;
-        for (const point of curve.points)
-          if (!best || Math.abs(point[0] - x) < Math.abs(best[0] - x)) best = point;
-        if (best) { found_x ??= best[0]; lines.push([curve, best]); }
-      }
-      return found_x === undefined ? undefined : {x: found_x, pixel: to_x(found_x), lines, top, end: height - bottom};
-    };
-  }
-  function show_tip(figure, chart, event) {
-    const box = figure.getBoundingClientRect();
-    const svg = figure.querySelector("svg").getBoundingClientRect();
-    const found = figure.hover && figure.hover(event.clientX - svg.left);
-    const tip = figure.querySelector(".tip");
-    figure.querySelector(".cross")?.remove();
-    tip.hidden = !found;
-    if (!found) return;
-    tip.replaceChildren(`${choice.x === "time" ? "after" : choice.x === "seen" ? "seen" : "step"} ${format_x(found.x)}`);
-    for (const [curve, [, y]] of found.lines) {
-      const swatch = make("span", {class: "swatch"});
-      swatch.style.background = `var(--c${curve.colour})`;
-      tip.append(make("div", {}, swatch, `${curve.name}: ${chart.format(y)}`));
-    }
-    figure.querySelector("svg").append(draw("line", {class: "cross", x1: found.pixel, x2: found.pixel, y1: found.top, y2: found.end}));
-    const is_right = found.pixel > svg.width / 2;
-    tip.style.left = is_right ? "" : `${found.pixel + svg.left - box.left + 10}px`;
-    tip.style.right = is_right ? `${box.right - svg.left - found.pixel + 10}px` : "";
-  }
-  function figure_of(chart) {
-    const known = document.getElementById("chart-" + chart.key);
-    if (known) return known;
-    const figure = make("figure", {id: "chart-" + chart.key}, make("h3", {}, chart.title),
-                        draw("svg", {role: "img", "aria-label": chart.title}), make("div", {class: "tip", hidden: ""}));
-    figure.addEventListener("pointermove", (event) => show_tip(figure, chart, event));
-    figure.addEventListener("pointerleave", () => {
-      figure.querySelector(".tip").hidden = true;
-      figure.querySelector(".cross")?.remove();
-    });
-    at("charts").append(figure);
     return figure;
+  }
+  function look_now(marks) {
+    return {log: choice.log, smooth: choice.smooth, marks, format_x,
+            name_x: choice.x === "time" ? "after" : choice.x === "seen" ? "seen" : "step"};
+  }
+  /// Returns the least loss that any model can have on the data of all these runs, if it is known and the same.
+  function lowest_of(names) {
+    const known = names.map((name) => abouts.get(name)?.lowest_loss);
+    return names.length && known.every((one) => is_number(one) && one === known[0])
+      ? {y: known[0], text: `lowest possible: ${number(known[0])}`} : undefined;
   }
   function show_charts() {
     const shown = shown_runs().filter((name) => histories.has(name));
     const pasts = shown.map((name) => ({name, past: histories.get(name)}));
     const marks = pasts.length === 1 ? marks_of(pasts[0].past) : [];
-    for (const chart of charts) {
+    at("one").hidden = shown.length === 0;  // First: a chart is as wide as its place.
+    for (const chart of run_charts) {
       const curves = [];
       pasts.forEach(({name, past}, i) => {
         const found = points(past, chart.key);
-        if (found.length) curves.push({name, colour: i % colours, points: found});
+        if (found.length) curves.push({name, colour: i, points: found});
         if (chart.key !== "loss" || !past.evals.length || !past.rows.length) return;
         const evals = past.evals.map(([step, time, loss]) => [x_of(past, step, time, row_at(past, step)[2]), loss]);
-        curves.push({name: name + ", validation", colour: (i + (pasts.length > 1 ? 0 : 1)) % colours, points: evals, dots: true});
+        curves.push({name: name + ", validation", colour: i + (pasts.length > 1 ? 0 : 1), points: evals, dots: true});
       });
-      const figure = figure_of(chart);
+      const figure = figure_in(at("charts"), "chart-" + chart.key, chart);
       figure.hidden = curves.length === 0;
-      if (curves.length) draw_chart(figure, chart, curves, marks);
+      const look = look_now(marks);
+      if (chart.key === "loss") look.lowest = lowest_of(shown);
+      if (curves.length) charts.show(figure, chart, curves, look);
     }
-    at("names").replaceChildren(...pasts.map(({name, past}, i) => {
-      const swatch = make("span", {class: "swatch"});
-      swatch.style.background = `var(--c${i % colours})`;
-      return make("span", {}, swatch, name + (past.whole ? "" : " (its events are still being read)"));
-    }), ...[...new Set(marks.map((mark) => mark.kind))].map((kind) =>
-      make("span", {class: "legend " + kind}, "┆ " + mark_names[kind])));
-    at("one").hidden = shown.length === 0;
+    at("names").replaceChildren(...pasts.map(({name, past}, i) =>
+      make("span", {}, charts.swatch(i), name + (past.whole ? "" : " (its events are still being read)"))),
+      ...[...new Set(marks.map((mark) => mark.kind))].map((kind) => make("span", {class: "legend " + kind}, "┆ " + mark_names[kind])));
   }
 
-  // What a run told, and its configuration.
+  // What is known of a run beside its numbers.
 
-  function show_told() {
-    const name = shown_runs()[0];
-    const past = histories.get(name);
+  function facts_of(name) {
+    const past = histories.get(name), about = abouts.get(name);
+    const facts = (about?.facts || []).slice();
+    const begun = about?.begun ?? past?.begun;
+    if (is_number(begun)) facts.push(["began", new Date(1000 * begun).toLocaleString("en-GB")]);
     const run = (status.runs || []).find((one) => one.name === name);
-    at("told-of").textContent = name ? `What ${name} told` : "";
-    at("where").textContent = run && run.where ? "Placement: " + run.where : "";
-    if (!past) return at("told").replaceChildren();
-    at("told").replaceChildren(...past.told.slice().reverse().map((one) => {
-      const kind = one.type === "warn" || one.type === "stage.stalled" ? "waiting" : "";
-      return make("li", kind ? {class: kind} : {}, make("time", {}, clock(one.time)), one.text);
-    }));
+    if (past && is_number(past.begun)) facts.push([run && is_live(run) && !report ? "trains for" : "took", duration(past.newest - past.begun)]);
+    return facts;
   }
-  async function show_configuration() {
-    const name = shown_runs()[0];
-    if (!at("configuration").open || !name || told_configuration === name) return;
-    told_configuration = name;
+  function show_facts() {
+    const shown = shown_runs();
+    const all = shown.map((name) => new Map(facts_of(name)));
+    const names = [...new Set(all.flatMap((facts) => [...facts.keys()]))];
+    if (shown.length > 1)
+      return at("facts").replaceChildren(make("div", {class: "scroll"}, table([[""], ...shown.map((name) => [name, "text"])],
+        names.map((name) => make("tr", {}, cell(name), ...all.map((facts) => cell(facts.get(name) || "–", "text")))))));
+    at("facts").replaceChildren(make("dl", {}, ...names.map((name) => make("div", {}, make("dt", {}, name), make("dd", {}, all[0].get(name))))));
+  }
+
+  function section_of(name) {
+    const known = sections.get(name);
+    if (known) return known;
+    const part = {
+      where: make("p", {class: "faint"}), notes: make("ul", {class: "notes"}), slow: make("div", {class: "scroll"}),
+      line: timeline.box_of(), stages: make("div", {class: "charts"}, make("div", {class: "names"})), told: make("ul", {class: "told"}), config: make("pre", {}),
+      configuration: make("details", {class: "configuration"}, make("summary", {}, "Configuration")), told_config: false,
+    };
+    part.configuration.append(part.config);
+    part.configuration.addEventListener("toggle", () => show_configuration(name));
+    part.element = make("section", {"data-about": name}, make("h2", {}, name), part.where, part.notes, part.slow, part.line, part.stages,
+                        make("h3", {}, "Events"), part.told, part.configuration);
+    at("each").append(part.element);
+    sections.set(name, part);
+    return part;
+  }
+  function show_slow(part, all) {
+    const columns = [["slow node"], ["device"], ["cause", "text"], ["times longer"], ["of a step"], ["from step"], ["to step"]];
+    part.slow.hidden = !all || all.length === 0;
+    if (part.slow.hidden) return;
+    part.slow.replaceChildren(table(columns, all.map((one) => make("tr", {}, cell(one.node), cell(count(one.device)), cell(one.cause, "text"),
+      cell(number(one.factor)), cell(share(one.share)), cell(count(one.since)), cell(count(one.until))))));
+  }
+  /// Draws how late the gradients of an asynchronous run were, by stage.
+  function show_stages(part, name, past) {
+    const columns = past.columns.filter((column) => column.includes(" "));
+    part.stages.hidden = columns.length === 0;
+    if (part.stages.hidden) return;
+    for (const chart of stage_charts) {
+      const curves = columns.filter((column) => column.startsWith(chart.key + " ")).map((column) => {
+        const stage = Number(column.slice(chart.key.length + 1));
+        return {name: `stage ${stage}`, colour: stage, points: points(past, column)};
+      }).filter((curve) => curve.points.length);
+      const figure = figure_in(part.stages, `chart-${chart.key}-${name}`, chart);
+      figure.hidden = curves.length === 0;
+      if (curves.length) charts.show(figure, chart, curves, look_now(marks_of(past)));
+    }
+    part.stages.querySelector(".names").replaceChildren(...past.delays.map(([stage]) =>
+      make("span", {}, charts.swatch(stage), `stage ${stage}`)));
+    const longest = Math.max(...past.delays.map(([, counts]) => counts.length));
+    const groups = Array.from({length: longest}, (_, delay) => String(delay) + (delay === past.most_delay ? "+" : ""));
+    const figure = figure_in(part.stages, `chart-delays-${name}`, delay_chart);
+    figure.hidden = !(longest > 0);
+    if (!figure.hidden) charts.show_bars(figure, delay_chart, groups, past.delays.map(([stage, values]) => ({name: `stage ${stage}`, colour: stage, values})));
+  }
+  function show_each() {
+    const shown = shown_runs();
+    for (const [name, part] of sections) part.element.hidden = !shown.includes(name);
+    for (const name of shown) {
+      const part = section_of(name), past = histories.get(name);
+      const run = (status.runs || []).find((one) => one.name === name) || {};
+      at("each").append(part.element);
+      part.where.textContent = run.where ? "Placement: " + run.where : "";
+      part.notes.replaceChildren(...(run.notes || []).map((note) => make("li", {class: "bad"}, note)));
+      show_slow(part, run.stragglers);
+      timeline.show(part.line, abouts.get(name)?.timeline);
+      part.stages.hidden = !past;
+      part.told.replaceChildren(...(past?.told || []).slice().reverse().map((one) => {
+        const kind = one.type === "warn" || one.type === "stage.stalled" ? "waiting" : "";
+        return make("li", kind ? {class: kind} : {}, make("time", {}, clock(one.time)), one.text);
+      }));
+      if (past) show_stages(part, name, past);
+      show_configuration(name);
+    }
+  }
+  async function show_configuration(name) {
+    const part = sections.get(name);
+    if (!part.configuration.open || part.told_config) return;
+    const absent = "The run has not kept a configuration yet.";
+    if (report) {
+      part.config.textContent = status.runs.find((run) => run.name === name)?.config || absent;
+      return;
+    }
     const answer = await fetch(`api/runs/${encodeURIComponent(name)}/config`).catch(() => undefined);
-    at("config").textContent = answer && answer.ok ? await answer.text() : "The run has not kept a configuration yet.";
+    part.told_config = Boolean(answer && answer.ok);
+    part.config.textContent = part.told_config ? await answer.text() : absent;
   }
 
   function show() {
     if (!status) return;
     show_runs();
-    show_nodes();
+    if (!report) show_nodes();
     show_charts();
-    show_told();
-    show_configuration();
+    show_facts();
+    show_each();
   }
 
   // Questions to the head.
@@ -430,18 +365,28 @@
     if (status === null) link.textContent = "asking the head ...";
     else link.textContent = is_away ? `The head does not answer since ${duration(away)}. Numbers below are from before.` : "live";
   }
+  function take_history(name, past) {
+    past.began = past.rows.length ? past.rows[0][1] - (past.rows[0][past.columns.indexOf("seconds")] || 0) : 0;
+    histories.set(name, past);
+  }
+  /// Asks for what changes seldom: when the run's state is another one, and now and then.
+  async function ask_about(name) {
+    const state = status.runs.find((run) => run.name === name)?.state;
+    const known = abouts.get(name);
+    if (known && known.state === state && performance.now() - known.asked < every_about) return;
+    const about = await ask(`api/runs/${encodeURIComponent(name)}/about`);
+    abouts.set(name, {...about, state, asked: performance.now()});
+  }
   async function ask_all() {
     try {
-      const answer = await ask("api/status");
-      status = answer;
+      status = await ask("api/status");
       heard = performance.now();
       note_paces();
       for (const name of shown_runs()) {
-        const past = await ask(`api/runs/${encodeURIComponent(name)}`);
-        past.began = past.rows.length ? past.rows[0][1] - (past.rows[0][past.columns.indexOf("seconds")] || 0) : 0;
-        histories.set(name, past);
+        take_history(name, await ask(`api/runs/${encodeURIComponent(name)}`));
+        await ask_about(name);
       }
-      for (const name of histories.keys()) if (!shown_runs().includes(name)) histories.delete(name);
+      for (const known of [histories, abouts]) for (const name of known.keys()) if (!shown_runs().includes(name)) known.delete(name);
       at("app").hidden = false;
       at("plain").hidden = true;
       show();
@@ -455,14 +400,30 @@
     setTimeout(go_on, every);
   }
 
+  function show_report() {
+    for (const run of report.runs) {
+      take_history(run.name, run.history);
+      abouts.set(run.name, run.about);
+    }
+    at("title").textContent = report.title;
+    at("cluster").hidden = true;
+    at("app").hidden = false;
+    at("plain").hidden = true;
+    show();
+  }
+
   at("x").addEventListener("change", () => { choice.x = at("x").value; keep_choice(); });
   at("log").addEventListener("change", () => { choice.log = at("log").checked; keep_choice(); });
   at("smooth").addEventListener("input", () => { choice.smooth = Number(at("smooth").value); keep_choice(); });
-  at("configuration").addEventListener("toggle", show_configuration);
-  addEventListener("hashchange", () => { read_choice(); ask_all(); });
   addEventListener("resize", show);
-  document.addEventListener("visibilitychange", () => { if (!document.hidden) ask_all(); });
-  setInterval(show_link, 1000);
   read_choice();
-  go_on();
+  if (report) {
+    addEventListener("hashchange", () => { read_choice(); show(); });
+    show_report();
+  } else {
+    addEventListener("hashchange", () => { read_choice(); ask_all(); });
+    document.addEventListener("visibilitychange", () => { if (!document.hidden) ask_all(); });
+    setInterval(show_link, 1000);
+    go_on();
+  }
 })();

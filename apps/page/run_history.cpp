@@ -15,9 +15,21 @@ constexpr JsonLimits limits = {.bytes = most_event_bytes, .depth = 16};
 // Longer texts are cut: the page shows them on a line.
 constexpr std::size_t most_text = 500;
 
-double number_or_zero(const Value& event, std::string_view key) {
+std::optional<double> finite(const Value& event, std::string_view key) {
   const Value* value = event.find(key);
-  return value && value->is_number() && std::isfinite(value->number()) ? value->number() : 0;
+  if (!value || !value->is_number() || !std::isfinite(value->number())) return {};
+  return value->number();
+}
+
+double number_or_zero(const Value& event, std::string_view key) {
+  return finite(event, key).value_or(0);
+}
+
+/// Keeps six digits: more would only make an answer longer.
+double rounded(double number) {
+  if (number == 0) return 0;
+  const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::abs(number))));
+  return std::isfinite(scale) && scale > 0 ? std::round(number * scale) / scale : number;
 }
 
 /// Cuts a text, but not within a UTF-8 character.
@@ -58,6 +70,10 @@ void RunHistory::take(std::string_view line) {
   const auto event = parse_json(line, limits);
   if (!event || !event->map()) return;
   const std::string type = text_of(*event, "type");
+  if (const auto time = finite(*event, "time")) {
+    if (!begun_at_) begun_at_ = time;
+    newest_at_ = time;
+  }
   const Value* told = event->find("step");
   const auto step = told && told->integer() ? *told->integer() : -1;
   if (type == "step") {
@@ -89,10 +105,37 @@ void RunHistory::take_step(const Value& event, std::int64_t step) {
   row.time = number_or_zero(event, "time");
   row.seen = number_or_zero(event, event.find("tokens") ? "tokens" : "samples");
   for (std::size_t i = 0; i < measured.size(); ++i) {
-    const Value* value = event.find(measured[i]);
-    if (!value || !value->is_number() || !std::isfinite(value->number())) continue;
-    row.means[i].sum += value->number();
+    const auto number = finite(event, measured[i]);
+    if (!number) continue;
+    row.means[i].sum += *number;
     ++row.means[i].count;
+  }
+  take_lateness(event, row);
+}
+
+void RunHistory::take_lateness(const Value& event, Row& row) {
+  const Value* stages = event.find("staleness");
+  if (!stages || !stages->list()) return;
+  for (const auto& told : *stages->list()) {
+    const Value* stage = told.find("stage");
+    if (!stage || !stage->integer() || *stage->integer() < 0 || *stage->integer() >= most_stages)
+      continue;
+    Lateness& late = row.late[static_cast<int>(*stage->integer())];
+    for (std::size_t i = 0; i < measured_by_stage.size(); ++i) {
+      const auto number = finite(told, measured_by_stage[i]);
+      if (!number) continue;
+      late.means[i].sum += *number;
+      ++late.means[i].count;
+    }
+    const Value* delays = told.find("delays");
+    if (!delays || !delays->list()) continue;
+    for (std::size_t delay = 0; delay < delays->list()->size(); ++delay) {
+      const Value& count = (*delays->list())[delay];
+      const auto place = std::min(delay, most_delay);
+      if (late.delays.size() <= place) late.delays.resize(place + 1);
+      if (count.is_number() && std::isfinite(count.number()))
+        late.delays[place] += std::max(0.0, count.number());
+    }
   }
 }
 
@@ -104,21 +147,32 @@ void RunHistory::take_eval(const Value& event, std::int64_t step) {
   if (evals_.size() > most_evals) evals_.pop_front();
 }
 
+/// Adds the steps of the next row.
+void RunHistory::add(Row& row, const Row& next) {
+  const auto add_means = [](auto& means, const auto& more) {
+    for (std::size_t i = 0; i < means.size(); ++i) {
+      means[i].sum += more[i].sum;
+      means[i].count += more[i].count;
+    }
+  };
+  row.last = next.last;
+  row.time = next.time;
+  row.seen = next.seen;
+  add_means(row.means, next.means);
+  for (const auto& [stage, more] : next.late) {
+    Lateness& late = row.late[stage];
+    add_means(late.means, more.means);
+    late.delays.resize(std::max(late.delays.size(), more.delays.size()));
+    for (std::size_t delay = 0; delay < more.delays.size(); ++delay)
+      late.delays[delay] += more.delays[delay];
+  }
+}
+
 void RunHistory::merge_pairs() {
   std::vector<Row> merged;
   for (std::size_t i = 0; i < rows_.size(); i += 2) {
-    Row row = rows_[i];
-    if (i + 1 < rows_.size()) {
-      const Row& next = rows_[i + 1];
-      row.last = next.last;
-      row.time = next.time;
-      row.seen = next.seen;
-      for (std::size_t j = 0; j < measured.size(); ++j) {
-        row.means[j].sum += next.means[j].sum;
-        row.means[j].count += next.means[j].count;
-      }
-    }
-    merged.push_back(row);
+    merged.push_back(std::move(rows_[i]));
+    if (i + 1 < rows_.size()) add(merged.back(), rows_[i + 1]);
   }
   rows_ = std::move(merged);
   steps_in_row_ *= 2;
@@ -133,12 +187,32 @@ Value RunHistory::to_value() const {
   Value value = Value::Map{};
   Value::List columns = {"step", "time", "seen"};
   for (const auto name : measured) columns.emplace_back(std::string(name));
+  std::map<int, std::vector<double>> delays;  // The sums over all rows, by stage.
+  for (const auto& row : rows_)
+    for (const auto& [stage, late] : row.late) {
+      auto& all = delays[stage];
+      all.resize(std::max(all.size(), late.delays.size()));
+      for (std::size_t i = 0; i < late.delays.size(); ++i) all[i] += late.delays[i];
+    }
+  for (const auto& [stage, counts] : delays)
+    for (const auto name : measured_by_stage)
+      columns.emplace_back(std::string(name) + " " + std::to_string(stage));
   value.set("columns", std::move(columns));
   Value::List rows;
   for (const auto& row : rows_) {
     Value::List cells = {row.last, row.time, row.seen};
+    const auto mean_of = [](const Mean& mean) {
+      return mean.sum / static_cast<double>(mean.count);
+    };
     for (const auto& mean : row.means)
-      cells.push_back(mean.count > 0 ? Value(mean.sum / static_cast<double>(mean.count)) : Value());
+      cells.push_back(mean.count > 0 ? Value(mean_of(mean)) : Value());
+    for (const auto& [stage, counts] : delays) {
+      const auto late = row.late.find(stage);
+      for (std::size_t i = 0; i < measured_by_stage.size(); ++i) {
+        const bool is_known = late != row.late.end() && late->second.means[i].count > 0;
+        cells.push_back(is_known ? Value(rounded(mean_of(late->second.means[i]))) : Value());
+      }
+    }
     rows.emplace_back(std::move(cells));
   }
   value.set("rows", std::move(rows));
@@ -146,6 +220,13 @@ Value RunHistory::to_value() const {
   for (const auto& eval : evals_) evals.emplace_back(Value::List{eval.step, eval.time, eval.loss});
   value.set("evals", std::move(evals));
   value.set("told", Value::List(told_.begin(), told_.end()));
+  Value::List by_stage;
+  for (const auto& [stage, counts] : delays)
+    by_stage.emplace_back(Value::List{stage, Value::List(counts.begin(), counts.end())});
+  value.set("delays", std::move(by_stage));
+  value.set("most_delay", static_cast<std::int64_t>(most_delay));
+  if (begun_at_) value.set("begun", *begun_at_);
+  if (newest_at_) value.set("newest", *newest_at_);
   value.set("whole", is_whole_);
   return value;
 }

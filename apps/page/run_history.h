@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +24,10 @@ class RunHistory {
   static constexpr std::size_t most_rows = 1024;
   static constexpr std::size_t most_evals = 1024;
   static constexpr std::size_t most_told = 200;
+  /// Further stages of an asynchronous run are left out.
+  static constexpr int most_stages = 16;
+  /// Longer delays count as this one.
+  static constexpr std::size_t most_delay = 32;
 
   /// `path` names the event file, which need not exist yet.
   RunHistory(storage::Files& files, std::string path) : files_(files), path_(std::move(path)) {}
@@ -31,10 +37,13 @@ class RunHistory {
   bool read_on(int most_pages);
 
   /// Returns a map of
-  ///   columns: the names of the columns of `rows`;
+  ///   columns: the names of the columns of `rows`; "gap 0" is the gap of stage 0;
   ///   rows:    a list for each row; null where no event of the row had the value;
   ///   evals:   lists of step, time and loss;
   ///   told:    maps of time, step, type and text, the oldest first;
+  ///   delays:  for each stage of an asynchronous run its number, and the micro-batches by their
+  ///            delay in steps; most_delay is the longest one;
+  ///   begun, newest: the times of the first and the last event, if there are events;
   ///   whole:   whether everything was read.
   const Value& value();
 
@@ -46,11 +55,19 @@ class RunHistory {
   };
   static constexpr std::array<std::string_view, 8> measured = {
       "loss", "grad_norm", "lr", "rate", "bubble", "memory", "goodput", "seconds"};
+  static constexpr std::array<std::string_view, 3> measured_by_stage = {"gap", "prediction_error",
+                                                                        "penalty_mean"};
+  /// How stale the weights of a stage were.
+  struct Lateness {
+    std::array<Mean, measured_by_stage.size()> means;
+    std::vector<double> delays;  // The number of micro-batches for each delay.
+  };
   /// Steps in a row, and the time and the samples or tokens at the last of them.
   struct Row {
     std::int64_t first = 0, last = 0;
     double time = 0, seen = 0;
     std::array<Mean, measured.size()> means;
+    std::map<int, Lateness> late;  // The lateness by stage; empty for synchronous runs.
   };
   struct Eval {
     std::int64_t step = 0;
@@ -60,6 +77,8 @@ class RunHistory {
   void take(std::string_view line);
   void take_step(const Value& event, std::int64_t step);
   void take_eval(const Value& event, std::int64_t step);
+  static void take_lateness(const Value& event, Row& row);
+  static void add(Row& row, const Row& next);
   void merge_pairs();
   Value to_value() const;
 
@@ -73,6 +92,7 @@ class RunHistory {
   std::deque<Eval> evals_;
   std::deque<Value> told_;
   std::int64_t step_ = 0;  // The newest.
+  std::optional<double> begun_at_, newest_at_;
   Value value_;
   bool has_changed_ = true;
 };

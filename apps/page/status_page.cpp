@@ -12,6 +12,7 @@
 #include "apps/client/which_head.h"
 #include "apps/page/metrics.h"
 #include "apps/page/page_files.h"
+#include "apps/page/run_about.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "transport/control/endpoint.h"
@@ -26,7 +27,8 @@ constexpr auto fresh = std::chrono::milliseconds(500);
 // A long history is read by and by, so that other visitors wait less.
 constexpr int pages_at_once = 32;
 constexpr std::size_t most_histories = 32;
-constexpr std::uint64_t most_config_bytes = std::uint64_t{1} << 20;
+// An answer that changes seldom is used for longer.
+constexpr auto fresh_about = std::chrono::seconds(5);
 
 /// The page runs its own script, uses its own styles, and asks its own head.
 constexpr const char* policy =
@@ -45,8 +47,8 @@ std::string ok(const std::string& type, std::string_view body) {
 
 std::string not_found() {
   return response("404 Not Found", "text/plain",
-                  "there are /, /metrics, /healthz, /api/status, /api/runs/NAME and "
-                  "/api/runs/NAME/config\n");
+                  "there are /, /metrics, /healthz, /api/status, /api/runs/NAME, "
+                  "/api/runs/NAME/about and /api/runs/NAME/config\n");
 }
 
 }  // namespace
@@ -91,14 +93,15 @@ std::string StatusPage::answer_about(const std::string& path) {
   constexpr std::string_view of_runs = "/api/runs/";
   if (path == "/") return ok("text/html", page_of(status_()));
   if (path == "/page.css") return ok("text/css", page_css());
-  if (path == "/page.js") return ok("text/javascript", page_js());
+  for (const auto& script : page_scripts())
+    if (path.substr(1) == script.name) return ok("text/javascript", script.text);
   if (path == "/metrics") return ok("text/plain; version=0.0.4", metrics_of(status_(), numbers_()));
   if (path == "/healthz") return (void)status_(), ok("text/plain", "ok\n");
   if (path == "/api/status") return ok("application/json", status_text());
   return path.starts_with(of_runs) ? answer_about_run(path.substr(of_runs.size())) : not_found();
 }
 
-/// `asked` is "NAME" or "NAME/config".
+/// `asked` is "NAME", "NAME/about" or "NAME/config".
 std::string StatusPage::answer_about_run(const std::string& asked) {
   const auto end = asked.find('/');
   const auto name = asked.substr(0, end);
@@ -110,13 +113,10 @@ std::string StatusPage::answer_about_run(const std::string& asked) {
       std::ranges::any_of(runs, [&](const Value& run) { return text_of(run, "name") == name; });
   if (!is_known || name.empty()) return not_found();
   if (part.empty()) return ok("application/json", history_text(name));
+  if (part == "about") return ok("application/json", about_text(name));
   if (part != "config") return not_found();
-  const auto file = files_.open("runs/" + name + "/config.toml");
-  if (!file || (*file)->size() > most_config_bytes) return not_found();
-  std::string text((*file)->size(), '\0');
-  if (!(*file)->read(0, std::as_writable_bytes(std::span(text.data(), text.size()))))
-    return not_found();
-  return ok("text/plain", text);
+  const auto text = config_of_run(files_, "runs/" + name);
+  return text.empty() ? not_found() : ok("text/plain", text);
 }
 
 const std::string& StatusPage::status_text() {
@@ -128,7 +128,7 @@ const std::string& StatusPage::status_text() {
   return newest_text_.text;
 }
 
-const std::string& StatusPage::history_text(const std::string& run) {
+StatusPage::KeptRun& StatusPage::kept(const std::string& run) {
   const auto now = Clock::now();
   auto known = runs_.find(run);
   if (known == runs_.end()) {
@@ -136,11 +136,25 @@ const std::string& StatusPage::history_text(const std::string& run) {
       runs_.erase(std::ranges::min_element(runs_, {},
                                            [](const auto& entry) { return entry.second.asked; }));
     known =
-        runs_.emplace(run, KeptRun{RunHistory(files_, "runs/" + run + "/events.jsonl"), {}, now})
+        runs_
+            .emplace(run, KeptRun{RunHistory(files_, "runs/" + run + "/events.jsonl"), {}, {}, now})
             .first;
   }
-  auto& [history, answer, asked] = known->second;
-  asked = now;
+  known->second.asked = now;
+  return known->second;
+}
+
+const std::string& StatusPage::about_text(const std::string& run) {
+  auto& answer = kept(run).about;
+  const auto now = Clock::now();
+  if (!answer.made || now - *answer.made >= fresh_about)
+    answer = {to_json(about_run(files_, "runs/" + run)), now};
+  return answer.text;
+}
+
+const std::string& StatusPage::history_text(const std::string& run) {
+  auto& [history, answer, about, asked] = kept(run);
+  const auto now = Clock::now();
   if (!answer.made || now - *answer.made >= fresh) {
     (void)history.read_on(pages_at_once);
     answer = {to_json(history.value()), now};

@@ -17,9 +17,9 @@
 namespace troupe::apps {
 
 /// A read-only HTTP page with the head's status, for browsers at "/" and for Prometheus at
-/// "/metrics". The page asks for "/api/status", "/api/runs/NAME" and "/api/runs/NAME/config".
-/// "/healthz" answers while the head does. Only this machine can reach it, since HTTP asks for no
-/// keys. What many visitors ask for is made anew at most twice a second.
+/// "/metrics". The page asks for "/api/status", "/api/runs/NAME", "/api/runs/NAME/about" and
+/// "/api/runs/NAME/config". "/healthz" answers while the head does. Only this machine can reach it,
+/// since HTTP asks for no keys. What many visitors ask for is made anew at most twice a second.
 class StatusPage {
  public:
   /// Returns the answer to `status`; any thread.
@@ -48,7 +48,7 @@ class StatusPage {
   };
   struct KeptRun {
     RunHistory history;
-    Kept answer;
+    Kept answer, about;
     Clock::time_point asked;
   };
 
@@ -57,7 +57,9 @@ class StatusPage {
   std::string answer_about(const std::string& path);
   std::string answer_about_run(const std::string& asked);
   const std::string& status_text();
+  KeptRun& kept(const std::string& run);
   const std::string& history_text(const std::string& run);
+  const std::string& about_text(const std::string& run);
 
   storage::Files& files_;
   Status status_;

@@ -176,18 +176,6 @@ class Drawer {
     }
   }
 
-  void add_bar(std::size_t number, double from, double to, double value) {
-    const double high = y_.at(value);
-    text_ += "<rect fill=\"" + colour_of(number) + "\" x=\"" + px(from) + "\" y=\"" + px(high) +
-             "\" width=\"" + px(to - from) + "\" height=\"" + px(bottom - high) + "\"/>\n";
-  }
-
-  void add_legend(std::size_t number, double at, std::string_view name) {
-    text_ += "<rect fill=\"" + colour_of(number) + "\" x=\"" + px(right + 14) + "\" y=\"" +
-             px(at - 8) + "\" width=\"9\" height=\"9\"/>\n";
-    words("", right + 28, at, escaped(name, longest_name));
-  }
-
   /// `safe` must be escaped already.
   void words(std::string_view style, double x, double y, const std::string& safe) {
     text_ += "<text" + (style.empty() ? "" : " class=\"" + std::string(style) + "\"") + " x=\"" +
@@ -347,32 +335,6 @@ std::string to_svg(const LineChart& chart) {
     drawer.add_curve("curve", number, means[number]);
   drawer.add_cut(highest);
   drawer.add_names(means);
-  return std::move(drawer).finish();
-}
-
-std::string to_svg(const BarChart& chart) {
-  double high = 0;
-  for (const auto& series : chart.series)
-    for (const double value : series.values)
-      if (is_drawable({0, value})) high = std::max(high, value);
-  Drawer drawer(chart.title, chart.x, chart.y);
-  drawer.add_frame({}, {0, high > 0 ? high * 1.04 : 1});
-  const double group = (Drawer::right - Drawer::left) /
-                       std::max<double>(1, static_cast<double>(chart.groups.size()));
-  const double bar = group * 0.8 / std::max<double>(1, static_cast<double>(chart.series.size()));
-  for (std::size_t i = 0; i < chart.groups.size(); ++i) {
-    const double from = Drawer::left + group * (static_cast<double>(i) + 0.1);
-    drawer.words("mid", from + group * 0.4, Drawer::bottom + 17, escaped(chart.groups[i], 12));
-    for (std::size_t number = 0; number < chart.series.size(); ++number) {
-      const auto& values = chart.series[number].values;
-      if (i >= values.size() || !(values[i] > 0) || !is_drawable({0, values[i]})) continue;
-      const double at = from + bar * static_cast<double>(number);
-      drawer.add_bar(number, at, at + bar * 0.92, values[i]);
-    }
-  }
-  for (std::size_t number = 0; number < chart.series.size() && number < 16; ++number)
-    drawer.add_legend(number, Drawer::top + 10 + 15 * static_cast<double>(number),
-                      chart.series[number].name);
   return std::move(drawer).finish();
 }
 

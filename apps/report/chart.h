@@ -29,24 +29,10 @@ struct LineChart {
   Drawing drawing = Drawing::as_is;
 };
 
-struct BarChart {
-  struct Series {
-    std::string name;
-    std::vector<double> values;  // A value for each group; missing values count as 0.
-  };
-
-  std::string title;
-  std::string x;
-  std::string y;
-  std::vector<std::string> groups;
-  std::vector<Series> series;
-};
-
 /// Draws a self-contained SVG: axes with ticks at round numbers, the name of each curve at its end,
 /// and colours that colour-blind readers can distinguish. It follows the viewer's light or dark
 /// mode. It works as a file and inside a page with other charts.
 std::string to_svg(const LineChart& chart);
-std::string to_svg(const BarChart& chart);
 
 /// Returns about `wanted` round numbers in [low, high], spaced by 1, 2 or 5 times a power of ten.
 std::vector<double> ticks(double low, double high, int wanted);

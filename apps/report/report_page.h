@@ -1,27 +1,27 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/report/chart.h"
 #include "apps/report/run_events.h"
 #include "core/value.h"
-#include "schedules/simulate/timeline.h"
 
 namespace troupe::apps {
 
 /// The data of a run that a report uses.
 struct RunReport {
   RunEvents events;
-  Value recipe;  // The part of the configuration that decides the numbers; null if unknown.
-  std::optional<schedules::Timeline> timeline;
+  Value history;       // RunHistory::value()
+  Value about;         // about_run()
+  std::string config;  // Its configuration; empty if unknown.
 };
 
 /// Returns a chart of the loss of all runs over their steps.
 LineChart loss_chart(const std::vector<RunReport>& runs, const std::string& title);
 
-/// Returns a self-contained HTML page: no script, font or external address.
+/// Returns the page of apps/page with the data of runs in it: one file without a server. It uses
+/// no other file or address, and tells the browser to forbid both.
 std::string report_page(const std::vector<RunReport>& runs, const std::string& title);
 
 }  // namespace troupe::apps

@@ -3,13 +3,11 @@
 #include <algorithm>
 
 #include "core/json.h"
-#include "storage/checkpoint/manifest.h"
 
 namespace troupe::apps {
 namespace {
 
 constexpr JsonLimits limits = {.bytes = std::size_t{1} << 20, .depth = 16};
-constexpr int most_stages = 4096;
 
 std::optional<double> number_of(const Value& event, std::string_view key) {
   const Value* value = event.find(key);
@@ -21,25 +19,6 @@ std::optional<std::int64_t> step_of(const Value& event) {
   const Value* step = event.find("step");
   if (!step || !step->integer() || *step->integer() < 0) return {};
   return *step->integer();
-}
-
-std::map<int, StageLateness> lateness_of(const Value& event) {
-  std::map<int, StageLateness> late;
-  const Value* stages = event.find("staleness");
-  if (!stages || !stages->list()) return late;
-  for (const auto& told : *stages->list()) {
-    const Value* stage = told.find("stage");
-    if (!stage || !stage->integer() || *stage->integer() < 0 || *stage->integer() >= most_stages)
-      continue;
-    StageLateness& of_stage = late[static_cast<int>(*stage->integer())];
-    if (const Value* delays = told.find("delays"); delays && delays->list())
-      for (const auto& count : *delays->list())
-        of_stage.delays.push_back(count.is_number() ? count.number() : 0);
-    of_stage.gap = number_of(told, "gap").value_or(0);
-    of_stage.prediction_error = number_of(told, "prediction_error").value_or(0);
-    of_stage.penalty_mean = number_of(told, "penalty_mean").value_or(0);
-  }
-  return late;
 }
 
 /// Appends an event. Steps that a run repeats after going back to a checkpoint replace the earlier
@@ -89,8 +68,7 @@ Status take(const Value& event, RunEvents& run) {
                        .lr = number_of(event, "lr"),
                        .rate = number_of(event, "rate"),
                        .bubble = number_of(event, "bubble"),
-                       .memory = number_of(event, "memory"),
-                       .late = lateness_of(event)});
+                       .memory = number_of(event, "memory")});
   } else if (type == "eval") {
     const auto step = step_of(event);
     const auto loss = number_of(event, "loss");
@@ -135,15 +113,6 @@ std::string folder_of_run(storage::Files& files, const std::string& run) {
   const auto there = files.exists(below);
   // If this check fails, opening the folder will report the error.
   return !there.ok() || *there ? below : run;
-}
-
-Value recipe_of(storage::Files& files, const RunEvents& run) {
-  for (auto saved = run.checkpoints.rbegin(); saved != run.checkpoints.rend(); ++saved) {
-    const auto bytes = files.read(*saved + "/manifest.json");
-    if (!bytes) continue;
-    if (auto manifest = storage::read_manifest(bytes->text())) return std::move(manifest->recipe);
-  }
-  return {};
 }
 
 }  // namespace troupe::apps

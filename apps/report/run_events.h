@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,19 +12,10 @@
 
 namespace troupe::apps {
 
-/// The staleness of the weights that a stage of an asynchronous run used in one step.
-struct StageLateness {
-  std::vector<double> delays;  // The number of micro-batches for each gradient delay in steps.
-  double gap = 0;
-  double prediction_error = 0;
-  double penalty_mean = 0;
-};
-
 struct StepTold {
   std::int64_t step = 0;
   // A value is absent if the event did not contain it.
   std::optional<double> loss, grad_norm, lr, rate, bubble, memory;
-  std::map<int, StageLateness> late;  // Values by stage.
 };
 
 struct EvalTold {
@@ -66,8 +56,5 @@ RunEvents parse_events(std::string_view text);
 
 /// Returns the folder of a run that is named by its folder below runs/, or by the folder itself.
 std::string folder_of_run(storage::Files& files, const std::string& run);
-
-/// Returns the configuration that the newest readable checkpoint holds; null if there is none.
-Value recipe_of(storage::Files& files, const RunEvents& run);
 
 }  // namespace troupe::apps

@@ -2,44 +2,25 @@
 
     page_test.py TROUPE CONFIG FOLDER      exits with 77 if there is no browser
 
-Screenshots go to FOLDER. Every wait ends when what it waits for happens, or after `patience` seconds.
+Screenshots go to FOLDER.
 """
 
 import contextlib
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import urllib.request
 
+import browser
+from browser import Failed, check, patience
+from selenium.webdriver.support.ui import Select
+from selenium.webdriver.common.by import By
+
 program, config, shots = sys.argv[1:4]
-patience = 60
-
-try:
-    from selenium import webdriver
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.action_chains import ActionChains
-    from selenium.webdriver.support.ui import Select, WebDriverWait
-    from selenium.webdriver.chrome.service import Service
-except ImportError:
-    print("skipped: python3-selenium is not installed")
-    sys.exit(77)
-if not (shutil.which("chromium") and shutil.which("chromedriver")):
-    print("skipped: chromium and chromium-driver are not installed")
-    sys.exit(77)
-
-
-class Failed(Exception):
-    pass
-
-
-def check(holds, what):
-    if not holds:
-        raise Failed(what)
 
 
 @contextlib.contextmanager
@@ -61,41 +42,6 @@ def process(*words, says):
             child.wait(timeout=patience)
         drain.wait(timeout=patience)
         child.stderr.close()
-
-
-def browser():
-    options = webdriver.ChromeOptions()
-    # A test has no desktop and no GPU, and may run as root, for which Chromium has no sandbox.
-    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    return webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
-
-
-class Page:
-    def __init__(self, driver, address):
-        self.driver = driver
-        driver.get(address)
-
-    def wait(self, script, what):
-        """Waits until a script returns something true, and returns that."""
-        try:
-            return WebDriverWait(self.driver, patience, 0.05).until(lambda driver: driver.execute_script(script))
-        except Exception as error:
-            raise Failed(f"{what}; the page shows: {self.text()[:2000]}") from error
-
-    def text(self):
-        return self.driver.execute_script("return document.body.innerText")
-
-    def look(self, width, height, mode):
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia",
-                                    {"features": [{"name": "prefers-color-scheme", "value": mode}]})
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                    {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
-        self.wait("return document.querySelector('#chart-loss path.curve')?.getBoundingClientRect().width > 0",
-                  "there is no loss curve")
-        self.driver.execute_script("window.scrollTo(0, 0)")
-        self.driver.save_screenshot(os.path.join(shots, f"page-{width}-{mode}.png"))
 
 
 def row_of(run):
@@ -122,28 +68,27 @@ def watch_a_run(page):
     page.wait(f"return Number({row_of('book')}.cells[2].innerText.split('/')[0].replaceAll(',', '')) > {first}",
               "the step does not move")
     page.wait(f"return /\\d/.test({row_of('book')}.cells[6].innerText)", "the time left is not known after a while")
-    shown = page.text()
-    check(not re.search(r"NaN|undefined|Infinity|null", shown), f"the page shows: {shown}")
+    page.check_believable()
     # What a run has not told is absent: nobody counts the memory of processes on nodes.
     check(page.driver.execute_script("return document.getElementById('chart-memory').hidden"), "memory is drawn though unknown")
 
 
 def use_controls(page):
     driver = page.driver
-    ActionChains(driver).move_to_element(driver.find_element(By.CSS_SELECTOR, "#chart-loss svg")).perform()
+    page.hover("#chart-loss svg")
     page.wait("return /step [\\d,]+\\s*book: [\\d.]+/.test(document.querySelector('#chart-loss .tip').innerText)",
               "no tip under the pointer")
     Select(driver.find_element(By.ID, "x")).select_by_value("time")
     page.wait("return /\\d (s|min)/.test(document.querySelector('#chart-loss svg').textContent)", "x is not a time")
-    driver.find_element(By.ID, "log").click()
+    page.click("#log")
     check("x=time" in driver.current_url and "log=1" in driver.current_url, f"the choice is not in {driver.current_url}")
     # The address brings the choice back.
     driver.refresh()
     page.wait("return document.getElementById('x').value === 'time' && document.getElementById('log').checked",
               "the choice is lost when the page is loaded again")
     page.wait("return document.querySelector('#chart-loss path.curve')", "no curve after the page was loaded again")
-    driver.find_element(By.CSS_SELECTOR, "#configuration summary").click()
-    page.wait("return document.getElementById('config').innerText.includes('name = \"book\"')", "no configuration")
+    page.click(".configuration summary")
+    page.wait("return document.querySelector('.configuration pre').innerText.includes('name = \"book\"')", "no configuration")
     # A second run beside the first.
     subprocess.run([program, "stop", "book"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     page.wait(f"return {row_of('book')}?.innerText.includes('stopped')", "the run does not stop")
@@ -157,17 +102,6 @@ def use_controls(page):
               "two runs are not drawn beside each other")
 
 
-def look_everywhere(page):
-    for mode, dark in (("light", False), ("dark", True)):
-        for width, height in ((1280, 1500), (390, 1800)):
-            page.look(width, height, mode)
-            over = page.driver.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
-            check(over <= 0, f"at {width} pixels the page is {over} pixels too wide")
-        back = page.driver.execute_script("return getComputedStyle(document.body).backgroundColor")
-        brightness = sum(int(part) for part in re.findall(r"\d+", back)[:3])
-        check((brightness < 200) == dark, f"the background is {back} in {mode} mode")
-
-
 def main():
     os.environ.update(HOME=os.getcwd(), XDG_CONFIG_HOME=os.getcwd())
     with process("head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0", "--http", "127.0.0.1:0",
@@ -177,17 +111,16 @@ def main():
         with contextlib.ExitStack() as stack:
             for name in ("alpha", "beta"):
                 stack.enter_context(process("node", "--name", name, "--cores", "1", says="joined"))
-            driver = browser()
+            driver = browser.start()
             stack.callback(driver.quit)
-            page = Page(driver, address)
+            page = browser.Page(driver, address, shots, "page")
             watch_a_run(page)
             use_controls(page)
-            look_everywhere(page)
+            page.look_everywhere()
             with urllib.request.urlopen(address + "api/runs/other") as answer:
                 check(json.load(answer)["rows"][-1][0] == 40, "the last step of the second run")
-            # A script or style from elsewhere, or any error of its own, would stand here.
-            wrong = [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
-            check(not wrong, f"the browser complains: {wrong}")
+            complaints = page.complaints()
+            check(not complaints, f"the browser complains: {complaints}")
             head.send_signal(signal.SIGTERM)
             head.wait(timeout=patience)
             page.wait("return document.getElementById('link').innerText.includes('does not answer')",

@@ -86,7 +86,7 @@ const std::map<std::string, Folders> allowed_within = {
     {"apps", {}},
     {"apps/machine", {"apps"}},
     {"apps/events", {"apps"}},
-    {"apps/report", {}},
+    {"apps/report", {"apps/page"}},
     {"apps/hosts", {"apps/machine"}},
     {"apps/gpu", {"apps/hosts"}},
     {"apps/client", {"apps", "apps/machine", "apps/events", "apps/hosts"}},

@@ -132,3 +132,24 @@ TEST_CASE("a history skips lines that are no events", "[apps]") {
   history.read_on(all_pages);
   CHECK(rows_of(history.value()) == 2);
 }
+
+TEST_CASE("a history has how late the gradients of each stage were", "[apps]") {
+  MemoryFiles files;
+  const auto late = [](int number, const std::string& stages) {
+    return R"({"type":"step","run":"r","step":)" + std::to_string(number) + R"(,"time":)" +
+           std::to_string(number) + R"(,"staleness":[)" + stages + "]}\n";
+  };
+  append(files, late(1, R"({"stage":0,"delays":[0,2],"gap":3},{"stage":1,"delays":[2]})") +
+                    late(2, R"({"stage":0,"delays":[1,1],"gap":5},{"stage":-1,"gap":1},7)") +
+                    late(2, R"({"stage":0,"delays":[0,4,"x"],"gap":1})"));
+  RunHistory history(files, path);
+  history.read_on(all_pages);
+  const auto& value = history.value();
+  CHECK(cell(value, 0, "gap 0") == Value(3.0));
+  CHECK(cell(value, 1, "gap 0") == Value(1.0));
+  CHECK(cell(value, 0, "gap 1").is_null());
+  // The second step was done again: the first try does not count.
+  CHECK(to_json(*value.find("delays")) == "[[0,[0,6,0]],[1,[2]]]");
+  CHECK(number_in(value, "begun") == 1);
+  CHECK(number_in(value, "newest") == 2);
+}
