@@ -1,27 +1,12 @@
 # shellcheck shell=bash
 # Sourced by scripts that have sourced inside.sh and have set `nodes`. Makes a machine for the head
-# and one for each node, and starts a head and daemons there. A machine is a network namespace with
-# its own host name; a bridge joins all of them. Cutting a path sets a wrong address in the
-# neighbour table, so that packets are lost without an error, as with a broken cable.
+# and one for each node (bridge.sh), and starts a head and daemons there. Cutting a path sets a wrong
+# address in the neighbour table, so that packets are lost without an error, as with a broken cable.
 
-ip link add bridge type bridge 2>why || { echo "skipped: there is no bridge here: $(cat why)"; exit 77; }
-ip link set bridge up
-
-declare -A address=() started=()
+declare -A started=()
 machines=(head "${nodes[@]}")
-machine() { # NAME NUMBER
-  local ready
-  address[$1]=10.77.0.$2
-  exec {ready}< <(exec unshare --net --uts sh -c "hostname $1 && ip link set lo up && echo && exec sleep infinity")
-  echo $! >"$1.pid"
-  read -r -u "$ready" || fail "there is no machine $1"
-  ip link add "to-$1" type veth peer name cable netns "$(cat "$1.pid")"
-  ip link set "to-$1" master bridge up
-  on "$1" ip address add "${address[$1]}/24" dev cable
-  on "$1" ip link set cable up
-}
-on() { nsenter --net --uts --target "$(cat "/mnt/$1.pid")" "${@:2}"; }
-for index in "${!machines[@]}"; do machine "${machines[index]}" $((index + 1)); done
+# shellcheck source=tests/hosts/bridge.sh
+. "$(dirname "${BASH_SOURCE[0]}")/bridge.sh"
 
 # Drops everything that FROM sends to TO.
 cut_way() { on "$1" ip neigh replace "${address[$2]}" lladdr 02:00:00:00:00:99 dev cable nud permanent; }
@@ -34,13 +19,6 @@ chmod 600 hosts.allow
 TROUPE_HEAD_KEY=$(sed -n 's/^public //p' head.key)
 export TROUPE_HEAD_KEY TROUPE_HEAD=10.77.0.1:4700
 
-wait_for() { # TEXT FILE SECONDS
-  local end=$((SECONDS + $3))
-  until grep -qs -- "$1" "$2"; do
-    [ "$SECONDS" -le "$end" ] || fail "$2 does not say '$1'"
-    sleep 0.05
-  done
-}
 # Starts a program on a machine. `started` maps the machine's name to the process.
 start() { # MACHINE COMMAND
   nsenter --net --uts --target "$(cat "/mnt/$1.pid")" "${@:2}" >"$1.log" 2>&1 &
