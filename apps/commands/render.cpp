@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "apps/client/head_address.h"
 #include "apps/command.h"
@@ -11,15 +15,25 @@
 #include "config/load.h"
 #include "core/digest.h"
 #include "core/json.h"
+#include "core/printable.h"
 
 namespace troupe::apps {
 namespace {
+
+/// Fails if a word has control characters, such as line ends: a rendered line would end there.
+Status fits_line(const std::string& option, const std::string& word) {
+  if (std::ranges::none_of(word, [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+    return Done{};
+  return Error{"error: " + option + ": found a line end or another control character in '" +
+               printable(word) + "'; wanted one line of text"};
+}
 
 struct JobArguments {
   std::string config;
   std::vector<std::string> settings;
   int nodes = 2;
   int cores = 0;
+  std::optional<int> gpus;
   std::string memory;
   int grace = 120;
 
@@ -30,6 +44,9 @@ struct JobArguments {
         ->check(CLI::Range(1, 10'000));
     command.add_option("--cores", cores, "cores per node (default: all of a machine)")
         ->check(CLI::Range(1, 4096));
+    command
+        .add_option("--gpus", gpus, "GPUs per node (default: 1 if train.device is cuda, or none)")
+        ->check(CLI::Range(1, 64));
     command.add_option("--memory", memory, "memory per node, in the cluster's notation");
     command
         .add_option(
@@ -37,14 +54,21 @@ struct JobArguments {
             "seconds between a termination notice and the kill, for saving the run (default: 120)")
         ->check(CLI::Range(1, 86'400));
   }
-  /// Returns the order. Errors are those of the configuration.
+  /// Returns the order. Errors are those of the configuration, and of words that do not fit a line.
   Result<JobOrder> order() const {
     const auto loaded = config::load({config, settings});
     if (!loaded) return loaded.error();
+    const bool uses_gpus = loaded->config.train.device == config::RunConfig::Train::Device::cuda;
+    if (gpus && !uses_gpus)
+      return Error{
+          "error: --gpus " + std::to_string(*gpus) +
+          ": train.device is \"cpu\", so the run would use no GPU; --set train.device=cuda"};
+    if (auto fits = fits_line("--memory", memory); !fits) return fits.error();
     return JobOrder{loaded->config.name,
                     to_json_lines(loaded->tree) + "\n",
                     nodes,
                     cores,
+                    uses_gpus ? gpus.value_or(1) : 0,
                     memory,
                     std::chrono::seconds(grace),
                     "troupe"};
@@ -65,14 +89,39 @@ struct SlurmArguments {
   JobArguments job;
   std::string time = "1-00:00:00";
   std::string partition;
+  std::string account;
+  std::string qos;
+  std::string constraint;
+  std::vector<std::string> lines;
   std::string program = "troupe";
+
+  Status check() const {
+    for (const auto& [option, word] : {std::pair("--time", &time),
+                                       {"--partition", &partition},
+                                       {"--account", &account},
+                                       {"--qos", &qos},
+                                       {"--constraint", &constraint},
+                                       {"--program", &program}})
+      if (auto fits = fits_line(option, *word); !fits) return fits;
+    for (const auto& line : lines) {
+      if (auto fits = fits_line("--line", line); !fits) return fits;
+      if (!line.starts_with('-'))
+        return Error{"error: --line: found '" + line +
+                     "'; wanted an option of sbatch, such as --line=--mail-type=END"};
+    }
+    return Done{};
+  }
 };
 
 ExitCode slurm(const SlurmArguments& arguments, const CommonFlags&) {
+  if (auto fine = arguments.check(); !fine) return complain(ExitCode::usage, fine.error().text);
   auto job = arguments.job.order();
   if (!job) return complain(ExitCode::invalid, job.error().text);
   job->program = arguments.program;
-  std::fputs(render_slurm({std::move(*job), arguments.time, arguments.partition}).c_str(), stdout);
+  std::fputs(render_slurm({std::move(*job), arguments.time, arguments.partition, arguments.account,
+                           arguments.qos, arguments.constraint, arguments.lines})
+                 .c_str(),
+             stdout);
   return ExitCode::done;
 }
 
@@ -150,6 +199,13 @@ void add_render(Program& program) {
                         "time limit, as for sbatch --time (default: 1-00:00:00)");
     command->add_option("--partition", arguments.partition,
                         "Slurm partition (default: the cluster's default)");
+    command->add_option("--account", arguments.account, "account that is charged for the job");
+    command->add_option("--qos", arguments.qos, "quality of service, as for sbatch --qos");
+    command->add_option("--constraint", arguments.constraint,
+                        "features that each machine must have, as for sbatch --constraint");
+    command->add_option(
+        "--line", arguments.lines,
+        "another option of sbatch, such as --line=--mail-type=END; can be repeated");
     command->add_option("--program", arguments.program, "path of `troupe` on the machines");
   }
   {

@@ -17,6 +17,7 @@ struct JobOrder {
   std::string run;   // The run's configuration as JSON of several lines.
   int nodes = 2;
   int cores = 0;       // Cores of each node; 0: all of a machine.
+  int gpus = 0;        // GPUs of each node.
   std::string memory;  // Memory of each node: "16Gi" (Kubernetes), "16G" (Slurm).
   // The time from the notice to the end, in which a run finishes its step and saves.
   std::chrono::seconds grace{120};
@@ -26,10 +27,16 @@ struct JobOrder {
 struct SlurmOrder {
   JobOrder job;
   std::string time = "1-00:00:00";
-  std::string partition;  // Empty: the cluster's default.
+  // Empty: the cluster's default.
+  std::string partition;
+  std::string account;
+  std::string qos;
+  std::string constraint;
+  std::vector<std::string> lines;  // More `#SBATCH` lines, such as "--mail-type=END", as they are.
 };
 /// Renders a script for sbatch, to be submitted from a folder that all machines share. A job that
-/// is preempted or out of time saves its run and requeues itself.
+/// is preempted or out of time saves its run and requeues itself. No text may have control
+/// characters.
 std::string render_slurm(const SlurmOrder& order);
 
 struct KubernetesOrder {

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
+#include <vector>
 
 #include "catch.h"
 #include "core/json.h"
@@ -20,7 +22,8 @@ namespace {
 const std::string folder = std::string(TROUPE_TEST_DATA) + "/data/";
 
 JobOrder job() {
-  return {"tiny", "{\n  \"name\": \"tiny\"\n}\n", 3, 8, "16Gi", std::chrono::seconds(90), "troupe"};
+  return {"tiny", "{\n  \"name\": \"tiny\"\n}\n", 3,       8, 0,
+          "16Gi", std::chrono::seconds(90),       "troupe"};
 }
 
 std::string kubernetes(KubernetesOrder::Flavour flavour) {
@@ -62,16 +65,30 @@ TEST_CASE("the rendered script for Slurm matches the reviewed file and passes sh
           "[hosts]") {
   auto order = job();
   order.memory = "16G";  // Slurm's notation.
-  const auto text = render_slurm({order, "2-00:00:00", "gpu"});
+  order.gpus = 4;
+  const auto text = render_slurm({.job = order,
+                                  .time = "2-00:00:00",
+                                  .partition = "gpu",
+                                  .account = "the \"lab\" \\ #1",
+                                  .qos = "high",
+                                  .constraint = "a100&nvlink",
+                                  .lines = {"--mail-type=END"}});
   check_golden("slurm.sh", text);
   CHECK(passes(shellcheck + "bash", text));
   for (const std::string option :
        {"--requeue", "--no-kill", "--signal=B:TERM@90", "--nodes=3", "--cpus-per-task=8",
-        "--partition=gpu", "--mem=16G", "--time=2-00:00:00", "--open-mode=append"})
+        "--partition=gpu", "--mem=16G", "--time=2-00:00:00", "--open-mode=append", "--gres=gpu:4",
+        "--account=\"the \\\"lab\\\" \\\\ #1\"", "--qos=high", "--constraint=\"a100&nvlink\"",
+        "--mail-type=END"})
     CHECK(text.find("#SBATCH " + option + "\n") != std::string::npos);
-  auto whole = job();
-  whole.cores = 0;
-  CHECK(render_slurm({whole, "1:00:00", ""}).find("#SBATCH --exclusive\n") != std::string::npos);
+  SlurmOrder whole;
+  whole.job = job();
+  whole.job.cores = 0;
+  const auto exclusive = render_slurm(whole);
+  CHECK(exclusive.find("#SBATCH --exclusive\n") != std::string::npos);
+  // Other users of a machine that jobs share could read the page.
+  CHECK(exclusive.find("--http off") == std::string::npos);
+  CHECK(text.find("--http off") != std::string::npos);
 }
 
 TEST_CASE("the rendered Kubernetes objects match the reviewed files in three flavours", "[hosts]") {
@@ -141,6 +158,30 @@ steps = 7
   CHECK(odd.code == 3);
   CHECK(odd.err.find("small letters") != std::string::npos);
   CHECK(tests::troupe(here, {"render", "k8s", "nothing.toml"}).code == 3);
+}
+
+TEST_CASE("a rendered job asks for GPUs if the run uses them, and takes no broken lines",
+          "[hosts]") {
+  const Workplace here;
+  const std::string config = TROUPE_CONFIG "/quickstart.toml";
+  const auto slurm = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"render", "slurm", config});
+    return tests::troupe(here, words);
+  };
+  CHECK(slurm({}).out.find("gres") == std::string::npos);
+  const auto on_gpus = slurm({"--set", "train.device=cuda"});
+  CHECK(on_gpus.out.find("#SBATCH --gres=gpu:1\n") != std::string::npos);
+  const auto two = slurm({"--set", "train.device=cuda", "--gpus", "2"});
+  CHECK(two.out.find("#SBATCH --gres=gpu:2\n") != std::string::npos);
+  const auto unused = slurm({"--gpus", "2"});
+  CHECK(unused.code == 3);
+  CHECK(unused.err.find("--set train.device=cuda") != std::string::npos);
+  CHECK(slurm({"--line=--mail-type=END"}).out.find("#SBATCH --mail-type=END\n") !=
+        std::string::npos);
+  CHECK(slurm({"--line", "mail-type=END"}).code == 2);
+  const auto broken = slurm({"--qos", "a\nrm -rf b"});
+  CHECK(broken.code == 2);
+  CHECK(broken.err.find("line end") != std::string::npos);
 }
 
 TEST_CASE("the script for ssh may take the head's key from the environment", "[hosts]") {

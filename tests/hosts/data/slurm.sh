@@ -8,10 +8,15 @@
 #SBATCH --cpus-per-task=8
 #SBATCH --mem=16G
 #SBATCH --time=2-00:00:00
+#SBATCH --gres=gpu:4
 #SBATCH --partition=gpu
+#SBATCH --account="the \"lab\" \\ #1"
+#SBATCH --qos=high
+#SBATCH --constraint="a100&nvlink"
 #SBATCH --requeue
 #SBATCH --no-kill
 #SBATCH --signal=B:TERM@90
+#SBATCH --mail-type=END
 set -euo pipefail
 troupe=troupe
 
@@ -41,7 +46,7 @@ TROUPE_HEAD=$(hostname):$port
 export TROUPE_HEAD
 # The state stays beside the run: a head of a later start has a higher term, and two heads at once
 # are refused.
-"$troupe" head --listen "0.0.0.0:$port" --events "0.0.0.0:$((port + 1))" \
+"$troupe" head --listen "0.0.0.0:$port" --events "0.0.0.0:$((port + 1))" --http off \
   --keys "$keys/head.key" --allow "$keys/hosts.allow" --allow-path / --state "runs/.troupe-tiny" --only-submitted &
 head=$!
 
@@ -49,31 +54,67 @@ head=$!
 TROUPE_KEYS=$keys/node.key srun --no-kill --kill-on-bad-exit=0 --wait=0 --cpus-per-task=8 "$troupe" node --cores 8 &
 nodes=$!
 
-# Slurm's notice, before preemption or the end of the time: the head finishes the step and saves.
+# Before preemption or the end of the time: the head finishes the step and saves. Slurm itself puts
+# a job back that it preempts at once, and nobody puts a cancelled job back: both are COMPLETING.
 noticed=
-trap 'noticed=yes; kill -TERM "$head" 2>/dev/null || true' TERM
+requeue=
+notice() {
+  [ -z "$noticed" ] || return 0
+  noticed=yes
+  kill -TERM "$head" 2>/dev/null || true
+  case $(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%T:%r 2>/dev/null || true) in
+    *:TimeLimit) requeue=yes ;;
+    COMPLETING:* | CANCELLED:* | PENDING:* | REQUEUED:*) ;;
+    *) requeue=yes ;;
+  esac
+}
+trap notice TERM
+
+# Slurm may tell the nodes that a grace time begins, and this script only when it is over.
+failed=
+nodes_ended() {
+  local code=0
+  wait "$nodes" || code=$?
+  if [ "$code" = 0 ] || scontrol show job "$SLURM_JOB_ID" | grep 'PreemptTime=[0-9]' >/dev/null; then
+    notice
+  else
+    echo "error: all nodes have ended, srun with exit code $code" >&2
+    failed=$code
+    noticed=yes
+    kill -TERM "$head" 2>/dev/null || true
+  fi
+}
 
 TROUPE_KEYS=$keys/me.key "$troupe" submit "$keys/run.json" --wait --resume &
 submit=$!
-code=0
 # A signal ends a wait early.
 while kill -0 "$submit" 2>/dev/null; do
-  code=0
-  wait "$submit" || code=$?
+  if [ -n "$noticed" ]; then
+    wait "$submit" || true
+  else
+    wait -n "$submit" "$nodes" || true
+    kill -0 "$nodes" 2>/dev/null || [ -n "$noticed" ] || nodes_ended
+  fi
 done
+code=0
+wait "$submit" || code=$?
 if [ -z "$noticed" ]; then
-  # The nodes end by themselves, so that Slurm need not cancel their step.
-  TROUPE_KEYS=$keys/me.key "$troupe" nodes end -q || true
-  timeout 10 tail -s 0.1 -f --pid="$nodes" /dev/null || true
+  trap : TERM  # The run has ended: there is nothing to put back.
+  # The nodes end by themselves, so that Slurm need not cancel their step. A node that joins again
+  # meanwhile is asked again.
+  for _ in {1..10}; do
+    TROUPE_KEYS=$keys/me.key "$troupe" nodes end -q || true
+    if timeout 1 tail -s 0.1 -f --pid="$nodes" /dev/null; then break; fi
+  done
   kill -TERM "$head" 2>/dev/null || true
 fi
 wait "$head" || true
 kill -TERM "$nodes" 2>/dev/null || true
 wait "$nodes" || true
 
-if [ -n "$noticed" ]; then
+if [ -n "$requeue" ] && [ "$code" != 0 ]; then
   rm -rf "$keys"  # Slurm may kill this script as it puts the job back.
   scontrol requeue "$SLURM_JOB_ID"
   exit 75
 fi
-exit "$code"
+exit "${failed:-$code}"
