@@ -1,6 +1,9 @@
 #include "schedules/plan/plan.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
 
 #include "schedules/plan/plan_draft.h"
 #include "schedules/plan/plan_format.h"
@@ -11,8 +14,38 @@ namespace troupe::schedules {
 
 namespace {
 
-// The number of drafts, best by estimate, that are simulated.
+// The number of drafts, best by estimate, that are simulated,
 constexpr std::size_t most_simulated = 8;
+// and of those for each of the best layouts, since estimates of different layouts compare badly.
+constexpr std::size_t most_of_layout = 2;
+constexpr std::size_t most_layouts = 12;
+// More drafts are simulated if their schedules are short: together they have so many actions.
+constexpr std::size_t most_actions = 100'000;
+// Drafts are selected again and again, since those of long pipelines are large.
+constexpr std::size_t most_kept = 64;
+
+std::size_t count_actions(const PlanDraft& draft) {
+  std::size_t actions = 0;
+  for (const Lane& lane : draft.schedules.front()->lanes) actions += lane.size();
+  return actions;
+}
+
+/// Keeps the best drafts, and some of each of the best layouts, sorted by estimate.
+void select(std::vector<PlanDraft>& all) {
+  std::ranges::stable_sort(all, {}, &PlanDraft::estimate);
+  std::map<std::tuple<int, int, int>, std::size_t> of_layout;
+  std::size_t actions = 0;
+  std::vector<PlanDraft> selected;
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    const auto& shape = all[k].shape;
+    const std::tuple layout(shape.positions, shape.chunks, shape.replicas);
+    if (!of_layout.contains(layout) && of_layout.size() == most_layouts) continue;
+    actions += count_actions(all[k]);
+    if (++of_layout[layout] <= most_of_layout || k < most_simulated || actions <= most_actions)
+      selected.push_back(std::move(all[k]));
+  }
+  all = std::move(selected);
+}
 
 /// Returns drafts of the fitting shapes with the best estimates, best first. If none fits, returns
 /// the error of the shape with the most devices.
@@ -22,27 +55,42 @@ Result<std::vector<PlanDraft>> drafts(const PlanRequest& request) {
   std::vector<PlanDraft> all;
   Error reason;
   const PlanShape* failed = nullptr;
+  std::size_t kept = 0;
   for (const PlanShape& shape : *shapes) {
     // Hops cost time, not memory: if the cut with hidden hops does not fit, skip this one.
     if (shape.hops == Hops::exposed && failed && failed + 1 == &shape) continue;
     auto drafted = draft(request, shape);
     if (drafted) {
-      const auto behind =
-          std::ranges::upper_bound(all, drafted->estimate(), {}, &PlanDraft::estimate);
-      all.insert(behind, std::move(*drafted));
-      if (all.size() > most_simulated) all.pop_back();
+      all.push_back(std::move(*drafted));
+      if (all.size() < kept + most_kept) continue;
+      select(all);
+      kept = all.size();
       continue;
     }
     if (!failed || shape.positions >= failed->positions) reason = drafted.error();
     failed = &shape;
   }
   if (all.empty()) return reason;
+  select(all);
   return all;
 }
 
-/// Returns the quantity that make_plan() minimizes, then the number of devices.
-std::pair<Seconds, int> merit(const PlanRequest& request, const Plan& plan) {
-  return {request.objective == Objective::makespan ? plan.step : plan.period, plan.devices()};
+/// Returns the quantity that make_plan() minimizes.
+Seconds time_of(const PlanRequest& request, const Plan& plan) {
+  return request.objective == Objective::makespan ? plan.step : plan.period;
+}
+
+/// Returns the simplest of the plans whose times are alike the shortest. Among equally simple plans
+/// the fastest wins, and then the first.
+Plan& simplest(const PlanRequest& request, std::vector<Plan>& plans) {
+  Seconds shortest = time_of(request, plans.front());
+  for (const Plan& plan : plans) shortest = std::min(shortest, time_of(request, plan));
+  const auto rank = [&](const Plan& plan) {
+    const Seconds time = time_of(request, plan);
+    return std::tuple(time > shortest * (1 + request.alike), plan.stages.size(), plan.chunks,
+                      plan.devices(), time);
+  };
+  return *std::ranges::min_element(plans, {}, rank);
 }
 
 bool fits(const PlanRequest& request) {
@@ -72,7 +120,8 @@ bool would_fit(const PlanRequest& request, int devices, int chunks) {
   PlanRequest other = request;
   ClusterNode node;
   node.devices.resize(static_cast<std::size_t>(devices), {.memory = largest_memory(request)});
-  other.cluster = {{node}, {}};
+  other.cluster = {};
+  other.cluster.nodes = {node};
   other.boundaries.clear();
   other.recompute.by_stage.clear();
   other.stages = devices * chunks;
@@ -127,8 +176,8 @@ Result<Plan> make_plan(const PlanRequest& request) {
   if (!found)
     return lacks_memory(request) ? Error{found.error().text + fewest_devices(request)}
                                  : found.error();
-  std::optional<Plan> best;
-  const PlanDraft* best_draft = nullptr;
+  std::vector<Plan> plans;
+  std::vector<const PlanDraft*> drafts_of_plans;
   Error reason;
   for (const PlanDraft& candidate : *found) {
     auto plan = finish(request, candidate);
@@ -136,16 +185,16 @@ Result<Plan> make_plan(const PlanRequest& request) {
       reason = plan.error();
       continue;
     }
-    if (best && merit(request, *plan) >= merit(request, *best)) continue;
-    best = std::move(*plan);
-    best_draft = &candidate;
+    plans.push_back(std::move(*plan));
+    drafts_of_plans.push_back(&candidate);
   }
-  if (!best) return reason;
+  if (plans.empty()) return reason;
   if (request.schedule == "auto" && !request.written && request.effort > 0) {
-    auto searched = search_lanes(request, *best_draft);
-    if (searched && merit(request, *searched) < merit(request, *best)) return *searched;
+    const auto best = &simplest(request, plans) - plans.data();
+    if (auto searched = search_lanes(request, *drafts_of_plans[static_cast<std::size_t>(best)]))
+      plans.push_back(std::move(*searched));
   }
-  return *best;
+  return std::move(simplest(request, plans));
 }
 
 }  // namespace troupe::schedules

@@ -49,6 +49,12 @@ struct PlanRequest {
   /// Whether all devices synchronize at the end of a step (as clipping by the global norm requires)
   /// or continue with the next one.
   Objective objective = Objective::makespan;
+  /// The fixed cost of each pass and each update on any device, besides the work of its units. A
+  /// plan with more chunks pays it more often.
+  Seconds pass{};
+  /// Forecasts that differ by at most this part count as equal. Among equal plans the one with the
+  /// fewest stages, chunks and devices wins.
+  double alike = 0;
 
   // Asynchronous schedules only.
   VersionRule versions = VersionRule::stash;
@@ -120,7 +126,8 @@ struct Plan {
   Bytes memory_at(int position) const;
 };
 
-/// Returns the plan with the shortest step (or period) that fits. Pure: equal requests give equal
+/// Returns the plan with the shortest step (or period) that fits, or the simplest of those whose
+/// forecasts are alike. Pure: equal requests give equal
 /// plans everywhere. No device exceeds its memory. An error names the stage that does not fit, the
 /// missing bytes and the fewest devices that would do.
 Result<Plan> make_plan(const PlanRequest& request);

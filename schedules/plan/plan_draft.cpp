@@ -37,6 +37,7 @@ class Drafter {
       draft_.cuts = std::move(found->cuts);
       draft_.bottleneck = found->bottleneck;
       auto fitted = with_lanes(request_, draft_, draft_.schedules);
+      if (fitted) fitted->estimate = estimate_of(request_, *fitted);
       if (fitted || round + 1 == most_rounds) return fitted;
       tighten();
     }
@@ -68,6 +69,10 @@ class Drafter {
       order.inside.bandwidth = std::min(order.inside.bandwidth, node.inside.bandwidth);
       order.outside.latency = std::max(order.outside.latency, node.outside.latency);
       order.outside.bandwidth = std::min(order.outside.bandwidth, node.outside.bandwidth);
+    }
+    for (const auto& [zones, link] : request_.cluster.measured) {
+      order.outside.latency = std::max(order.outside.latency, link.latency);
+      order.outside.bandwidth = std::min(order.outside.bandwidth, link.bandwidth);
     }
     const auto found = partition_any_order(order);
     if (!found) return;  // The current order will report what does not fit.
@@ -108,14 +113,6 @@ class Drafter {
 };
 
 }  // namespace
-
-Seconds PlanDraft::estimate() const {
-  double most = 0;
-  for (const SchedulePtr& schedule : schedules)
-    most = std::max(
-        most, schedule->micro_batches + static_cast<double>(shape.positions - 1) / shape.chunks);
-  return bottleneck * most;
-}
 
 Bytes memory_at(const PlanRequest& request, const PlanDraft& draft, int position) {
   Bytes least = usable_memory(request, draft.places.front()[position]);

@@ -28,9 +28,7 @@ struct PlanDraft {
   std::vector<int> cuts;
   std::vector<PlannedSeat> seats;
   Seconds bottleneck{};
-
-  /// Estimates the step as if all stages were as slow as the slowest one, for a first selection.
-  Seconds estimate() const;
+  Seconds estimate{};  // Of the step, for a first selection; see estimate_of().
 };
 
 /// Rejects requests that are invalid for any shape.
@@ -64,6 +62,10 @@ Bytes memory_at(const PlanRequest& request, const PlanDraft& draft, int position
 
 /// Returns the simulator's input for one replica.
 Costs costs_of(const PlanRequest& request, const PlanDraft& draft, int replica);
+
+/// Estimates the step as if all stages were as slow as the slowest one, with what its links and its
+/// sums of gradients add.
+Seconds estimate_of(const PlanRequest& request, const PlanDraft& draft);
 
 /// Simulates every replica and completes the plan.
 Result<Plan> finish(const PlanRequest& request, const PlanDraft& draft);

@@ -75,8 +75,12 @@ std::string explain(const PlanRequest& request, const Plan& plan) {
   std::string text;
   for (const PlannedSeat& seat : plan.seats) text += explain_seat(request, plan, seat);
   const std::string devices = std::to_string(plan.devices());
-  text += "step = from the first start to the last end when " + plan.schedule +
-          " is played with these times, links and reductions";
+  text +=
+      "step = from the first start to the last end when " + plan.schedule +
+      " is played with these times, links and reductions, and no less than connections take for "
+      "all messages";
+  if (request.pass.count() > 0)
+    text += ", with " + show(request.pass) + " for each pass and update besides its work";
   text += " = " + show(plan.step) + "\n";
   text +=
       "period = the distance of the last two of four steps with no barrier = " + show(plan.period) +

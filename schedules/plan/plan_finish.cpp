@@ -53,12 +53,27 @@ Seconds exchange_time(const Cluster& cluster, Exchange exchange,
   return 2 * (count - 1) * (Seconds(link.latency) + occupied(link, bytes) / parts);
 }
 
+/// Returns the time in which all optimizers tell each other their part of the gradient's norm.
+Seconds norm_time(const PlanRequest& request, const PlanDraft& draft) {
+  if (request.objective != Objective::makespan) return Seconds(0);
+  const auto& first = draft.places.front();
+  double latency = 0;
+  for (const auto& row : draft.places) {
+    latency = std::max(latency, slowest_link(request.cluster, first, row).latency);
+    for (std::size_t p = 0; p + 1 < row.size(); ++p)
+      latency = std::max(latency, link_between(request.cluster, row[p], row[p + 1]).latency);
+  }
+  return Seconds(latency);
+}
+
 void add_reductions(const PlanRequest& request, const PlanDraft& draft,
                     std::vector<StageCosts>& stages) {
   for (int s = 0; s < static_cast<int>(stages.size()); ++s)
     stages[s].reduce = exchange_time(request.cluster, request.exchange, holders(draft, s),
                                      gradient_of(request, draft, s))
                            .count();
+  const double norm = norm_time(request, draft).count();
+  for (auto& stage : stages) stage.reduce += norm;
   for (const TiedUnits& tie : parted_ties(request, draft)) {
     // One gradient goes to the owner, and the sum returns.
     const int owner = stage_of(draft, tie.owner);
@@ -88,6 +103,52 @@ Bytes boundary_traffic(const PlanDraft& draft, const std::vector<StageCosts>& st
   return bytes;
 }
 
+/// The times that the messages of one replica take. All messages to a device, and all from a
+/// device, share its connection. The simulator lets each message travel as if it were alone.
+struct LinkTimes {
+  double busiest = 0;  // The time in a step for which the busiest connection is occupied.
+  double step = 0;     // The time of the step that these allow.
+};
+
+LinkTimes link_times(const Schedule& schedule, const Costs& costs) {
+  const std::size_t devices = schedule.lanes.size();
+  std::vector<double> arrives(devices), leaves(devices);
+  double trip = 0;  // The time of one micro-batch alone: all passes and hops.
+  const auto routes = schedule.route_of.size();
+  for (std::size_t k = 0; k < routes; ++k) {
+    const Route& route = schedule.routes[schedule.route_of[k]];
+    const auto micro_batches = static_cast<double>(
+        (static_cast<std::size_t>(schedule.micro_batches) + routes - 1 - k) / routes);
+    double hops = 0;
+    for (std::size_t s = 0; s + 1 < route.size(); ++s) {
+      const std::size_t from = route[s], to = route[s + 1];
+      if (from == to) continue;
+      const Link& link = costs.between(from, to);
+      const double occupied = micro_batches * costs.stages[s].boundary / link.bandwidth;
+      leaves[from] += occupied, arrives[to] += occupied;  // Activations,
+      leaves[to] += occupied, arrives[from] += occupied;  // and gradients.
+      hops += 2 * link.time(costs.stages[s].boundary);
+    }
+    trip = std::max(trip, hops);
+  }
+  for (std::size_t device = 0; device < devices; ++device)
+    for (const Action action : schedule.lanes[device])
+      if (has_micro_batch(action.kind) && action.micro_batch == 0 &&
+          action.kind != Kind::backward_weight)
+        trip += costs.launch +
+                costs.slowness_of(device) * time_of(action.kind, costs.stages[action.stage]);
+  double update = 0;
+  for (const StageCosts& stage : costs.stages)
+    update = std::max(update, stage.reduce + stage.update);
+  LinkTimes times;
+  for (std::size_t device = 0; device < devices; ++device)
+    times.busiest = std::max({times.busiest, arrives[device], leaves[device]});
+  // The trip has a message of each link already.
+  const double first = times.busiest / std::max(1, schedule.micro_batches);
+  times.step = trip + update + times.busiest - first;
+  return times;
+}
+
 Bytes reduction_traffic(const PlanRequest& request, const PlanDraft& draft) {
   Bytes bytes = 0;
   for (int s = 0; s + 1 < static_cast<int>(draft.cuts.size()); ++s) {
@@ -105,6 +166,7 @@ Costs costs_of(const PlanRequest& request, const PlanDraft& draft, int replica) 
   Costs costs;
   costs.stages = stage_costs(request, draft.cuts);
   add_reductions(request, draft, costs.stages);
+  costs.launch = request.pass.count();
   const auto& row = draft.places[replica];
   for (DevicePlace place : row) costs.slowness.push_back(1 / at(request.cluster, place).speed);
   if (draft.shape.positions > most_linked) {
@@ -117,6 +179,27 @@ Costs costs_of(const PlanRequest& request, const PlanDraft& draft, int replica) 
     for (DevicePlace to : row) links.push_back(link_between(request.cluster, from, to));
   }
   return costs;
+}
+
+Seconds estimate_of(const PlanRequest& request, const PlanDraft& draft) {
+  Seconds most{};
+  const PlanShape& shape = draft.shape;
+  for (const SchedulePtr& schedule : draft.schedules) {
+    std::size_t actions = 0;
+    for (const Lane& lane : schedule->lanes) actions = std::max(actions, lane.size());
+    const auto stages =
+        schedule->micro_batches + static_cast<double>(shape.positions - 1) / shape.chunks;
+    most = std::max(most, draft.bottleneck * stages + static_cast<double>(actions) * request.pass);
+  }
+  Seconds sums{};
+  for (const PlannedSeat& seat : draft.seats)
+    sums = std::max(sums, exchange_time(request.cluster, request.exchange, seat.places,
+                                        gradient_of(request, draft, seat.stage)));
+  Seconds hops{};
+  const auto& row = draft.places.front();
+  for (std::size_t p = 0; p + 1 < row.size(); ++p)
+    hops += Seconds(2 * link_between(request.cluster, row[p], row[p + 1]).latency);
+  return most + sums + hops + norm_time(request, draft);
 }
 
 Result<Plan> finish(const PlanRequest& request, const PlanDraft& draft) {
@@ -147,10 +230,12 @@ Result<Plan> finish(const PlanRequest& request, const PlanDraft& draft) {
       known.emplace(key, std::move(*simulated));
     }
     const Simulation& simulation = known.at(key);
-    plan.replicas.push_back({draft.places[r], draft.schedules[r], Seconds(simulation.makespan)});
+    const LinkTimes links = link_times(schedule, costs);
+    const Seconds step(std::max(simulation.makespan, links.step));
+    plan.replicas.push_back({draft.places[r], draft.schedules[r], step});
     plan.micro_batches += schedule.micro_batches;
-    plan.step = std::max(plan.step, Seconds(simulation.makespan));
-    plan.period = std::max(plan.period, Seconds(simulation.period));
+    plan.step = std::max(plan.step, step);
+    plan.period = std::max(plan.period, Seconds(std::max(simulation.period, links.busiest)));
     busy += simulation.busy();
   }
   for (const Lane& lane : draft.schedules.front()->lanes)

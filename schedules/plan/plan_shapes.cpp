@@ -201,9 +201,16 @@ class Shapes {
   }
 
   void add_replicated(const std::string& name, int positions, int chunks) {
-    int fitting = std::max(1, std::min(devices_ / positions, request_.groups));
-    while (request_.even && request_.groups % fitting != 0) --fitting;
-    add_shape(name, positions, chunks, request_.replicas.value_or(fitting));
+    if (request_.replicas) return add_shape(name, positions, chunks, *request_.replicas);
+    // Over slow links fewer replicas than fit may be faster.
+    int added = 0;
+    const int most = std::max(1, std::min(devices_ / positions, request_.groups));
+    for (const int wanted : {most, most / 2, most / 4, 1}) {
+      int replicas = std::max(1, wanted);
+      while (request_.even && request_.groups % replicas != 0) --replicas;
+      if (replicas != added) add_shape(name, positions, chunks, replicas);
+      added = replicas;
+    }
   }
 
   void add_shape(const std::string& name, int positions, int chunks, int replicas) {

@@ -65,6 +65,10 @@ Link link_between(const Cluster& cluster, DevicePlace from, DevicePlace to) {
   const ClusterNode& a = cluster.nodes.at(from.node);
   const ClusterNode& b = cluster.nodes.at(to.node);
   if (from.node == to.node) return a.inside;
+  if (!cluster.measured.empty())
+    if (const auto found = cluster.measured.find(std::minmax(a.zone, b.zone));
+        found != cluster.measured.end())
+      return found->second;
   const Link link = slower(a.outside, b.outside);
   return a.zone == b.zone ? link : slower(link, cluster.between_zones);
 }

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/result.h"
@@ -45,6 +47,9 @@ void put_on_gpus(std::vector<ClusterDevice>& devices, const std::vector<Bytes>& 
 struct Cluster {
   std::vector<ClusterNode> nodes;
   Link between_zones;  // Applies in addition to the two nodes' own links.
+  /// Measured links between nodes of two zones, or of one zone, in alphabetical order. They replace
+  /// the nodes' own links and `between_zones`.
+  std::map<std::pair<std::string, std::string>, Link> measured;
 
   int device_count() const;
 };
@@ -65,7 +70,8 @@ const ClusterDevice& at(const Cluster& cluster, DevicePlace place);
 /// Names a device: "node3:1" or "node3:gpu1".
 std::string to_string(const Cluster& cluster, DevicePlace place);
 
-/// Combines the links between two devices into the slowest; transfers within a device are free.
+/// Returns the link between two devices: measured, or the slowest of those between them. Transfers
+/// within a device are free.
 Link link_between(const Cluster& cluster, DevicePlace from, DevicePlace to);
 
 /// Reads the tree of a cluster file:

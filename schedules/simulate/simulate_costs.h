@@ -47,10 +47,13 @@ struct Costs {
 
   double slowness_of(std::size_t device) const { return slowness.empty() ? 1 : slowness[device]; }
 
+  /// Returns the link between two different devices.
+  const Link& between(std::size_t from, std::size_t to) const {
+    return links.empty() ? link : links[from][to];
+  }
   /// Returns the time from the end of an action until its message reaches the other device.
   double travel(std::size_t from, std::size_t to, double size) const {
-    if (from == to) return 0;
-    return (links.empty() ? link : links[from][to]).time(size);
+    return from == to ? 0 : between(from, to).time(size);
   }
 };
 
