@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -66,6 +67,13 @@ struct ChannelCounters {
   std::uint64_t copied = 0;  // The part of `bytes` that this end copied in memory.
 };
 
+/// The measurements that a connection has made of its path.
+struct PathFigures {
+  std::chrono::duration<double> latency{};  // In one direction.
+  /// The rate at which bytes arrived. Unset: too few were sent.
+  std::optional<double> bytes_per_second;
+};
+
 /// The sending end, usable from any thread. Parcels of one thread arrive in order, exactly once.
 class Sender {
  public:
@@ -85,6 +93,9 @@ class Sender {
   virtual Status close(std::chrono::milliseconds patience) = 0;
 
   virtual ChannelCounters counters() const = 0;
+
+  /// Returns nothing if the carrier does not measure.
+  virtual std::optional<PathFigures> path() const { return {}; }
 };
 
 /// The receiving end. While it exists, it calls its listener. Its own listener must not destroy it.

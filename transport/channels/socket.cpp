@@ -256,6 +256,26 @@ void send_without_delay(const Descriptor& socket) {
   setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+std::optional<PathFigures> path_of(int socket) {
+  // These are in `tcp_info` of linux/tcp.h, which netinet/tcp.h lacks and clashes with.
+  constexpr std::size_t bytes_acked = 120, min_rtt = 148, delivery_rate = 160, all = 168;
+  constexpr std::uint64_t enough = 64 << 10;  // A first burst says little about the rate.
+  std::array<std::byte, 512> info{};
+  socklen_t size = info.size();
+  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, info.data(), &size) != 0 || size < all) return {};
+  const auto number = [&](std::size_t offset, auto value) {
+    std::memcpy(&value, info.data() + offset, sizeof value);
+    return value;
+  };
+  const auto round_trip = number(min_rtt, std::uint32_t{});
+  if (round_trip == 0 || round_trip == ~std::uint32_t{0}) return {};  // Nothing was acknowledged.
+  PathFigures path{.latency = std::chrono::microseconds(round_trip) / 2., .bytes_per_second = {}};
+  const auto rate = number(delivery_rate, std::uint64_t{});
+  if (rate > 0 && number(bytes_acked, std::uint64_t{}) >= enough)
+    path.bytes_per_second = static_cast<double>(rate);
+  return path;
+}
+
 void notice_lost_path(const Descriptor& socket) {
   const int on = 1;
   const int seconds_idle = 1, seconds_between = 1;

@@ -5,11 +5,13 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "core/descriptor.h"
 #include "core/result.h"
+#include "transport/channels/channel.h"
 #include "transport/channels/door.h"
 #include "transport/channels/frame.h"
 
@@ -61,6 +63,9 @@ void send_without_delay(const Descriptor& socket);
 constexpr std::chrono::milliseconds path_patience{2000};
 /// Ends the connection with ETIMEDOUT if the peer acknowledges neither data nor probes in time.
 void notice_lost_path(const Descriptor& socket);
+
+/// Returns what the system has measured of a TCP connection; nothing if it does not tell.
+std::optional<PathFigures> path_of(int socket);
 
 /// Sends what fits now. Raises no SIGPIPE if the peer is gone.
 ssize_t send_now(int socket, std::span<const std::byte> bytes);

@@ -50,6 +50,11 @@ ChannelCounters TcpSender::counters() const {
   return counters_;
 }
 
+std::optional<PathFigures> TcpSender::path() const {
+  const Lock lock(mutex_);
+  return end_ ? std::nullopt : path_of(connection_.number());
+}
+
 Status TcpSender::send(std::span<const std::byte> head, std::span<const Tensor> tensors) {
   assert_sane(head, tensors);
   std::size_t bytes = 0;

@@ -37,6 +37,7 @@ class TcpSender final : public Sender, private ChannelSource {
   Status send(std::span<const std::byte> head, std::span<const Tensor> tensors) override;
   Status close(std::chrono::milliseconds patience) override;
   ChannelCounters counters() const override;
+  std::optional<PathFigures> path() const override;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
