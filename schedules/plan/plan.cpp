@@ -30,7 +30,8 @@ std::size_t count_actions(const PlanDraft& draft) {
   return actions;
 }
 
-/// Keeps the best drafts, and some of each of the best layouts, sorted by estimate.
+/// Keeps the best drafts, and some of each of the best layouts, sorted by estimate. Keeps one
+/// device alone in any case, since a caller that learns of slow links asks for it.
 void select(std::vector<PlanDraft>& all) {
   std::ranges::stable_sort(all, {}, &PlanDraft::estimate);
   std::map<std::tuple<int, int, int>, std::size_t> of_layout;
@@ -39,7 +40,9 @@ void select(std::vector<PlanDraft>& all) {
   for (std::size_t k = 0; k < all.size(); ++k) {
     const auto& shape = all[k].shape;
     const std::tuple layout(shape.positions, shape.chunks, shape.replicas);
-    if (!of_layout.contains(layout) && of_layout.size() == most_layouts) continue;
+    if (!of_layout.contains(layout) && of_layout.size() >= most_layouts &&
+        layout != std::tuple(1, 1, 1))
+      continue;
     actions += count_actions(all[k]);
     if (++of_layout[layout] <= most_of_layout || k < most_simulated || actions <= most_actions)
       selected.push_back(std::move(all[k]));
@@ -171,6 +174,12 @@ Bytes Plan::memory_at(int position) const {
 }
 
 Result<Plan> make_plan(const PlanRequest& request) {
+  auto plans = candidate_plans(request);
+  if (!plans) return plans.error();
+  return std::move(plans->front());
+}
+
+Result<std::vector<Plan>> candidate_plans(const PlanRequest& request) {
   if (Status sound = check_request(request); !sound) return sound.error();
   const auto found = drafts(request);
   if (!found)
@@ -194,7 +203,11 @@ Result<Plan> make_plan(const PlanRequest& request) {
     if (auto searched = search_lanes(request, *drafts_of_plans[static_cast<std::size_t>(best)]))
       plans.push_back(std::move(*searched));
   }
-  return std::move(simplest(request, plans));
+  std::swap(plans.front(), simplest(request, plans));
+  std::stable_sort(plans.begin() + 1, plans.end(), [&](const Plan& one, const Plan& other) {
+    return time_of(request, one) < time_of(request, other);
+  });
+  return plans;
 }
 
 }  // namespace troupe::schedules

@@ -126,11 +126,13 @@ struct Plan {
   Bytes memory_at(int position) const;
 };
 
-/// Returns the plan with the shortest step (or period) that fits, or the simplest of those whose
-/// forecasts are alike. Pure: equal requests give equal
-/// plans everywhere. No device exceeds its memory. An error names the stage that does not fit, the
-/// missing bytes and the fewest devices that would do.
+/// Returns the simplest of the plans that fit and whose step (or period) is about the shortest; see
+/// PlanRequest::alike. Pure: equal requests give equal plans everywhere. No device exceeds its
+/// memory. An error names the stage that does not fit, the missing bytes and the fewest devices
+/// that would do.
 Result<Plan> make_plan(const PlanRequest& request);
+/// Returns all plans that make_plan() compares, best first. The rest of them are sorted by time.
+Result<std::vector<Plan>> candidate_plans(const PlanRequest& request);
 
 /// Rejects a user's schedule that no plan can use: it is empty, breaks a rule, or its updates do
 /// not end a step. A replica runs all of the schedule's micro-batches in one step.

@@ -28,7 +28,7 @@ struct PlanDraft {
   std::vector<int> cuts;
   std::vector<PlannedSeat> seats;
   Seconds bottleneck{};
-  Seconds estimate{};  // Of the step, for a first selection; see estimate_of().
+  Seconds estimate{};  // The time of a step, for a first selection; see estimate_of().
 };
 
 /// Rejects requests that are invalid for any shape.

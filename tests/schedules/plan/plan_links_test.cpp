@@ -1,4 +1,6 @@
-// What links, and the fixed cost of passes, change in a plan.
+// Plans depend on links, and on the fixed cost of passes.
+
+#include <algorithm>
 
 #include "catch.h"
 #include "schedules/plan/plan.h"
@@ -62,6 +64,16 @@ TEST_CASE("a replica less may be faster over slow links", "[schedules]") {
   const Plan plan = planned(request);
   CHECK(plan.devices() == 1);
   CHECK(plan.step == Seconds(4 * 8 * 3));
+}
+
+TEST_CASE("one device alone is among the compared plans, however many layouts there are",
+          "[schedules]") {
+  PlanRequest request = open_request();
+  for (int n = 0; n < 6; ++n) request.cluster.nodes.push_back(request.cluster.nodes.front());
+  const auto plans = candidate_plans(request);
+  REQUIRE(plans);
+  CHECK(plans->front().devices() > 1);
+  CHECK(std::ranges::count(*plans, 1, &Plan::devices) > 0);
 }
 
 TEST_CASE("the slowest of the measured links between its nodes slows a plan", "[schedules]") {
