@@ -16,6 +16,7 @@ struct RoundUnderWay {
   Play play;
   int played = 0;  // Devices that have finished.
   std::chrono::steady_clock::duration busy{};
+  std::chrono::steady_clock::duration busiest{};  // The time of all passes of the busiest device.
   /// The longest time from a device's first action to its last one. No time spans two devices,
   /// whose clocks may differ.
   std::chrono::steady_clock::duration longest{};
@@ -44,11 +45,14 @@ struct RoundUnderWay {
     spans.at(place_of(by_one)) = by_one.spans;
     held_up.at(place_of(by_one)) = by_one.held_up;
     WorkTime whole{std::chrono::steady_clock::time_point::max(), {}};
+    std::chrono::steady_clock::duration passes{};
     for (const auto& span : *by_one.spans) {
       busy += span.time.end - span.time.start;
+      if (schedules::has_micro_batch(span.action.kind)) passes += span.time.end - span.time.start;
       whole.start = std::min(whole.start, span.time.start);
       whole.end = std::max(whole.end, span.time.end);
     }
+    busiest = std::max(busiest, passes);
     if (by_one.spans->empty()) return;
     longest = std::max(longest, whole.end - whole.start);
     if (place_of(by_one) == 0) of_first = whole;

@@ -75,6 +75,8 @@ Value step_event(const RunSpec& spec, const StepReport& report) {
   if (round && round->devices() > 1 && round->longest.count() > 0)
     told.set("bubble",
              1 - in_seconds(round->busy) / (in_seconds(round->longest) * round->devices()));
+  if (round && round->busiest.count() > 0)
+    told.set("computing", in_seconds(round->busiest) / round->play.round->steps);
   told.set("goodput", std::round(goodput * 10'000) / 10'000);
   if (const auto memory = peak_memory(spec)) told.set("memory", *memory);
   if (auto late = lateness_of(*entry); !late.empty()) told.set("staleness", std::move(late));

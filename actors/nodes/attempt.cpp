@@ -268,8 +268,9 @@ Status Attempt::take(std::uint64_t node, transport::Message message) {
   if (process < 0)
     return Error{message.type + ": the sender has no part in attempt " + std::to_string(number_) +
                  " of run " + around_.run};
-  static_assert(transport::handles_all(transport::Handler::attempt,
-                                       {Prepared::type, PrepareFailed::type, StageFailed::type}));
+  static_assert(transport::handles_all(
+      transport::Handler::attempt,
+      {Prepared::type, PrepareFailed::type, StageFailed::type, Paths::type}));
   if (message.type == Prepared::type) return prepared(process, node, message);
   if (message.type == PrepareFailed::type) {
     auto failed = transport::from_message<PrepareFailed>(message);
@@ -290,6 +291,7 @@ Status Attempt::take(std::uint64_t node, transport::Message message) {
     end(*failed);
     return Done{};
   }
+  if (message.type == Paths::type) return measured(process, node, message);
   auto addressed = as_wire_message(std::move(message));
   if (!addressed) return addressed.error();
   return take_from(process, addressed->to, std::move(addressed->wire_message));
@@ -370,6 +372,23 @@ Status Attempt::prepared(int process, std::uint64_t node, const transport::Messa
     kept_[i] = std::move(read->kept);
   }
   around_.prepared(node);
+  return Done{};
+}
+
+/// Handles a node's figures of its paths. Paths to the head carry samples only, and do not count.
+Status Attempt::measured(int process, std::uint64_t node, const transport::Message& message) {
+  const auto read = transport::from_message<Paths>(message);
+  if (!read) return read.error();
+  if (auto good = may(*read, process, placement_.processes); !good) return good;
+  std::vector<std::string> hosts;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& other : used_) hosts.push_back(other.inventory.host);
+  }
+  for (const auto& path : read->paths)
+    if (const auto to = static_cast<std::size_t>(path.process); to < hosts.size())
+      around_.nodes.add_link(node, hosts[to], {path.latency, path.bytes_per_second},
+                             around_.env.now());
   return Done{};
 }
 

@@ -113,6 +113,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   Status take_from(int process, PlayerId to, WireMessage wire_message) const;
   void aside(Loop::Task work, Loop::Task then);
   Status prepared(int process, std::uint64_t node, const transport::Message& message);
+  Status measured(int process, std::uint64_t node, const transport::Message& message);
   int process_of(std::uint64_t node) const;
   Status say(const NodeHere& node, transport::Message message) const;
   void end(const StageFailed& failed) const;

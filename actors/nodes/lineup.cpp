@@ -1,6 +1,7 @@
 #include "actors/nodes/lineup.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <tuple>
 #include <utility>
@@ -12,7 +13,19 @@ namespace {
 // More cores make no node faster; larger claims are not believed.
 constexpr int most_cores = 1000;
 
-int cores_of(const NodeHere& node) { return std::min(node.inventory.cores, most_cores); }
+/// Returns how many cores of the fastest processor each node is worth. The processor says nothing
+/// about a node that computes on GPUs.
+std::vector<int> cores_of(const std::vector<NodeHere>& nodes) {
+  const bool has_gpus =
+      std::ranges::any_of(nodes, [](const NodeHere& node) { return !node.gpus.empty(); });
+  const auto levels = core_levels(nodes, &Speed::plain);
+  std::vector<int> all;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const int cores = std::min(nodes[i].inventory.cores, most_cores);
+    all.push_back(std::max(1, static_cast<int>(std::lround(cores * (has_gpus ? 1 : levels[i])))));
+  }
+  return all;
+}
 
 /// Returns how many of these devices a node had.
 int had(const Lineup& before, const NodeHere& node, int first, int last) {
@@ -33,12 +46,13 @@ std::vector<std::size_t> seat(const std::vector<NodeHere>& nodes, const Shares& 
     int keeps = 0;
     std::size_t process = 0, node = 0;
   };
+  const auto cores = cores_of(nodes);
   std::vector<Claim> claims;
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     if (std::ranges::count(before.nodes, nodes[node].incarnation, &NodeHere::incarnation) == 0)
       continue;
     for (std::size_t process = 0; process < shares.cores.size(); ++process)
-      if (cores_of(nodes[node]) == shares.cores[process])
+      if (cores[node] == shares.cores[process])
         claims.push_back({had(before, nodes[node], shares.cuts[process], shares.cuts[process + 1]),
                           process, node});
   }
@@ -56,7 +70,7 @@ std::vector<std::size_t> seat(const std::vector<NodeHere>& nodes, const Shares& 
     if (keeps > 0) take_seat(process, node);
   for (std::size_t process = 0; process < seats.size(); ++process)
     for (std::size_t node = 0; node < nodes.size() && seats[process] == nodes.size(); ++node)
-      if (cores_of(nodes[node]) == shares.cores[process]) take_seat(process, node);
+      if (cores[node] == shares.cores[process]) take_seat(process, node);
   return seats;
 }
 
@@ -69,7 +83,7 @@ Sharing sharing_of(const RunSpec& spec, const std::vector<NodeHere>& nodes, int 
   for (int device = 0; device < devices * spec.replicas(); ++device)
     sharing.work.push_back(
         spec.work.empty() ? 1 : spec.work[static_cast<std::size_t>(device % devices)]);
-  for (const auto& node : nodes) sharing.cores.push_back(cores_of(node));
+  sharing.cores = cores_of(nodes);
   std::ranges::sort(sharing.cores, std::greater<>());
   return sharing;
 }

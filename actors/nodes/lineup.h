@@ -18,7 +18,8 @@ struct Lineup {
   double busiest = 0;  // The most work per core of any node, which determines the step time.
 };
 
-/// Returns the sharing problem for these nodes, of which at most `most` are used.
+/// Returns the sharing problem for these nodes, of which at most `most` are used. A core of a node
+/// that was measured to be slower counts as a part of one.
 Sharing sharing_of(const RunSpec& spec, const std::vector<NodeHere>& nodes, int most);
 
 /// Assigns each share to a node with its core count: to the one that already has most of the

@@ -257,6 +257,14 @@ bool Mesh::is_linked(PlayerId to, const WireMessage& wire_message) const {
   return edges_.edge(to, head_of(to, wire_message).size(), wire_message.tensors) != nullptr;
 }
 
+std::vector<Path> Mesh::paths() const {
+  std::vector<Path> paths;
+  for (std::size_t process = 0; process < senders_.size(); ++process)
+    if (const auto path = senders_[process] ? senders_[process]->path() : std::nullopt)
+      paths.push_back({static_cast<int>(process), path->latency.count(), path->bytes_per_second});
+  return paths;
+}
+
 bool Mesh::has_keys() const {
   return order_.protection.own.has_value() && !order_.protection.peers.empty();
 }

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "actors/nodes/measured.h"
 #include "actors/nodes/mesh_edges.h"
 #include "actors/nodes/wire_message.h"
 #include "actors/player_id.h"
@@ -88,6 +89,8 @@ class Mesh {
   Status send(int process, PlayerId to, const WireMessage& wire_message);
   /// Returns whether the message's tensors go from device to device.
   bool is_linked(PlayerId to, const WireMessage& wire_message) const;
+  /// Returns what the channels to other processes have measured.
+  std::vector<Path> paths() const;
   /// Returns the adders by stage; see Cast.
   std::vector<std::shared_ptr<transport::Adder>> adders() const { return edges_.adders(); }
   /// Stops all transfers of the attempt between devices.

@@ -203,6 +203,8 @@ class Node::Work {
     if (!is_dialed_) return;  // It joins when it is connected.
     if (retires_ || comes_anew_) return;
     auto inventory = options_.inventory;
+    if (inventory.speed)
+      inventory.speed->seconds_ago = std::chrono::duration<double>(env_.now() - started_).count();
     for (const auto& [run, memory] : state_stores_) inventory.kept.push_back({run, memory.nodes});
     auto join = transport::to_message(
         Join{options_.name, std::move(inventory), was_welcome_, term_proof_, options_.life});
@@ -545,6 +547,7 @@ class Node::Work {
   caf_shim::System& system_;
   Executors& executors_;
   NodeOptions options_;
+  const Env::Time started_ = env_.now();  // Its speed was measured just before.
 
   // Used by the node's loop.
   std::uint64_t term_;

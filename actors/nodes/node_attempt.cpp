@@ -17,6 +17,8 @@ namespace troupe::actors {
 namespace {
 
 constexpr auto state_patience = std::chrono::seconds(60);
+constexpr auto measures_first_after = std::chrono::seconds(1);
+constexpr auto measures_at_least_every = std::chrono::seconds(30);
 /// The thread that opens devices closes them, too.
 constexpr const char* devices_aside = "devices";
 
@@ -142,7 +144,7 @@ class NodeAttempt::Work : public std::enable_shared_from_this<Work> {
   bool enter(Event event);
   void aside(const std::string& name, Loop::Task work, Loop::Task then);
   void post(Loop::Task task);
-  void stop_timer();
+  void stop_timers();
 
   Status take_home();
   std::vector<DataHere> data_here() const;
@@ -162,6 +164,7 @@ class NodeAttempt::Work : public std::enable_shared_from_this<Work> {
   Error missing(PlayerId optimizer, const std::string& why) const;
   std::optional<WireMessage> take_state(PlayerId optimizer);
   void play();
+  void measure_later(std::chrono::nanoseconds wait);
   void fail(const std::string& why);
 
   Status tell(const transport::Message& message);
@@ -192,6 +195,7 @@ class NodeAttempt::Work : public std::enable_shared_from_this<Work> {
   Start start_;
   std::map<PlayerId, StartPoint> states_;  // The states that have come for optimizers here.
   std::optional<Loop::Timer> timer_;       // Ends the wait for states.
+  std::optional<Loop::Timer> measuring_;   // Until the next report of paths.
   std::vector<std::function<void()>> when_ended_;
 
   /// Leads to an attempt that has not been dropped, without owning it.
@@ -263,9 +267,11 @@ void NodeAttempt::Work::look_soon() {
   });
 }
 
-void NodeAttempt::Work::stop_timer() {
-  if (timer_) context_.loop.cancel(*timer_);
-  timer_.reset();
+void NodeAttempt::Work::stop_timers() {
+  for (auto* const timer : {&timer_, &measuring_}) {
+    if (*timer) context_.loop.cancel(**timer);
+    timer->reset();
+  }
 }
 
 void NodeAttempt::Work::prepare(std::function<void(Status)> then) {
@@ -506,7 +512,7 @@ std::optional<WireMessage> NodeAttempt::Work::take_state(PlayerId optimizer) {
 
 /// Starts the players.
 void NodeAttempt::Work::play() {
-  stop_timer();
+  stop_timers();
   enter(Event::loaded);
   if (store_) store_->begin(start_.step);
   const std::lock_guard lock(gate_);
@@ -535,11 +541,23 @@ void NodeAttempt::Work::play() {
   is_open_ = true;
   for (auto& [from, to, wire_message] : std::exchange(waiting_, {}))
     arrived(from, to, std::move(wire_message));
+  measure_later(measures_first_after);
+}
+
+/// Tells the head what the traffic of the attempt has measured, often at first.
+void NodeAttempt::Work::measure_later(std::chrono::nanoseconds wait) {
+  measuring_ = context_.loop.after(wait, [weak = weak_from_this(), wait] {
+    const auto self = weak.lock();
+    if (!self || self->phase_ != Phase::playing) return;
+    if (auto paths = self->mesh_->paths(); !paths.empty())
+      (void)self->tell(transport::to_message(Paths{std::move(paths)}));
+    self->measure_later(std::min<std::chrono::nanoseconds>(2 * wait, measures_at_least_every));
+  });
 }
 
 /// Tells the head why the attempt cannot play here.
 void NodeAttempt::Work::fail(const std::string& why) {
-  stop_timer();
+  stop_timers();
   enter(Event::failed);
   const auto lost = this->lost();
   (void)tell(transport::to_message(lost ? PrepareFailed{why, EndCause::lost, lost->process}
@@ -618,7 +636,7 @@ void NodeAttempt::Work::end(std::function<void()> then) {
   if (phase_ == Phase::ended) return then();
   when_ended_.push_back(std::move(then));
   if (!enter(Event::end_asked)) return;
-  stop_timer();
+  stop_timers();
   // Devices must not wait for each other now.
   if (mesh_) mesh_->abort("the attempt has ended");
   {

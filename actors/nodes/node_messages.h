@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "actors/nodes/measured.h"
 #include "transport/wire/fields.h"
 
 /// Messages between a head and the processes of a host that are about no run.
@@ -47,6 +48,7 @@ struct Inventory {
   std::string precision;    // The best precision of its products, as a configuration names it.
   std::vector<Network> networks;
   std::vector<KeptRun> kept;
+  std::optional<Speed> speed = {};  // Unset: nobody has measured it.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("host", &Inventory::host),
@@ -57,7 +59,8 @@ struct Inventory {
                       transport::required("memory", &Inventory::memory).at_least(0),
                       transport::required("precision", &Inventory::precision),
                       transport::optional("networks", &Inventory::networks),
-                      transport::optional("kept", &Inventory::kept));
+                      transport::optional("kept", &Inventory::kept),
+                      transport::optional("speed", &Inventory::speed));
   }
 };
 

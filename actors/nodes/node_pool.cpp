@@ -1,6 +1,8 @@
 #include "actors/nodes/node_pool.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <map>
 #include <utility>
 
@@ -14,6 +16,17 @@ constexpr auto gpu_patience = std::chrono::seconds(10);
 /// Returns whether a node may get new work in this precision.
 bool is_usable(const NodeHere& node, kernels::Precision least) {
   return !node.cordoned && !node.away && has(node.inventory, least);
+}
+
+double core_rate(const NodeHere& node, double Speed::*rate) {
+  const auto& speed = node.inventory.speed;
+  return speed ? (*speed).*rate / std::max(1, node.inventory.cores) : 0;
+}
+
+double fastest_core(const std::vector<NodeHere>& nodes, double Speed::*rate) {
+  double fastest = 0;
+  for (const auto& node : nodes) fastest = std::max(fastest, core_rate(node, rate));
+  return fastest;
 }
 
 }  // namespace
@@ -35,6 +48,38 @@ bool has(const Inventory& inventory, kernels::Precision precision) {
   return precision_named(inventory.precision) >= precision;
 }
 
+std::vector<double> core_levels(const std::vector<NodeHere>& nodes, double Speed::*rate) {
+  constexpr double level = 1.5;
+  std::map<std::string_view, double> by_host;
+  for (const auto& node : nodes) {
+    auto& most = by_host[node.inventory.host];
+    most = std::max(most, core_rate(node, rate));
+  }
+  const double fastest = fastest_core(nodes, rate);
+  std::vector<double> levels;
+  for (const auto& node : nodes) {
+    const double own = by_host[node.inventory.host];
+    levels.push_back(
+        own > 0 ? std::pow(level, -std::round(std::log(fastest / own) / std::log(level))) : 1);
+  }
+  return levels;
+}
+
+void level_speeds(std::vector<NodeHere>& nodes) {
+  const auto plain = core_levels(nodes, &Speed::plain), best = core_levels(nodes, &Speed::best);
+  const double fastest_plain = fastest_core(nodes, &Speed::plain),
+               fastest_best = fastest_core(nodes, &Speed::best);
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (auto& speed = nodes[i].inventory.speed) {
+      speed->plain = nodes[i].inventory.cores * fastest_plain * plain[i];
+      speed->best = nodes[i].inventory.cores * fastest_best * best[i];
+    }
+}
+
+void drop_old_links(std::vector<NodeHere>& nodes, Time now) {
+  for (auto& node : nodes) drop_old(node.links, now);
+}
+
 std::string who_lacks(kernels::Precision precision, const std::vector<NodeHere>& nodes) {
   std::map<kernels::Precision, std::string> names;
   for (const auto& node : nodes) {
@@ -49,7 +94,7 @@ std::string who_lacks(kernels::Precision precision, const std::vector<NodeHere>&
 }
 
 NodeHere NodePool::add(std::uint64_t incarnation, std::string wanted, Inventory inventory,
-                       std::string key) {
+                       std::string key, Time now) {
   const std::lock_guard lock(mutex_);
   if (wanted.empty()) wanted = inventory.host;
   std::string name = wanted;
@@ -60,7 +105,8 @@ NodeHere NodePool::add(std::uint64_t incarnation, std::string wanted, Inventory 
   const auto& node = nodes_[place] = {.incarnation = incarnation,
                                       .name = name,
                                       .inventory = std::move(inventory),
-                                      .key = std::move(key)};
+                                      .key = std::move(key),
+                                      .joined = now};
   return node;
 }
 
@@ -101,6 +147,12 @@ void NodePool::set_gpus(std::uint64_t incarnation, std::vector<GpuReading> gpus,
   if (!node) return;
   node->gpus = std::move(gpus);
   node->gpus_told = now;
+}
+
+void NodePool::add_link(std::uint64_t incarnation, const std::string& host,
+                        const LinkFigures& figures, Time now) {
+  const std::lock_guard lock(mutex_);
+  if (auto* const node = find_here(incarnation)) actors::add_link(node->links, host, figures, now);
 }
 
 std::optional<NodeHere> NodePool::find(std::uint64_t incarnation) const {

@@ -29,6 +29,8 @@ struct NodeHere {
   std::string key = {};   // The public key it connected with; empty for plain connections.
   std::vector<GpuReading> gpus = {};  // The last readings,
   Time gpus_told = {};                // and their time.
+  Time joined = {};
+  std::vector<MeasuredLink> links = {};  // To other hosts.
 
   /// Returns the readings, or nothing if they are too old.
   std::vector<GpuReading> gpus_at(Time now) const;
@@ -52,6 +54,17 @@ kernels::Precision precision_named(std::string_view name);
 /// Any processor can compute in all of them; without the instructions it is slow.
 bool has(const Inventory& inventory, kernels::Precision precision);
 
+/// Returns the speed of each node's cores as a part of the fastest core's, rounded to coarse
+/// levels: 1, 2/3, 4/9, ... Measurements vary, and small differences must move nobody. Other work
+/// slows measurements down, so the fastest node of a host counts for all of them. A node that
+/// nobody has measured has level 1. `rate`: the measurement to use.
+std::vector<double> core_levels(const std::vector<NodeHere>& nodes, double Speed::*rate);
+/// Replaces measured speeds by their levels, so that equal processors are equal to a planner.
+void level_speeds(std::vector<NodeHere>& nodes);
+
+/// Drops figures of links that are too old.
+void drop_old_links(std::vector<NodeHere>& nodes, Time now);
+
 /// Names the nodes that do not: "beta, gamma: nothing better than fp32". Empty if all do.
 std::string who_lacks(kernels::Precision precision, const std::vector<NodeHere>& nodes);
 
@@ -69,12 +82,14 @@ class NodePool {
 
   /// Adds a node. If its wanted name is taken, a number is appended.
   NodeHere add(std::uint64_t incarnation, std::string wanted, Inventory inventory,
-               std::string key = {});
+               std::string key = {}, Time now = {});
   /// Removes a node and returns it.
   std::optional<NodeHere> remove(std::uint64_t incarnation);
   bool cordon(const std::string& name, bool cordoned);
   void set_away(std::uint64_t incarnation, bool away);
   void set_gpus(std::uint64_t incarnation, std::vector<GpuReading> gpus, Time now);
+  void add_link(std::uint64_t incarnation, const std::string& host, const LinkFigures& figures,
+                Time now);
   std::optional<NodeHere> find(std::uint64_t incarnation) const;
 
   std::vector<NodeHere> all() const;

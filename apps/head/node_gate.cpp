@@ -255,7 +255,7 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
     by_wanted_.emplace(*name, node);
     if (join->life != 0) by_life_.emplace(join->life, node);
   }
-  const auto here = nodes_.add(node, *name, std::move(join->inventory), peer.key);
+  const auto here = nodes_.add(node, *name, std::move(join->inventory), peer.key, env_.now());
   welcome(here, peer.id, message);
   events_.joined(here);
 }

@@ -162,6 +162,26 @@ DeviceProfile measure_this_machine(int devices, kernels::Precision precision) {
   return Measurement(stream, precision).run();
 }
 
+double measure_products(int threads, kernels::Precision precision) {
+  constexpr std::int64_t size = 256, rows_of_thread = 128, most_rows = 32'768;
+  constexpr auto patience = std::chrono::milliseconds(10);
+  constexpr int most = 1000;
+  // Each thread has the same work, so that the rates of few and of many cores compare.
+  const auto rows = std::min(most_rows, rows_of_thread * std::max(1, threads));
+  MemoryPool memory;
+  Stream stream(memory, std::max(1, threads));
+  const kernels::LinearShape shape{.inputs = size, .outputs = size, .precision = precision};
+  const Tensor plain = zeros(stream, {rows, size}), weights = zeros(stream, {size, size});
+  const Tensor x = kernels::as_operand(stream, plain, precision);
+  const kernels::PackedLinear w(stream, shape, weights.f32());
+  Tensor y = zeros(stream, {rows, size});
+  double best = 1e9;
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (int i = 0; i < most && (i == 0 || std::chrono::steady_clock::now() < until); ++i)
+    best = std::min(best, seconds_of([&] { kernels::linear_forward(stream, w, x, nullptr, y); }));
+  return models::product_work(rows, size, size).forward[0].operations / best;
+}
+
 schedules::DeviceProfile nominal_device() {
   schedules::DeviceProfile profile;
   profile.name = "a middling core";

@@ -26,6 +26,10 @@ schedules::Cluster this_machine(const Shares& shares, const schedules::DevicePro
 /// data. Takes some tenths of a second; results vary a little.
 schedules::DeviceProfile measure_this_machine(int devices, kernels::Precision precision);
 
+/// Measures the rate of matrix products in this precision, in operations per second, on `threads`
+/// threads together. Takes some ten milliseconds.
+double measure_products(int threads, kernels::Precision precision);
+
 /// Returns a fixed profile of a medium device, for plans whose cuts must not depend on
 /// measurements.
 schedules::DeviceProfile nominal_device();

@@ -6,12 +6,14 @@
 #include <cstdlib>
 #include <utility>
 
+#include "actors/nodes/node_pool.h"
 #include "apps/command.h"
 #include "apps/gpu/gpu_watch.h"
 #include "apps/gpu/nccl_links.h"
 #include "apps/machine/apply_fault.h"
 #include "apps/machine/exit_now.h"
 #include "apps/machine/signals.h"
+#include "apps/machine/this_machine.h"
 #include "apps/node/node_arguments.h"
 #include "apps/node/node_program.h"
 #include "apps/real/real_context.h"
@@ -25,6 +27,17 @@ std::int64_t own_life() {
   const std::int64_t life = text ? std::strtoll(text, nullptr, 10) : 0;
   unsetenv(life_variable);
   return std::max<std::int64_t>(0, life);
+}
+
+/// Measures the processor. It is done once, before the node joins.
+actors::Speed speed_of(const NodeArguments& arguments, const HostFacts& host) {
+  const int cores = arguments.cores > 0 ? arguments.cores : host.cores;
+  const auto best =
+      actors::precision_named(arguments.precision.empty() ? host.precision : arguments.precision);
+  actors::Speed speed;
+  speed.plain = measure_products(cores, kernels::Precision::fp32);
+  speed.best = best == kernels::Precision::fp32 ? speed.plain : measure_products(cores, best);
+  return speed;
 }
 
 ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) {
@@ -55,6 +68,7 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
     bell.ring();
   };
   RealContext real;
+  options.speed = speed_of(arguments, real.get().host);
   auto started = NodeProgram::start(real.get(), std::move(options));
   if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
   GpuWatchOptions watching;

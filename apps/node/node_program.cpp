@@ -78,6 +78,7 @@ actors::NodeOptions NodeProgram::node_options() {
   actors::NodeOptions options;
   options.name = arguments.name;
   options.inventory = inventory(program_.host, cores_, arguments.precision);
+  options.inventory.speed = options_.speed;
   options.term = arguments.term;
   options.term_proof = arguments.term_proof;
   options.life = options_.life;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "actors/chaos.h"
@@ -20,6 +21,7 @@ struct NodeProgramOptions {
   NodeArguments arguments;
   transport::DialOptions dial;                  // Dials the head, with the keys of the arguments.
   std::int64_t life = 0;                        // The secret shared with the daemon; 0: none.
+  std::optional<actors::Speed> speed;           // The processor's speed; unset: not measured.
   std::function<void(const std::string&)> say;  // Prints a line for the user; any thread.
   /// Applies an injected fault to the process. `pace` slows its computing down.
   std::function<void(const actors::Chaos&, actors::Pace& pace)> apply_fault;

@@ -128,3 +128,19 @@ TEST_CASE("an error names a node that lacks the run's precision, and the best th
   CHECK(who_lacks(Precision::bf16_pairs, nodes) == "c: at most fp32");
   CHECK(who_lacks(Precision::bf16_blocks, nodes) == "c: at most fp32; b: at most bf16-pairs");
 }
+
+TEST_CASE("a node whose cores are slower gets less work", "[actors]") {
+  const auto spec = spec_of(four_stages, {});
+  auto nodes = nodes_with({4, 4});
+  nodes[0].inventory.host = "old", nodes[1].inventory.host = "new";
+  CHECK(to_text(lineup_of(spec, nodes)) == "a: device 0 1; b: device 2 3");
+  nodes[0].inventory.speed = Speed{1e11, 1e11, 0};
+  nodes[1].inventory.speed = Speed{3e11, 3e11, 0};
+  CHECK(to_text(lineup_of(spec, nodes)) == "b: device 0 1 2; a: device 3");
+  // A small difference does not count, nor one between nodes of one host.
+  nodes[0].inventory.speed = Speed{2.5e11, 2.5e11, 0};
+  CHECK(to_text(lineup_of(spec, nodes)) == "a: device 0 1; b: device 2 3");
+  nodes[0].inventory.speed = Speed{1e11, 1e11, 0};
+  nodes[0].inventory.host = "new";
+  CHECK(to_text(lineup_of(spec, nodes)) == "a: device 0 1; b: device 2 3");
+}

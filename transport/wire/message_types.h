@@ -128,7 +128,7 @@ inline constexpr MessageType table[] = {
      "Returns the state of all runs. [`runs`]"},
     {"run.get", question, looks, 4_KiB, {H::head}, "`run`",
      "Returns the state of one run. [`name`, `state`, `step`, `steps`, `loss`, `goodput`, "
-     "`exactness`, `where`, `why`; `recoveries`: how often the run recovered from a loss; "
+     "`exactness`, `where`, `why`; `plan_why`: why it has its plan; `recoveries`: how often the run recovered from a loss; "
      "`recovered`: how it recovered the last time; `stragglers`: what slows it down now, each as in "
      "the event `node.straggler`]"},
     {"run.submit", question, person, 1_MiB, {H::head},
@@ -169,7 +169,7 @@ inline constexpr MessageType table[] = {
      "Checks a configuration and its data on the head's machine. [`name`, `warnings`]"},
     {"plan.request", question, person, 1_MiB, {H::questions}, "a configuration",
      "Plans a run for the nodes that are there. [as `troupe plan --output json`, `chosen`, "
-     "`table`]"},
+     "`measured`, `table`]"},
     {"sim.request", question, person, 1_MiB, {H::questions},
      "`config`, [`hours`, `fail_every`, `notice`, `spot`, `seed`]",
      "Simulates hours of a run while nodes come and go. [as `troupe sim --output json`, without "
@@ -269,6 +269,10 @@ inline constexpr MessageType table[] = {
      "The head: the run has ended. Free all states of it."},
     {"stage.failed", run, node, 8_KiB, {H::attempt}, "`player`, `why`, [`cause`], [`lost`]",
      "A node: a player has ended."},
+    {"paths", run, node, 256_KiB, {H::attempt}, "`paths`",
+     "A node: what its traffic to the other processes has measured, at most every 30 s after the "
+     "first seconds. Each path has `process`, `latency` (seconds, in one direction) and "
+     "[`bytes_per_second`]."},
     {"play", run, head, 4_KiB, {H::player}, "`purpose`, `first_step`, `steps`",
      "The supervisor: play this round next."},
     {"take_snapshot", run, head, 4_KiB, {H::player}, "",
