@@ -14,6 +14,8 @@ constexpr double most_steps = 1e12;
 struct Elastic {
   CountRange nodes;
   int copies = 2;
+  enum class Replan { measured, nodes };
+  Replan replan = Replan::measured;
 
   static Fields<Elastic> fields() {
     using enum Half;
@@ -36,6 +38,13 @@ struct Elastic {
                .change = live,
                .help = "In-memory copies of each shard on different hosts, the owner's included. "
                        "With 1 only checkpoints protect a shard."}),
+        field(&Elastic::replan,
+              {.name = "elastic.replan",
+               .type = Type::choice,
+               .fallback = "measured",
+               .choices = {"measured", "nodes"},
+               .help = "When a run with an open plan is planned again: \"nodes\": if nodes come or "
+                       "go. \"measured\": also if steps or links are other than expected."}),
     };
   }
 };

@@ -56,8 +56,9 @@ TEST_CASE("a recipe lists the keys that affect the numbers, one per line", "[con
 TEST_CASE("settings of the plan do not change the recipe", "[config]") {
   CHECK(changed_by({"pipeline.stages=3", "pipeline.replicas=2", "pipeline.schedule=gpipe",
                     "pipeline.recompute=true", "parallel.exchange=server", "elastic.nodes=1:2",
-                    "checkpoint.keep=9", "train.steps=2000", "train.threads=2", "name=other",
-                    "log.every=1", "staleness.step_every=4", "limits.strikes=9"})
+                    "elastic.replan=nodes", "checkpoint.keep=9", "train.steps=2000",
+                    "train.threads=2", "name=other", "log.every=1", "staleness.step_every=4",
+                    "limits.strikes=9"})
             .empty());
 }
 

@@ -60,6 +60,7 @@ loss_scale = { initial_power = 10, growth_interval = 100 }
 [elastic]
 nodes = "2:8"
 copies = 3
+replan = "nodes"
 [checkpoint]
 dir = "out/{name}/{name}"
 every = "100 steps"
@@ -114,6 +115,7 @@ every = 1
   CHECK(config.precision.growth_interval == 100);
   CHECK(config.elastic.nodes == CountRange{2, 8});
   CHECK(config.elastic.copies == 3);
+  CHECK(config.elastic.replan == RunConfig::Elastic::Replan::nodes);
   CHECK(config.checkpoint.directory == "out/g/g");
   CHECK(config.checkpoint.every == Interval{.steps = 100});
   CHECK(config.checkpoint.keep == 5);
