@@ -101,6 +101,8 @@ std::string runs_table(const Value& answer, const std::map<std::string, double>&
       cells.insert(cells.end(), {"", ""});
     cells.push_back(why.empty() ? text_of(run, "where") : why);
     table.add(std::move(cells));
+    if (const auto plan = text_of(run, "plan_why"); why.empty() && !plan.empty())
+      table.add_note(plan);
     const auto recoveries = static_cast<long>(number_in(run, "recoveries"));
     if (recoveries > 0)
       table.add_note((recoveries == 1 ? "recovered once: "

@@ -64,7 +64,8 @@ std::string sentence(const Value& event) {
            text_of(event, "samples") + " samples in a step: " + text_of(event, "micro_batches") +
            " micro-batches of " + text_of(event, "micro") + ", distributed over " +
            text_of(event, "replicas") +
-           (text_of(event, "replicas") == "1" ? " replica" : " replicas");
+           (text_of(event, "replicas") == "1" ? " replica" : " replicas") +
+           (text_of(event, "plan_why").empty() ? "" : "\n" + text_of(event, "plan_why"));
   }
   if (type == "node.unfit")
     return text_of(event, "node") + " is not used: " + text_of(event, "why");

@@ -1,6 +1,7 @@
 #include "apps/head/head_questions.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "config/load.h"
 #include "core/json.h"
 #include "schedules/plan/plan.h"
+#include "schedules/plan/plan_format.h"
 #include "transport/wire/message_types.h"
 
 namespace troupe::apps {
@@ -30,10 +32,12 @@ struct Question {
   const config::Loaded& loaded;
   const HeadQuestions::Nodes& all_nodes;
   storage::Files& files;
+  Env::Time now;
 
   std::vector<actors::NodeHere> nodes() const {
     auto nodes = all_nodes();
     std::erase_if(nodes, [](const auto& node) { return node.cordoned || node.away; });
+    actors::drop_old_links(nodes, now);
     return nodes;
   }
 };
@@ -59,6 +63,64 @@ Result<LivePlan> plan_of(const Question& question, const std::vector<actors::Nod
   return plan_for(question.loaded.config, *setup, nodes);
 }
 
+double seconds_between(Env::Time from, Env::Time to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+/// Returns what was measured of the nodes and of the links between their hosts, for programs.
+Value measured_value(const std::vector<actors::NodeHere>& nodes, Env::Time now) {
+  Value::List speeds, links;
+  for (const auto& node : nodes) {
+    if (const auto& speed = node.inventory.speed) {
+      Value entry = transport::to_value(*speed);
+      entry.set("node", node.name);
+      entry.set("seconds_ago", speed->seconds_ago + seconds_between(node.joined, now));
+      speeds.push_back(std::move(entry));
+    }
+    for (const auto& link : node.links) {
+      Value entry;
+      entry.set("from", node.name);
+      entry.set("to", link.host);
+      entry.set("latency", link.best.latency);
+      if (const auto rate = link.best.bytes_per_second) entry.set("bytes_per_second", *rate);
+      entry.set("seconds_ago", seconds_between(link.told, now));
+      links.push_back(std::move(entry));
+    }
+  }
+  Value measured;
+  measured.set("nodes", std::move(speeds));
+  measured.set("links", std::move(links));
+  return measured;
+}
+
+/// Prints the same for people.
+std::string measured_table(const std::vector<actors::NodeHere>& nodes, Env::Time now) {
+  constexpr double giga = 1e9, mega = 1e6, bits = 8;
+  const auto ago = [](double seconds) { return sched::show(sched::Seconds(seconds)) + " ago"; };
+  sched::TextTable speeds(
+      {"node", "cores", "products in fp32", "in its best precision", "measured"});
+  sched::TextTable links({"link", "latency", "rate", "measured"});
+  bool has_links = false;
+  for (const auto& node : nodes) {
+    const auto& speed = node.inventory.speed;
+    speeds.add({node.name, std::to_string(node.inventory.cores),
+                speed ? sched::significant(speed->plain / giga) + " GFLOP/s" : "unknown",
+                speed ? sched::significant(speed->best / giga) + " GFLOP/s" : "unknown",
+                speed ? ago(speed->seconds_ago + seconds_between(node.joined, now)) : "never"});
+    for (const auto& link : node.links) {
+      has_links = true;
+      const auto& [latency, rate] = link.best;
+      links.add({node.name + " to " + link.host, sched::show(sched::Seconds(latency)),
+                 rate ? sched::significant(*rate * bits / mega) + " Mbit/s" : "unknown",
+                 ago(seconds_between(link.told, now))});
+    }
+  }
+  return speeds.text() + "\n" +
+         (has_links ? links.text()
+                    : "no link between these hosts is measured: 50 us and 10 Gbit/s are assumed "
+                      "until a run uses it\n");
+}
+
 Reply plan(const Question& question) {
   const auto nodes = question.nodes();
   if (nodes.empty()) return no_node();
@@ -68,7 +130,9 @@ Reply plan(const Question& question) {
   Value answer = sched::to_value(live->request, live->plan);
   answer.set("chosen", transport::to_value(live->choice));
   answer.set("outlooks", sched::to_value(live->plan, changes));
-  answer.set("table", "precision " + live->choice.why + "\n" +
+  answer.set("measured", measured_value(nodes, question.now));
+  answer.set("table", "precision " + live->choice.why + "\n" + live->choice.plan_why + "\n\n" +
+                          measured_table(nodes, question.now) + "\n" +
                           sched::to_table(live->request, live->plan) + "\n" +
                           sched::to_table(live->plan, changes));
   return answer;
@@ -135,7 +199,8 @@ static_assert(transport::handles_all(transport::Handler::questions, question_han
 }  // namespace
 
 HeadQuestions::HeadQuestions(Env& env, storage::Files& files, Nodes nodes, MayUse may_use)
-    : files_(files),
+    : env_(env),
+      files_(files),
       nodes_(std::move(nodes)),
       may_use_(std::move(may_use)),
       loop_(env.make_loop({.name = "answering", .most_waiting = most_waiting})) {}
@@ -164,7 +229,7 @@ Reply HeadQuestions::answer_to(const transport::Message& message) const {
   const auto loaded = config::load_message(*config, message.type, found);
   if (!loaded) return misconfigured(loaded.error(), found);
   if (auto inside = may_use_(*loaded); !inside) return misconfigured(inside.error());
-  return act.answer({message, *loaded, nodes_, files_});
+  return act.answer({message, *loaded, nodes_, files_, env_.now()});
 }
 
 }  // namespace troupe::apps

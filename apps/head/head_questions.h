@@ -35,6 +35,7 @@ class HeadQuestions {
  private:
   Reply answer_to(const transport::Message& message) const;
 
+  Env& env_;
   storage::Files& files_;
   Nodes nodes_;
   MayUse may_use_;

@@ -113,6 +113,7 @@ Status HeadRun::prepare(std::optional<RunChoice> kept) {
 }
 
 Status HeadRun::choose(std::vector<actors::NodeHere> nodes, RunSetup& setup) {
+  actors::drop_old_links(nodes, around_.program.env.now());
   auto live = plan_for(session_.config(), setup, std::move(nodes));
   if (!live) return live.error();
   take(live->choice, session_.loaded());
@@ -150,6 +151,10 @@ Status HeadRun::make(RunSetup setup) {
 }
 
 void HeadRun::tell_choice() {
+  {
+    const std::lock_guard lock(mutex_);
+    report_.plan_why = choice_->plan_why;
+  }
   Value chosen = event(RunChoice::type, session_.config().name);
   const Value choice = transport::to_value(*choice_);
   for (const auto& entry : *choice.map()) chosen.set(entry.key, entry.value);
@@ -349,6 +354,7 @@ void HeadRun::tell_head(const std::string& state, const std::string& why) {
 }
 
 void HeadRun::placed(const actors::Lineup& lineup) {
+  replanner_.placed();
   const std::string where = to_text(lineup);
   double gain = 0;
   {
@@ -438,7 +444,9 @@ void HeadRun::learn(const Value& step) {
     report_.goodput = step.find("goodput")->number();
     steps = report_.steps;
   }
-  replanner_.stepped(done, steps, step.find("seconds")->number());
+  const Value* computing = step.find("computing");
+  replanner_.stepped(done, steps, step.find("seconds")->number(),
+                     computing ? std::optional(computing->number()) : std::nullopt);
 }
 
 void HeadRun::learn_straggler(const Value& event) {

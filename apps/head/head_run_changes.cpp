@@ -76,12 +76,17 @@ std::optional<Replanner::Standing> HeadRun::standing() const {
   if (!supervisor_.is_there() || !lineup_) return {};
   Replanner::Standing standing{lineup_->nodes, player_host_->choose(around_.nodes.usable(least_)),
                                *choice_, *now_};
-  const auto is_usable = [&](const actors::NodeHere& node) {
-    return std::ranges::count(standing.usable, node.incarnation, &actors::NodeHere::incarnation) >
-           0;
-  };
-  // A node is gone, and the run is about to continue without it.
-  if (!std::ranges::all_of(standing.used, is_usable)) return {};
+  actors::drop_old_links(standing.usable, around_.program.env.now());
+  // The same speeds count for the plan in force and for others.
+  actors::level_speeds(standing.usable);
+  // The figures of their links have come since.
+  for (auto& node : standing.used) {
+    const auto known =
+        std::ranges::find(standing.usable, node.incarnation, &actors::NodeHere::incarnation);
+    // A node is gone, and the run is about to continue without it.
+    if (known == standing.usable.end()) return {};
+    node = *known;
+  }
   open_plan(standing.open);
   return standing;
 }

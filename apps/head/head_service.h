@@ -37,6 +37,7 @@ struct RunStanding {
   int recoveries = 0;             // Recoveries in this life of the head.
   std::string recovered;          // A description of the last recovery.
   std::string where;              // "stages 0 1 on alpha, 2 3 on beta"
+  std::string plan_why;           // Why it has its plan, with the times of others.
   std::string why;
   std::string warning;            // A problem at its beginning, such as a damaged checkpoint.
   std::vector<Value> stragglers;  // The latest event of each device and link that slows it down.
@@ -55,6 +56,7 @@ struct RunStanding {
                       transport::optional("recoveries", &RunStanding::recoveries),
                       transport::optional("recovered", &RunStanding::recovered),
                       transport::optional("where", &RunStanding::where),
+                      transport::optional("plan_why", &RunStanding::plan_why),
                       transport::optional("why", &RunStanding::why),
                       transport::optional("warning", &RunStanding::warning),
                       transport::optional("stragglers", &RunStanding::stragglers),

@@ -1,12 +1,15 @@
 #include "apps/run/replanner.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
-#include "apps/machine/this_machine.h"
 #include "apps/run/plan_request.h"
 #include "apps/run/run_setup.h"
 #include "schedules/plan/plan.h"
+#include "schedules/plan/plan_format.h"
 
 namespace troupe::apps {
 namespace {
@@ -23,16 +26,65 @@ std::vector<std::uint64_t> incarnations(const std::vector<actors::NodeHere>& nod
   return all;
 }
 
-/// Returns the planner's estimate of micro-batches per second for the plan in force.
-Result<double> rate_now(const Replanner::Standing& standing, const RunSetup& setup) {
+/// The planner's forecast for the plan in force.
+struct Forecast {
+  schedules::Plan plan;
+  double computing = 0;  // See computing_of().
+};
+
+/// `slowness`: how many times longer passes take than the planner expects.
+Result<Forecast> forecast_now(const Replanner::Standing& standing, const RunSetup& setup,
+                              double slowness) {
   auto loaded = standing.open;
   take(standing.choice, loaded);
-  const auto request = plan_request(loaded.config, setup, cluster_of(loaded.config, standing.used),
-                                    nominal_device());
+  const auto request = live_request(loaded.config, setup, standing.used, slowness);
   if (!request) return request.error();
-  const auto plan = schedules::make_plan(*request);
+  auto plan = schedules::make_plan(*request);
   if (!plan) return plan.error();
-  return plan->rate;
+  const double computing = computing_of(*request, *plan);
+  return Forecast{std::move(*plan), computing};
+}
+
+double forecast_seconds(const schedules::Plan& plan) { return plan.micro_batches / plan.rate; }
+
+/// Returns the number of nodes that a plan uses.
+std::size_t nodes_of(const schedules::Plan& plan) {
+  std::set<int> nodes;
+  for (const auto& replica : plan.replicas)
+    for (const auto place : replica.places) nodes.insert(place.node);
+  return nodes.size();
+}
+
+/// Names a plan. The same plan on more nodes is another one.
+std::string name_on_nodes(const RunChoice& choice, std::size_t nodes) {
+  return choice.plan_name() + " on " + std::to_string(nodes);
+}
+
+actors::ForecastPlan forecast_of(const schedules::Plan& plan, std::string name) {
+  return {.name = std::move(name),
+          .stages = static_cast<int>(plan.stages.size()),
+          .chunks = plan.chunks,
+          .devices = plan.devices(),
+          .seconds = forecast_seconds(plan)};
+}
+
+std::vector<actors::MeasuredLink> links_of(const std::vector<actors::NodeHere>& nodes) {
+  std::vector<actors::MeasuredLink> all;
+  for (const auto& node : nodes) all.insert(all.end(), node.links.begin(), node.links.end());
+  return all;
+}
+
+/// Returns whether measurements may change the plan. The plan of an asynchronous run changes its
+/// results, so it must not depend on measurements.
+bool uses_measurements(const config::RunConfig& config) {
+  return config.elastic.replan == config::RunConfig::Elastic::Replan::measured &&
+         !is_asynchronous(config);
+}
+
+/// Returns whether two figures say the same to the planner.
+bool are_alike(double one, double other) {
+  constexpr double factor = 1.25;
+  return one <= other * factor && other <= one * factor;
 }
 
 }  // namespace
@@ -40,6 +92,16 @@ Result<double> rate_now(const Replanner::Standing& standing, const RunSetup& set
 bool Replanner::Best::is_of(const Standing& standing) const {
   return used == incarnations(standing.used) && usable == incarnations(standing.usable) &&
          before.has_plan_of(standing.choice);
+}
+
+/// Returns whether the links that it was made for are about as they were.
+bool Replanner::Best::has_links_of(const Standing& standing) const {
+  return std::ranges::equal(
+      links, links_of(standing.usable), [](const auto& one, const auto& other) {
+        return one.host == other.host && are_alike(one.best.latency, other.best.latency) &&
+               are_alike(one.best.bytes_per_second.value_or(0),
+                         other.best.bytes_per_second.value_or(0));
+      });
 }
 
 Replanner::Replanner(Env& env, storage::Files& files, std::chrono::milliseconds patience, Look look,
@@ -85,8 +147,15 @@ void Replanner::consider() {
   }
   const auto standing = look_();
   if (!standing) return;
+  bool is_new = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (best_ && best_->usable != incarnations(standing->usable)) times_.forget();
+    times_.note(name_on_nodes(standing->choice, standing->used.size()), env_.now());
+    is_new = !best_ || !best_->is_of(*standing) || is_refuted(*standing);
+  }
   // Only the loop changes `best_`.
-  if (!best_ || !best_->is_of(*standing)) {
+  if (is_new) {
     auto best = best_for(*standing);
     const std::lock_guard lock(mutex_);
     best_ = std::move(best);
@@ -99,17 +168,72 @@ void Replanner::consider() {
   begin_();
 }
 
+/// Returns whether measurements ask for another look at the nodes and the plan. The caller holds
+/// the lock.
+bool Replanner::is_refuted(const Standing& standing) const {
+  if (!uses_measurements(standing.open.config)) return false;
+  const bool has_figures = times_.measured().has_value();
+  return times_.is_off(best_->expected) || !best_->has_links_of(standing) ||
+         (has_figures && !best_->has_figures);
+}
+
 Replanner::Best Replanner::best_for(const Standing& standing) {
-  Best best{incarnations(standing.used), incarnations(standing.usable), standing.choice,
-            standing.choice};
-  auto setup = set_up(files_, standing.open.config);
+  Best best{.used = incarnations(standing.used),
+            .usable = incarnations(standing.usable),
+            .before = standing.choice,
+            .choice = standing.choice,
+            .links = links_of(standing.usable)};
+  const auto& config = standing.open.config;
+  auto setup = set_up(files_, config);
   if (!setup) return best;
-  const auto now = rate_now(standing, *setup);
-  const auto plan = plan_for(standing.open.config, *setup, standing.usable);
-  if (!now || !plan) return best;
-  best.speed = plan->plan.rate / *now;
-  best.choice = plan->choice;
   // The precision never changes after the start.
+  setup->precision = actors::precision_named(standing.choice.precision);
+  std::optional<actors::PlanTimes::Figures> figures;
+  if (uses_measurements(config)) {
+    const std::lock_guard lock(mutex_);
+    figures = times_.measured();
+    best.has_figures = figures.has_value();
+    // Other plans were measured on these nodes, so this plan is judged by a measurement, too.
+    if (!figures && times_.knows_plans(env_.now())) return best;
+  }
+  auto now = forecast_now(standing, *setup, 1);
+  if (!now) return best;
+  best.expected = figures ? figures->step : forecast_seconds(now->plan);
+  best.corrects = figures && !are_alike(figures->step, forecast_seconds(now->plan));
+  double slowness = 1;
+  if (figures && figures->computing && now->computing > 0) {
+    constexpr double most = 1000;
+    slowness = std::clamp(*figures->computing / now->computing, 1 / most, most);
+    now = forecast_now(standing, *setup, slowness);
+    if (!now) return best;
+  }
+  const auto live = plan_for(config, *setup, standing.usable, slowness);
+  if (!live) return best;
+  if (!figures) {
+    best.speed = live->plan.rate / now->plan.rate;
+    best.choice = live->choice;
+  } else {
+    std::vector<actors::ForecastPlan> plans;
+    for (const auto& plan : live->candidates)
+      plans.push_back(forecast_of(plan, name_on_nodes(choice_of(config, plan), nodes_of(plan))));
+    const auto in_force =
+        forecast_of(now->plan, name_on_nodes(standing.choice, standing.used.size()));
+    std::optional<actors::PlanTimes::Choice> better;
+    {
+      const std::lock_guard lock(mutex_);
+      better = times_.better(plans, in_force, env_.now());
+    }
+    if (!better) return best;
+    const auto& plan = live->candidates[better->plan];
+    best.choice = choice_of(config, plan);
+    best.speed = figures->step / better->seconds;
+    best.basis = better->basis;
+    best.choice.plan_why =
+        "a step of the plan before took " + schedules::show(schedules::Seconds(figures->step)) +
+        ", and one of this plan " +
+        (better->basis == Basis::measurement ? "took " : "is expected to take ") +
+        schedules::show(schedules::Seconds(better->seconds));
+  }
   best.choice.precision = standing.choice.precision;
   best.choice.why = standing.choice.why;
   return best;
@@ -119,7 +243,10 @@ bool Replanner::pays(const Standing& standing) const {
   if (!best_ || !best_->is_of(standing)) return false;
   actors::reconciler::PlanChoice better;
   better.rate = outlook_.plan.rate * best_->speed;
-  return actors::reconciler::pays(outlook_, better, env_.now(), limits_);
+  auto limits = limits_;
+  // A wrong forecast is no reason to wait for saves.
+  if (best_->corrects && times_.may_hurry(env_.now())) limits.saves_between_switches = 0;
+  return actors::reconciler::pays(outlook_, better, env_.now(), limits);
 }
 
 std::optional<RunChoice> Replanner::take() {
@@ -131,10 +258,10 @@ std::optional<RunChoice> Replanner::take() {
 
 void Replanner::over(bool has_switched) {
   const std::lock_guard lock(mutex_);
-  if (has_switched)
-    outlook_.saves_since_switch = 0;
-  else
-    since_.reset();
+  if (!has_switched) return since_.reset();
+  has_switched_ = true;
+  outlook_.saves_since_switch = 0;
+  if (best_) times_.changed_over(best_->basis, env_.now());
 }
 
 void Replanner::node_came() { changed(true); }
@@ -159,13 +286,20 @@ void Replanner::saved() {
   look();
 }
 
-void Replanner::stepped(std::int64_t step, std::int64_t steps, double seconds) {
+void Replanner::placed() {
   const std::lock_guard lock(mutex_);
+  times_.begin();
+}
+
+void Replanner::stepped(std::int64_t step, std::int64_t steps, double seconds,
+                        std::optional<double> computing) {
+  const std::lock_guard lock(mutex_);
+  times_.add(seconds, computing, env_.now());
   outlook_.decided = step;
   limits_.steps = steps;
   outlook_.plan.rate = 1 / std::max(1e-6, seconds);
   // Measures the cost of this switch, by which the next one is judged.
-  if (since_ && outlook_.saves_since_switch == 0)
+  if (since_ && std::exchange(has_switched_, false))
     limits_.hold_time = env_.now() - *std::exchange(since_, {});
 }
 

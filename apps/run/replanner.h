@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "actors/decide/plan_times.h"
 #include "actors/decide/reconciler.h"
 #include "actors/nodes/node_pool.h"
 #include "apps/run/run_choice.h"
@@ -18,7 +19,8 @@
 namespace troupe::apps {
 
 /// Decides whether a run would finish sooner on other nodes or by another plan. It looks when nodes
-/// have come, when lost nodes have not come back, and after each save. It runs on its own loop.
+/// have come, when lost nodes have not come back, after each save, and when steps or links turn out
+/// to be other than expected. It runs on its own loop.
 class Replanner {
  public:
   /// The nodes and the plan of a run, and the nodes that it could use.
@@ -42,7 +44,11 @@ class Replanner {
   void node_came();
   void node_went();
   void saved();
-  void stepped(std::int64_t step, std::int64_t steps, double seconds);
+  /// `computing`: the seconds in which the busiest device computed, if known.
+  void stepped(std::int64_t step, std::int64_t steps, double seconds,
+               std::optional<double> computing);
+  /// Another attempt begins.
+  void placed();
 
   /// Returns the choice to switch to, on the present nodes; nothing if a switch does not pay any
   /// more. Called at a boundary change.
@@ -52,15 +58,24 @@ class Replanner {
   void end() { loop_->end(); }
 
  private:
+  using Basis = actors::PlanTimes::Basis;
+
   /// The best choice for a standing.
   struct Best {
     std::vector<std::uint64_t> used, usable;  // Incarnations, sorted.
     RunChoice before, choice;
-    double speed = 1;  // The speed relative to the plan in force.
+    double speed = 1;                         // The speed relative to the plan in force.
+    std::vector<actors::MeasuredLink> links;  // Links of all usable nodes.
+    double expected = 0;                      // Seconds of a step of the plan in force.
+    bool has_figures = false;                 // The plan in force was measured.
+    bool corrects = false;                    // The forecast of the plan in force was wrong.
+    Basis basis = Basis::forecast;            // The grounds of the choice.
 
     bool is_of(const Standing& standing) const;
+    bool has_links_of(const Standing& standing) const;
   };
 
+  bool is_refuted(const Standing& standing) const;
   void watch();
   void look();
   void consider();
@@ -78,10 +93,12 @@ class Replanner {
   std::optional<Best> best_;           // The best choice for the standing that was examined last.
   actors::reconciler::State outlook_;  // The known progress of the run and changes of its nodes.
   actors::reconciler::Limits limits_;  // Includes the measured cost of a switch.
-  std::optional<Env::Time> went_;      // When the last node was lost, if none has come since.
-  std::optional<Env::Time> since_;     // When the switch under way began.
-  bool looks_ = false;                 // Whether a look waits on the loop.
-  std::unique_ptr<Loop> loop_;         // Declared last: its tasks use the other members.
+  actors::PlanTimes times_;
+  std::optional<Env::Time> went_;   // When the last node was lost, if none has come since.
+  std::optional<Env::Time> since_;  // When the switch under way began,
+  bool has_switched_ = false;       // and whether its attempt has begun.
+  bool looks_ = false;              // Whether a look waits on the loop.
+  std::unique_ptr<Loop> loop_;      // Declared last: its tasks use the other members.
 };
 
 }  // namespace troupe::apps

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "apps/machine/this_machine.h"
 #include "apps/run/plan_request.h"
 #include "config/schema.h"
+#include "core/units.h"
+#include "schedules/plan/plan_format.h"
 #include "storage/checkpoint/checkpoint.h"
 
 namespace troupe::apps {
@@ -20,7 +25,8 @@ using kernels::Precision;
 constexpr std::string_view precision_key = "precision.compute";
 /// The assumed link between hosts whose network is unknown.
 constexpr sched::Link usual_network{.latency = 50e-6, .bandwidth = 1.25e9};
-// The planner's upper limit for a device's speed.
+// The planner's limits for a device's speed.
+constexpr double least_speed = 1e-3;
 constexpr double most_speed = 1000;
 
 /// Returns the best precision that `count` of the nodes support.
@@ -106,6 +112,39 @@ std::vector<sched::Bytes> memory_of_gpus(const actors::NodeHere& node,
   return gpus;
 }
 
+/// Returns the measured rate of a core of the node in this precision; nothing if unknown.
+std::optional<double> core_rate(const actors::NodeHere& node, kernels::Precision precision) {
+  const auto& speed = node.inventory.speed;
+  if (!speed || node.inventory.cores < 1) return {};
+  const bool is_best = actors::precision_named(node.inventory.precision) == precision;
+  return (is_best ? speed->best : speed->plain) / node.inventory.cores;
+}
+
+/// Returns how many nominal cores the node is worth.
+double speed_of(const actors::NodeHere& node, kernels::Precision precision) {
+  const auto rate = core_rate(node, precision);
+  const double cores = node.inventory.cores;
+  return rate ? cores * *rate / nominal_device().rate.operations : cores;
+}
+
+/// Adds the measured links between nodes of these hosts. A link is as slow as its slower direction.
+void add_measured_links(const std::vector<actors::NodeHere>& nodes, sched::Cluster& cluster) {
+  std::set<std::string> hosts;
+  for (const auto& node : nodes) hosts.insert(node.inventory.host);
+  for (const auto& node : nodes)
+    for (const auto& link : node.links) {
+      if (!hosts.contains(link.host)) continue;
+      const auto ends = std::minmax(node.inventory.host, link.host);
+      // Until a rate is known, that of the usual network counts.
+      const double rate = link.best.bytes_per_second.value_or(usual_network.bandwidth);
+      const auto [known, is_new] =
+          cluster.measured.try_emplace(ends, sched::Link{link.best.latency, rate});
+      if (is_new) continue;
+      known->second.latency = std::max(known->second.latency, link.best.latency);
+      known->second.bandwidth = std::min(known->second.bandwidth, rate);
+    }
+}
+
 std::vector<int> cuts_of(const sched::Plan& plan) {
   std::vector<int> cuts{plan.stages.front().first};
   for (const auto& stage : plan.stages) cuts.push_back(stage.last);
@@ -115,7 +154,8 @@ std::vector<int> cuts_of(const sched::Plan& plan) {
 }  // namespace
 
 sched::Cluster cluster_of(const config::RunConfig& config,
-                          const std::vector<actors::NodeHere>& nodes) {
+                          const std::vector<actors::NodeHere>& nodes, kernels::Precision precision,
+                          double slowness) {
   const bool on_gpus = config.train.device == config::RunConfig::Train::Device::cuda;
   const int devices = devices_wanted(config);
   const bool one_host = std::ranges::all_of(
@@ -128,19 +168,41 @@ sched::Cluster cluster_of(const config::RunConfig& config,
     auto& place = cluster.nodes.emplace_back();
     place.name = node.name;
     place.zone = node.inventory.host;
-    const double speed = static_cast<double>(node.inventory.cores) / each;
-    place.devices.assign(static_cast<std::size_t>(each), {.speed = std::min(speed, most_speed),
-                                                          .memory = node.inventory.memory / each});
+    // The speed of GPUs has nothing to do with that of cores.
+    const double cores = on_gpus ? node.inventory.cores : speed_of(node, precision);
+    place.devices.assign(static_cast<std::size_t>(each),
+                         {.speed = std::clamp(cores / each / slowness, least_speed, most_speed),
+                          .memory = node.inventory.memory / each});
     if (on_gpus) sched::put_on_gpus(place.devices, memory_of_gpus(node, nodes));
     place.inside = within;
     place.outside = one_host ? within : usual_network;
   }
+  add_measured_links(nodes, cluster);
   return cluster;
 }
 
+Result<sched::PlanRequest> live_request(const config::RunConfig& config, const RunSetup& setup,
+                                        const std::vector<actors::NodeHere>& nodes,
+                                        double slowness) {
+  auto request = plan_request(config, setup, cluster_of(config, nodes, setup.precision, slowness),
+                              nominal_device());
+  if (!request) return request;
+  request->effort = 0;  // No schedule search: nodes know schedules only by name.
+  if (is_on_gpus(config)) return request;
+  // Devices that share a core wait for each other's messages, too.
+  int shared = 1;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const auto devices = static_cast<int>(request->cluster.nodes[i].devices.size());
+    shared = std::max(shared, devices / std::max(1, nodes[i].inventory.cores));
+  }
+  request->pass *= shared;
+  return request;
+}
+
 Result<LivePlan> plan_for(const config::RunConfig& config, RunSetup& setup,
-                          std::vector<actors::NodeHere> nodes) {
+                          std::vector<actors::NodeHere> nodes, double slowness) {
   LivePlan live;
+  actors::level_speeds(nodes);
   const auto precision =
       choose_precision(config, nodes_taken(config, nodes), nodes, live.choice.why);
   if (!precision) return precision.error();
@@ -157,7 +219,7 @@ Result<LivePlan> plan_for(const config::RunConfig& config, RunSetup& setup,
     nodes.resize(most);
   }
 
-  auto request = plan_request(config, setup, cluster_of(config, nodes), nominal_device());
+  auto request = live_request(config, setup, nodes, slowness);
   if (!request) return request.error();
   if (is_asynchronous(config)) {
     const auto nominal = nominal_request(config, setup, MemoryOf::elsewhere);
@@ -166,16 +228,69 @@ Result<LivePlan> plan_for(const config::RunConfig& config, RunSetup& setup,
     if (!everywhere) return everywhere.error();
     request->boundaries = cuts_of(*everywhere);
   }
-  request->effort = 0;  // No schedule search: nodes know schedules only by name.
-  auto plan = sched::make_plan(*request);
-  if (!plan) return plan.error();
-  live.choice.chunks = plan->chunks;
-  live.choice.replicas = static_cast<int>(plan->replicas.size());
-  live.choice.schedule = plan->schedule;
-  if (!is_asynchronous(config)) live.choice.stages = cuts_of(*plan);
+  auto plans = sched::candidate_plans(*request);
+  if (!plans) return plans.error();
+  auto choice = choice_of(config, plans->front());
+  choice.precision = std::move(live.choice.precision);
+  choice.why = std::move(live.choice.why);
+  choice.plan_why = explain_choice(plans->front(), *plans);
+  live.choice = std::move(choice);
   live.request = std::move(*request);
-  live.plan = std::move(*plan);
+  live.plan = plans->front();
+  live.candidates = std::move(*plans);
   return live;
+}
+
+RunChoice choice_of(const config::RunConfig& config, const sched::Plan& plan) {
+  RunChoice choice;
+  choice.chunks = plan.chunks;
+  choice.replicas = static_cast<int>(plan.replicas.size());
+  choice.schedule = plan.schedule;
+  if (!is_asynchronous(config)) choice.stages = cuts_of(plan);
+  return choice;
+}
+
+std::string RunChoice::plan_name() const {
+  std::string name = schedule + " x" + std::to_string(replicas) + " /" + std::to_string(chunks);
+  for (const int stage : stages) name += " " + std::to_string(stage);
+  return name;
+}
+
+double computing_of(const sched::PlanRequest& request, const sched::Plan& plan) {
+  double most = 0;
+  for (const auto& replica : plan.replicas) {
+    std::vector<double> busy(replica.places.size());
+    for (const auto& seat : plan.seats) {
+      const auto position = static_cast<std::size_t>(seat.position);
+      const auto& stage = plan.stages[static_cast<std::size_t>(seat.stage)];
+      const auto routes = static_cast<double>(replica.schedule->routes.size());
+      busy[position] += replica.schedule->micro_batches / routes *
+                        (stage.forward + stage.backward).count() /
+                        sched::at(request.cluster, replica.places[position]).speed;
+    }
+    most = std::max(most, *std::ranges::max_element(busy));
+  }
+  return most;
+}
+
+std::string explain_choice(const sched::Plan& plan, const std::vector<sched::Plan>& candidates) {
+  constexpr std::size_t most = 4;
+  const auto layout = [](const sched::Plan& one) {
+    return std::tuple(one.stages.size(), one.replicas.size());
+  };
+  const auto text = [](const sched::Plan& one) {
+    return one.schedule + " with " + counted(one.stages.size(), "stage") + " and " +
+           counted(one.replicas.size(), "replica") + " " + sched::show(one.step);
+  };
+  std::string why = "expected time of a step: " + text(plan);
+  std::vector layouts{layout(plan)};
+  std::string others;
+  for (const auto& one : candidates) {
+    if (layouts.size() > most || std::ranges::count(layouts, layout(one)) > 0) continue;
+    layouts.push_back(layout(one));
+    others += (others.empty() ? "; others: " : ", ") + text(one);
+  }
+  return why + others;
 }
 
 void take(const RunChoice& choice, config::Loaded& loaded) {

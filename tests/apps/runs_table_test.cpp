@@ -55,6 +55,7 @@ TEST_CASE("an order to a run is answered with what happens now", "[apps]") {
   };
   answers("pause", "pausing after the steps under way");
   answers("resume", "running");
+  CHECK(cluster.run({"runs"}).out.find("expected time of a step: ") != std::string::npos);
   answers("stop", "stopping after the steps under way");
 }
 

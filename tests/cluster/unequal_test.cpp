@@ -38,6 +38,8 @@ TEST_CASE("a run uses the best precision of all its nodes and names those that l
   CHECK(plan.code == 0);
   CHECK(plan.out.starts_with(
       "precision fp32, the fastest that all nodes support; beta: at most fp32"));
+  CHECK(plan.out.find("expected time of a step: ") != std::string::npos);
+  CHECK(plan.out.find(" GFLOP/s") != std::string::npos);
   cluster.end();
 }
 
@@ -222,5 +224,11 @@ TEST_CASE("a node with more cores gets more of the model, and no bit changes", "
   const auto figures = parse_json(plan.out);
   REQUIRE(figures);
   CHECK(to_json(*figures->find("chosen")->find("stages")) == to_json(*told.front().find("stages")));
+  const auto& speeds = *figures->find("measured")->find("nodes")->list();
+  REQUIRE(speeds.size() == 2);
+  for (const auto& speed : speeds) {
+    CHECK(speed.find("plain")->number() > 1e6);
+    CHECK(speed.find("seconds_ago")->number() > 0);
+  }
   cluster.end();
 }
