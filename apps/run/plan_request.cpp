@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 
 #include "apps/gpu/gpus.h"
 #include "apps/machine/machine_share.h"
@@ -13,6 +14,12 @@ namespace troupe::apps {
 namespace {
 
 namespace sched = troupe::schedules;
+
+// The cost of a pass besides its kernels: messages between actors, and the wake of a device. An
+// estimate.
+constexpr auto pass_cost = std::chrono::microseconds(40);
+// Forecasts that are this close say nothing about which plan is faster.
+constexpr double forecasts_alike = 0.03;
 
 sched::Seconds time_of(const std::vector<models::KernelWork>& pass,
                        const sched::DeviceProfile& profile) {
@@ -165,6 +172,8 @@ Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const R
   request.memory = pipeline.memory;
   request.objective =
       is_asynchronous(config) ? sched::Objective::period : sched::Objective::makespan;
+  request.pass = pass_cost;
+  request.alike = forecasts_alike;
   request.versions = version_rule(config);
   request.step_every = config.staleness.step_every;
   request.holding = holding_rules(config, request.groups, micro_batches);
