@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Joins network devices like a hub, in user space. Delays each frame and drops some.
+"""Joins network devices like a switch, in user space. Delays each frame and drops some.
 
-    slow_hub.py DELAY_SECONDS LOSS DEVICE...
+    slow_hub.py [--rate BITS_PER_SECOND] DELAY_SECONDS LOSS DEVICE...
     slow_hub.py --whole-frames DEVICE     on the sender's side, first
 
-Says "ready" once it forwards. The kernel's own netem is missing from many kernels of virtual machines.
+With a rate, a frame to a device waits for earlier frames to it. A frame that would wait for longer
+than LONGEST_QUEUE seconds is dropped. Says "ready" once it forwards. Many kernels of virtual
+machines lack netem, which does the same.
 """
 
 import ctypes
@@ -23,6 +25,7 @@ SIOCETHTOOL = 0x8946
 OFFLOADS = (0x15, 0x17, 0x1F, 0x24, 0x2C)
 ETH_P_ALL = 3
 PACKET_OUTGOING = 4
+LONGEST_QUEUE = 1.0
 
 
 def switch_off_offloads(device: str) -> None:
@@ -39,7 +42,11 @@ def switch_off_offloads(device: str) -> None:
 def main() -> None:
     if sys.argv[1] == "--whole-frames":
         return switch_off_offloads(sys.argv[2])
-    delay, loss, devices = float(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
+    words = sys.argv[1:]
+    rate = 0.0
+    if words[0] == "--rate":
+        rate, words = float(words[1]), words[2:]
+    delay, loss, devices = float(words[0]), float(words[1]), words[2:]
     ports = []
     for device in devices:
         port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
@@ -50,6 +57,8 @@ def main() -> None:
     chance = random.Random(1)
     late: list[tuple[float, int, int, bytes]] = []
     count = 0
+    free = [0.0] * len(ports)  # When all that went to a port before is through.
+    port_of: dict[bytes, int] = {}  # Keyed by the address of the machine behind the port.
     print("ready", flush=True)
     while True:
         now = time.monotonic()
@@ -67,11 +76,18 @@ def main() -> None:
                 continue
             if address[2] == PACKET_OUTGOING:
                 continue
+            now = time.monotonic()
+            port_of[frame[6:12]] = ports.index(port)
+            known = port_of.get(frame[:6])
             for to, other in enumerate(ports):
-                if other is port or chance.random() < loss:
+                if other is port or (known is not None and known != to) or chance.random() < loss:
                     continue
+                if rate > 0:
+                    if free[to] - now > LONGEST_QUEUE:
+                        continue
+                    free[to] = max(now, free[to]) + 8 * len(frame) / rate
                 count += 1
-                heapq.heappush(late, (time.monotonic() + delay, count, to, frame))
+                heapq.heappush(late, (max(now, free[to]) + delay, count, to, frame))
 
 
 main()
