@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace troupe::actors {
 namespace {
@@ -12,25 +13,27 @@ std::ptrdiff_t count_since(const std::vector<Time>& times, Time since) {
 
 }  // namespace
 
-void PlanTimes::begin() {
-  ignored_ = steps_ = 0;
+void PlanTimes::begin(const std::string& plan_and_nodes) {
+  ignored_ = 0;
+  if (std::exchange(plan_and_nodes_, plan_and_nodes) == plan_and_nodes) return;
+  steps_ = 0;
+  counted_ = 0;
   seconds_ = computing_ = LastNumbers(2 * RunningMedian::window);
 }
 
-void PlanTimes::add(double seconds, std::optional<double> computing, Time now) {
+void PlanTimes::add(double seconds, std::optional<double> computing) {
   if (ignored_ < limits_.warm_up) {
     ++ignored_;
-    since_ = until_ = now;
     return;
   }
   ++steps_;
-  until_ = now;
+  counted_ += seconds;
   seconds_.add(seconds);
   if (computing) computing_.add(*computing);
 }
 
 std::optional<PlanTimes::Figures> PlanTimes::measured() const {
-  if (steps_ < limits_.least_steps || until_ - since_ < limits_.least_time) return {};
+  if (steps_ < limits_.least_steps || counted_ < limits_.least_seconds) return {};
   Figures figures{.step = seconds_.median(), .spread = seconds_.spread()};
   if (computing_.count() > 0) figures.computing = computing_.median();
   return figures;

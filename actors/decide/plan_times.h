@@ -27,10 +27,10 @@ struct ForecastPlan {
 };
 
 struct PlanTimesLimits {
-  int warm_up = 3;      // First steps of an attempt that are ignored.
-  int least_steps = 8;  // A plan is measured after this many steps more,
-  std::chrono::nanoseconds least_time = std::chrono::seconds(5);  // and after this time.
-  std::chrono::nanoseconds hold = std::chrono::hours(1);          // Figures count for this long.
+  int warm_up = 3;           // First steps of each attempt that are ignored.
+  int least_steps = 8;       // A plan is measured after this many steps more,
+  double least_seconds = 5;  // and after this time.
+  std::chrono::nanoseconds hold = std::chrono::hours(1);  // Figures count for this long.
   int most_tries = 4;   // Other plans that are tried in this time because of their forecast alone.
   int most_hasty = 8;   // Changes of plan in this time that need not wait for saves.
   double off = 0.25;    // A forecast that is off by more is looked at again.
@@ -61,12 +61,13 @@ class PlanTimes {
 
   explicit PlanTimes(PlanTimesLimits limits = {}) : limits_(limits) {}
 
-  /// Another attempt begins.
-  void begin();
-  void add(double seconds, std::optional<double> computing, Time now);
-  /// Returns the figures of the attempt; nothing until there are enough.
+  /// Another attempt begins. The figures of the attempt before count for this one as well if both
+  /// play the same plan on the same nodes: so a plan is measured even if no attempt lasts long.
+  void begin(const std::string& plan_and_nodes);
+  void add(double seconds, std::optional<double> computing);
+  /// Returns the figures of the plan in force; nothing until there are enough.
   std::optional<Figures> measured() const;
-  /// Remembers the figures of the attempt as those of the plan in force.
+  /// Remembers the present figures as those of a plan, the one in force.
   void note(const std::string& plan, Time now);
   /// Returns whether a plan was measured on these nodes. Then forecasts alone decide nothing.
   bool knows_plans(Time now) const;
@@ -92,9 +93,10 @@ class PlanTimes {
   };
 
   PlanTimesLimits limits_;
-  int ignored_ = 0;
+  std::string plan_and_nodes_;  // Those of the attempt.
+  int ignored_ = 0;             // Steps of the attempt that do not count.
   int steps_ = 0;
-  Time since_{}, until_{};
+  double counted_ = 0;  // Seconds of all steps that count.
   LastNumbers seconds_{2 * RunningMedian::window};
   LastNumbers computing_{2 * RunningMedian::window};
   std::map<std::string, Known> known_;

@@ -354,7 +354,7 @@ void HeadRun::tell_head(const std::string& state, const std::string& why) {
 }
 
 void HeadRun::placed(const actors::Lineup& lineup) {
-  replanner_.placed();
+  replanner_.placed(*choice(), lineup.nodes);
   const std::string where = to_text(lineup);
   double gain = 0;
   {

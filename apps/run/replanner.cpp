@@ -26,6 +26,14 @@ std::vector<std::uint64_t> incarnations(const std::vector<actors::NodeHere>& nod
   return all;
 }
 
+std::vector<std::string> names_of(const std::vector<actors::NodeHere>& nodes) {
+  std::vector<std::string> names;
+  names.reserve(nodes.size());
+  for (const auto& node : nodes) names.push_back(node.name);
+  std::ranges::sort(names);
+  return names;
+}
+
 /// The planner's forecast for the plan in force.
 struct Forecast {
   schedules::Plan plan;
@@ -150,7 +158,8 @@ void Replanner::consider() {
   bool is_new = false;
   {
     const std::lock_guard lock(mutex_);
-    if (best_ && best_->usable != incarnations(standing->usable)) times_.forget();
+    // A node that was lost and came back is as fast as before.
+    if (best_ && best_->names != names_of(standing->usable)) times_.forget();
     times_.note(name_on_nodes(standing->choice, standing->used.size()), env_.now());
     is_new = !best_ || !best_->is_of(*standing) || is_refuted(*standing);
   }
@@ -180,6 +189,7 @@ bool Replanner::is_refuted(const Standing& standing) const {
 Replanner::Best Replanner::best_for(const Standing& standing) {
   Best best{.used = incarnations(standing.used),
             .usable = incarnations(standing.usable),
+            .names = names_of(standing.usable),
             .before = standing.choice,
             .choice = standing.choice,
             .links = links_of(standing.usable)};
@@ -286,15 +296,17 @@ void Replanner::saved() {
   look();
 }
 
-void Replanner::placed() {
+void Replanner::placed(const RunChoice& choice, const std::vector<actors::NodeHere>& nodes) {
+  std::string plan_and_nodes = choice.plan_name();
+  for (const auto& name : names_of(nodes)) plan_and_nodes += " " + name;
   const std::lock_guard lock(mutex_);
-  times_.begin();
+  times_.begin(plan_and_nodes);
 }
 
 void Replanner::stepped(std::int64_t step, std::int64_t steps, double seconds,
                         std::optional<double> computing) {
   const std::lock_guard lock(mutex_);
-  times_.add(seconds, computing, env_.now());
+  times_.add(seconds, computing);
   outlook_.decided = step;
   limits_.steps = steps;
   outlook_.plan.rate = 1 / std::max(1e-6, seconds);

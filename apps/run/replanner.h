@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "actors/decide/plan_times.h"
@@ -47,8 +48,8 @@ class Replanner {
   /// `computing`: the seconds in which the busiest device computed, if known.
   void stepped(std::int64_t step, std::int64_t steps, double seconds,
                std::optional<double> computing);
-  /// Another attempt begins.
-  void placed();
+  /// Another attempt begins, on these nodes.
+  void placed(const RunChoice& choice, const std::vector<actors::NodeHere>& nodes);
 
   /// Returns the choice to switch to, on the present nodes; nothing if a switch does not pay any
   /// more. Called at a boundary change.
@@ -63,6 +64,7 @@ class Replanner {
   /// The best choice for a standing.
   struct Best {
     std::vector<std::uint64_t> used, usable;  // Incarnations, sorted.
+    std::vector<std::string> names;           // Of all usable nodes, sorted.
     RunChoice before, choice;
     double speed = 1;                         // The speed relative to the plan in force.
     std::vector<actors::MeasuredLink> links;  // Links of all usable nodes.

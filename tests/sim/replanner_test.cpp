@@ -83,12 +83,19 @@ class PlayedRun {
     REQUIRE(live);
     choice = live->choice;
     forecast = live->plan.step.count();
-    replanner_.placed();
+    place();
   }
 
   int devices() const {
     const auto stages = static_cast<int>(choice.stages.size()) - 1;
     return stages / choice.chunks * choice.replicas;
+  }
+  /// Loses a node, which comes back as another process.
+  void lose(std::size_t node) {
+    replanner_.node_went();
+    nodes[node].incarnation += 100;
+    replanner_.node_came();
+    place();
   }
   /// Plays steps for some time, with a save every ten minutes.
   void play(std::chrono::nanoseconds time, const std::function<double(int devices)>& seconds) {
@@ -116,13 +123,20 @@ class PlayedRun {
   std::string told;  // The changes, for messages of tests.
 
  private:
+  /// Each device has a node, as long as there are enough.
+  std::vector<actors::NodeHere> used() const {
+    auto used = nodes;
+    used.resize(std::min(used.size(), static_cast<std::size_t>(devices())));
+    return used;
+  }
+  void place() { replanner_.placed(choice, used()); }
   void change_over() {
     const auto next = replanner_.take();
     if (next) {
       choice = *next;
       ++changes;
       told += std::to_string(devices()) + " devices: " + choice.plan_why + "\n";
-      replanner_.placed();
+      place();
     }
     replanner_.over(next.has_value());
   }
@@ -137,10 +151,7 @@ class PlayedRun {
   apps::Replanner replanner_{
       env_, files_, 100ms,
       [this] {
-        // Each device has a node, as long as there are enough.
-        auto used = nodes;
-        used.resize(std::min(used.size(), static_cast<std::size_t>(devices())));
-        return std::optional(apps::Replanner::Standing{used, nodes, choice, open_});
+        return std::optional(apps::Replanner::Standing{used(), nodes, choice, open_});
       },
       [this] { asks_ = true; }};
 };
@@ -173,6 +184,16 @@ TEST_CASE("a run that cannot know why it is slow tries few plans, and comes back
   run.play(50min, slow_on_many);
   CHECK(run.devices() == 1);
   CHECK(run.changes == 0);
+}
+
+TEST_CASE("a run whose attempts end soon leaves a slow plan all the same", "[sim]") {
+  PlayedRun run;
+  REQUIRE(run.devices() > 1);
+  for (int attempt = 0; attempt < 20 && run.devices() > 1; ++attempt) {
+    run.play(7s, slow_on_many);
+    run.lose(0);
+  }
+  CHECK(run.devices() == 1);
 }
 
 TEST_CASE("a run over links that are known to be slow begins on one node", "[sim]") {
