@@ -189,7 +189,11 @@ class DiskFiles final : public Files {
   }
 
   Result<std::unique_ptr<FileWriter>> create(const std::string& path) override {
-    return open_writer(path, O_EXCL, "create");
+    auto made = open_writer(path, O_EXCL, "create");
+    const std::string parent = parent_of(path);
+    if (std::error_code error; !made && !std::filesystem::exists(parent, error) && !error)
+      return Error{path + ": cannot create: there is no folder " + parent};
+    return made;
   }
 
   Result<std::unique_ptr<FileWriter>> append(const std::string& path) override {

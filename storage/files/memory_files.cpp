@@ -324,7 +324,7 @@ Result<std::unique_ptr<FileWriter>> MemoryFiles::create(const std::string& path)
   if (entries_.contains(path)) return Error{path + ": cannot create: File exists"};
   const auto parent = entries_.find(parent_of(path));
   if (parent == entries_.end() || parent->second)
-    return Error{path + ": cannot create: No such file or directory"};
+    return Error{path + ": cannot create: there is no folder " + parent_of(path)};
   auto file = std::make_shared<File>();
   file->stamp = {1, ++files_made_, 1};
   entries_[path] = file;
