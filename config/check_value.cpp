@@ -137,7 +137,16 @@ std::string complaint(const Key& key, const Value& value) {
 }
 
 std::string suggestion(const Key& key, const Value& value) {
+  const bool takes_whole = key.type == Type::integer || key.type == Type::count_or_auto ||
+                           key.type == Type::range || key.type == Type::stages;
+  constexpr double most_exact = 1e15;
+  if (const double number = value.is_number() ? value.number() : 0.5;
+      takes_whole && !value.integer() && number == std::floor(number) &&
+      std::abs(number) < most_exact)
+    return "write " + number_text(number);
   if (key.type != Type::choice || !value.text()) return {};
+  if (*value.text() == "gpu" && std::ranges::count(key.choices, "cuda") > 0)
+    return "'cuda' is the GPU";
   const auto near = nearest(*value.text(), key.choices);
   return near.empty() ? "" : "did you mean '" + std::string(near) + "'?";
 }
