@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "apps/command.h"
+#include "apps/commands/usage.h"
 #include "apps/gpu/gpus.h"
 #include "apps/machine/machine_share.h"
 #include "apps/machine/this_machine.h"
@@ -188,7 +189,7 @@ void add_bench(Program& program) {
     auto& size = arguments.size;
     const auto add_size = [&to = *command](const char* name, std::int64_t& value,
                                            const char* what) {
-      to.add_option(name, value, what)->check(CLI::PositiveNumber)->capture_default_str();
+      to.add_option(name, value, what)->check(above_zero())->capture_default_str();
     };
     add_size("--micro", size.micro, "samples in a micro-batch");
     add_size("--context", size.context, "tokens in a sample");

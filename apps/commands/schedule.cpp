@@ -3,6 +3,7 @@
 #include <string>
 
 #include "apps/command.h"
+#include "apps/commands/usage.h"
 #include "apps/run/schedule_file.h"
 #include "core/json.h"
 #include "schedules/check/check.h"
@@ -192,11 +193,11 @@ void add_schedule(Program& program) {
   command
       ->add_option("--stages", arguments.stages,
                    "number of pipeline stages; with --search, number of devices (default: 4)")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   command
       ->add_option("--micro-batches", arguments.micro_batches,
                    "micro-batches per step (default: 8)")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   command->add_option("--chunks", arguments.chunks, "stages per device (default: 1)");
   command
       ->add_option("--costs", arguments.costs,

@@ -7,6 +7,7 @@
 
 #include "apps/command.h"
 #include "apps/commands/cluster_file.h"
+#include "apps/commands/usage.h"
 #include "apps/run/sim_request.h"
 #include "config/load.h"
 #include "core/json.h"
@@ -179,7 +180,7 @@ void add_sim(Program& program) {
   command
       ->add_option("--fail-every", arguments.terms.fail_every,
                    "seconds between two departures; a node stays away for half as long")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->excludes(failures)
       ->excludes(spot);
   spot->excludes(failures);
@@ -188,7 +189,7 @@ void add_sim(Program& program) {
   command
       ->add_option("--notice", arguments.terms.notice,
                    "seconds of notice before a node leaves (default: 0)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative());
   command->add_option("--seed", arguments.terms.seed, "random seed (default: 1)");
   command->add_option("--make-trace", arguments.make_trace,
                       "write the trace of --spot or --fail-every to this file, in the form that "

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/schema.h"
 #include "core/text.h"
 
 namespace troupe::apps {
@@ -38,9 +39,14 @@ std::string no_option(const CLI::App& command, std::string word) {
   for (const CLI::App* level = &command; level; level = level->get_parent())
     for (const auto* option : level->get_options())
       for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  const std::string text = "there is no option " + word;
+  // Some write a key of the configuration as an option.
+  if (command.get_option_no_throw("--set") && word.starts_with("--"))
+    for (const auto& key : config::schema().keys())
+      if (key.name == word.substr(2) || key.leaf() == word.substr(2))
+        return text + "; is --set " + key.name + "=VALUE meant?";
   const auto like = nearest(word, std::vector<std::string_view>(names.begin(), names.end()));
-  return "there is no option " + word +
-         (like.empty() ? "" : "; is " + std::string(like) + " meant?");
+  return text + (like.empty() ? "" : "; is " + std::string(like) + " meant?");
 }
 
 /// Returns what is wrong with `--set key value` and `--set key = value`; empty if it is neither.
@@ -53,7 +59,25 @@ std::string split_setting(const CLI::App& command, const std::vector<std::string
   return "found --set " + key + " and " + *value + "; write --set " + key + "=" + *value;
 }
 
+/// A check that a word is a number with a property, which `wanted` names.
+CLI::Validator number_check(const char* wanted, bool (*is_good)(double)) {
+  return CLI::Validator(
+      [wanted, is_good](const std::string& word) {
+        double number = 0;
+        const bool is_number = CLI::detail::lexical_cast(word, number);
+        return is_number && is_good(number) ? "" : "found " + word + ", wanted " + wanted;
+      },
+      "");
+}
+
 }  // namespace
+
+CLI::Validator above_zero() {
+  return number_check("a number above 0", [](double number) { return number > 0; });
+}
+CLI::Validator not_negative() {
+  return number_check("0 or a number above it", [](double number) { return number >= 0; });
+}
 
 std::vector<const CLI::App*> shown_commands(const CLI::App& command) {
   auto all = command.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); });

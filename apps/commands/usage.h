@@ -6,6 +6,10 @@
 
 namespace troupe::apps {
 
+// Checks of options. Those of CLI11 tell the bounds of the type as well.
+CLI::Validator above_zero();
+CLI::Validator not_negative();
+
 /// Returns the direct subcommands that the help lists.
 std::vector<const CLI::App*> shown_commands(const CLI::App& command);
 /// Returns the command's full name, beginning with the program's, with `between` between words.

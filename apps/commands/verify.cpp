@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "apps/command.h"
+#include "apps/commands/usage.h"
 #include "apps/machine/exit_now.h"
 #include "apps/machine/watchdog.h"
 #include "apps/real/read_host.h"
@@ -189,7 +190,7 @@ void add_verify(Program& program) {
   command
       ->add_option("--tolerance", arguments.tolerance,
                    "largest accepted difference; synchronous schedules must have none")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative());
 }
 
 }  // namespace troupe::apps

@@ -110,7 +110,8 @@ TEST_CASE("an error about an unknown command suggests a similar one", "[apps]") 
   CHECK(said({"train", "--hlep"}) ==
         "troupe train: there is no option --hlep; is --help meant?; see `troupe train --help`\n");
   CHECK(said({"train", "x.toml", "--lr", "1e-3"}) ==
-        "troupe train: there is no option --lr; see `troupe train --help`\n");
+        "troupe train: there is no option --lr; is --set optimizer.lr=VALUE meant?; see `troupe "
+        "train --help`\n");
   for (const auto& between : {std::vector<std::string>{}, {"="}}) {
     std::vector<std::string> split{"train", "x.toml", "--set", "optimizer.lr"};
     split.insert(split.end(), between.begin(), between.end());
@@ -122,6 +123,12 @@ TEST_CASE("an error about an unknown command suggests a similar one", "[apps]") 
         "troupe status: The following argument was not expected: x; see `troupe status --help`\n");
   CHECK(said({"node", "--cores", "many"}) ==
         "troupe node: Could not convert: --cores = many; see `troupe node --help`\n");
+  // Bounds of a type say nothing.
+  CHECK(said({"schedule", "1f1b", "--stages", "0"}) ==
+        "troupe schedule: --stages: found 0, wanted a number above 0; see `troupe schedule "
+        "--help`\n");
+  CHECK(said({"sim", "x.toml", "--notice", "-1"}) ==
+        "troupe sim: --notice: found -1, wanted 0 or a number above it; see `troupe sim --help`\n");
 }
 
 TEST_CASE("troupe bench compares training with the machine's peak", "[apps]") {
