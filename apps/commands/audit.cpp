@@ -88,7 +88,9 @@ void print(const std::string& folder, const storage::Audit& audit) {
 
 ExitCode audit(const AuditArguments& arguments, const CommonFlags& flags) {
   const auto files = storage::disk_files();
-  const std::string folder = folder_of_run(*files, arguments.run);
+  const auto found_folder = folder_of_run(*files, arguments.run);
+  if (!found_folder) return invalid(found_folder.error());
+  const std::string& folder = *found_folder;
   const auto ledger = storage::read_segments(*files, folder + "/ledger");
   if (!ledger)
     return complain(ExitCode::invalid, "error: " + ledger.error().text +

@@ -119,10 +119,10 @@ std::string table_of(const std::vector<LocalRun>& runs) {
 
 /// Removes the folder of one run.
 Status remove_run(storage::Files& files, const std::string& run) {
-  const std::string folder = folder_of_run(files, run);
+  const auto found = folder_of_run(files, run);
+  if (!found) return found.error();
+  const std::string& folder = *found;
   std::error_code error;
-  if (!fs::is_directory(folder, error))
-    return Error{run + ": there is no such run; `troupe runs --local` lists them"};
   const auto has = [&](const char* name) { return fs::exists(folder + "/" + name, error); };
   if (!has("events.jsonl") && !has("ledger") && !has("id"))
     return Error{folder + ": this is no folder of a run, which has events.jsonl in it"};

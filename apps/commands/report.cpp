@@ -25,16 +25,17 @@ struct ReportArguments {
 };
 
 Result<RunReport> read_run(storage::Files& files, const std::string& name) {
-  const std::string folder = folder_of_run(files, name);
-  const auto events = read_events(files, folder);
+  const auto folder = folder_of_run(files, name);
+  if (!folder) return folder.error();
+  const auto events = read_events(files, *folder);
   if (!events)
     return Error{events.error().text + "; a run leaves it in its folder, runs/NAME/events.jsonl"};
   RunReport run{.events = parse_events(*events),
                 .history = {},
-                .about = about_run(files, folder),
-                .config = config_of_run(files, folder)};
+                .about = about_run(files, *folder),
+                .config = config_of_run(files, *folder)};
   if (run.events.name.empty()) run.events.name = name;
-  RunHistory history(files, folder + "/events.jsonl");
+  RunHistory history(files, *folder + "/events.jsonl");
   while (!history.read_on(pages_at_once)) {
   }
   run.history = history.value();
@@ -58,8 +59,7 @@ ExitCode report(const ReportArguments& arguments, const CommonFlags&) {
   std::map<std::string, int> with_name;
   for (const auto& run : runs) ++with_name[run.events.name];
   for (std::size_t i = 0; i < runs.size(); ++i)
-    if (with_name[runs[i].events.name] > 1)
-      runs[i].events.name = name_of_folder(folder_of_run(*files, arguments.runs[i]));
+    if (with_name[runs[i].events.name] > 1) runs[i].events.name = name_of_folder(arguments.runs[i]);
   std::string title = arguments.title;
   if (title.empty() && arguments.format == "svg") title = "loss";
   for (const auto& run : runs)

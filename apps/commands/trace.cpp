@@ -67,14 +67,9 @@ ExitCode export_trace(const ExportArguments& arguments, const CommonFlags&) {
     return complain(ExitCode::usage,
                     "error: a pprof file is nothing for a terminal; name a file with --out");
   const auto files = storage::disk_files();
-  const std::string folder = folder_of_run(*files, arguments.run);
-  const auto there = files->exists(folder);
-  if (!there.ok()) return invalid(there.error());
-  if (!*there)
-    return complain(ExitCode::invalid, "error: " + arguments.run +
-                                           ": there is no such folder, nor runs/" + arguments.run +
-                                           "; wanted a run's name, or its folder");
-  const auto made = is_binary ? pprof_profile(*files, folder) : perfetto_trace(*files, folder);
+  const auto folder = folder_of_run(*files, arguments.run);
+  if (!folder) return invalid(folder.error());
+  const auto made = is_binary ? pprof_profile(*files, *folder) : perfetto_trace(*files, *folder);
   if (!made) return invalid(made.error());
   if (arguments.out.empty()) {
     std::fwrite(made->data(), 1, made->size(), stdout);

@@ -1,5 +1,8 @@
 #include "apps/commands/trained_model.h"
 
+#include <utility>
+
+#include "apps/report/run_events.h"
 #include "config/load.h"
 #include "config/schema/dotted.h"
 
@@ -26,10 +29,16 @@ kernels::Precision precision_of(const storage::Checkpoint& checkpoint) {
 Result<std::string> checkpoints_of(storage::Files& files, const std::string& what) {
   const auto given = files.exists(what);
   if (!given.ok()) return given.error();
-  const std::string below = (*given ? what : "runs/" + what) + "/checkpoints";
+  std::string folder = what;
+  if (!*given) {
+    auto run = folder_of_run(files, what);
+    if (!run) return run;
+    folder = std::move(*run);
+  }
+  const std::string below = folder + "/checkpoints";
   const auto there = files.exists(below);
   if (!there.ok()) return there.error();
-  return *there ? below : what;
+  return *there ? below : folder;
 }
 
 Result<storage::Checkpoint> open_checkpoint(storage::Files& files, const std::string& what) {

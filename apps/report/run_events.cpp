@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/json.h"
+#include "core/text.h"
 
 namespace troupe::apps {
 namespace {
@@ -108,11 +109,20 @@ RunEvents parse_events(std::string_view text) {
   return run;
 }
 
-std::string folder_of_run(storage::Files& files, const std::string& run) {
-  const std::string below = "runs/" + run;
-  const auto there = files.exists(below);
-  // If this check fails, opening the folder will report the error.
-  return !there.ok() || *there ? below : run;
+Result<std::string> folder_of_run(storage::Files& files, const std::string& run) {
+  for (const auto& folder : {"runs/" + run, run}) {
+    const auto there = files.exists(folder);
+    if (!there.ok()) return there.error();
+    if (*there) return folder;
+  }
+  const auto runs = files.list("runs");
+  std::vector<std::string_view> names;
+  if (runs)
+    for (const auto& entry : *runs) names.push_back(entry.name);
+  const auto meant = nearest(run, names);
+  return Error{run + ": there is no such run in runs/, and no such folder" +
+               (meant.empty() ? "" : "; is " + std::string(meant) + " meant?") +
+               "; `troupe runs --local` lists runs"};
 }
 
 }  // namespace troupe::apps

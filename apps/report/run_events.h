@@ -54,7 +54,8 @@ struct RunEvents {
 /// Reads as much as it can from any text.
 RunEvents parse_events(std::string_view text);
 
-/// Returns the folder of a run that is named by its folder below runs/, or by the folder itself.
-std::string folder_of_run(storage::Files& files, const std::string& run);
+/// Returns the folder of a run that is named by its folder below runs/, or by the folder itself. If
+/// there is neither, the error names the run that is probably meant.
+Result<std::string> folder_of_run(storage::Files& files, const std::string& run);
 
 }  // namespace troupe::apps

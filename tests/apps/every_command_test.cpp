@@ -158,3 +158,33 @@ TEST_CASE("commands on checkpoints take the name of a run, and its folder", "[ap
   std::filesystem::create_directory(here.path() / "a");
   CHECK(said({"checkpoint", "ls", "a"}) == "no checkpoint in a\n");
 }
+
+TEST_CASE("a command that does not find its run names the one that is probably meant", "[apps]") {
+  const Workplace here;
+  here.write("other.toml", tiny_run);
+  REQUIRE(troupe::tests::troupe(here, {"train", "other.toml", "-q", "--set", "name=other"}).code ==
+          0);
+  const auto said = [&](std::vector<std::string> words) {
+    const Ended ended = troupe::tests::troupe(here, words);
+    CHECK(ended.code == 3);
+    CHECK(ended.out.empty());
+    return ended.err;
+  };
+  using Words = std::vector<std::string>;
+  for (const Words& words : {Words{"report"},
+                             {"audit"},
+                             {"trace", "export"},
+                             {"checkpoint", "ls"},
+                             {"checkpoint", "verify"},
+                             {"eval"}}) {
+    Words all = words;
+    all.push_back("othre");
+    CHECK(said(all) ==
+          "error: othre: there is no such run in runs/, and no such folder; is other "
+          "meant?; `troupe runs --local` lists runs\n");
+  }
+  const Ended out =
+      troupe::tests::troupe(here, {"report", "other", "--out", "nowhere/report.html"});
+  CHECK(out.code != 0);
+  CHECK(out.err == "error: nowhere/report.html.new: cannot create: there is no folder nowhere\n");
+}

@@ -200,7 +200,8 @@ TEST_CASE("an export error names the file, what was found and what to do", "[app
     CHECK(ended.out.empty());
     CHECK(ended.err.find(part) != std::string::npos);
   };
-  says("none", 3, "none: there is no such folder, nor runs/none");
+  says("none", 3,
+       "none: there is no such run in runs/, and no such folder; `troupe runs --local` lists runs");
   std::filesystem::create_directories(here.path() / "runs/old");
   here.write("runs/old/timeline.jsonl", "{\"run\":\"old\",\"devices\":1}\n");
   says("old", 3, "runs/old/memory.jsonl: it is not there; wanted what each device holds");
