@@ -62,7 +62,8 @@ notice() {
   [ -z "$noticed" ] || return 0
   noticed=yes
   kill -TERM "$head" 2>/dev/null || true
-  case $(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%T:%r 2>/dev/null || true) in
+  # Slurm sends SIGTERM more than once, to all processes.
+  case $(trap '' TERM; squeue --noheader --jobs="$SLURM_JOB_ID" --format=%T:%r 2>/dev/null || true) in
     *:TimeLimit) requeue=yes ;;
     COMPLETING:* | CANCELLED:* | PENDING:* | REQUEUED:*) ;;
     *) requeue=yes ;;
@@ -75,7 +76,7 @@ failed=
 nodes_ended() {
   local code=0
   wait "$nodes" || code=$?
-  if [ "$code" = 0 ] || scontrol show job "$SLURM_JOB_ID" | grep 'PreemptTime=[0-9]' >/dev/null; then
+  if [ "$code" = 0 ] || (trap '' TERM; scontrol show job "$SLURM_JOB_ID") | grep 'PreemptTime=[0-9]' >/dev/null; then
     notice
   else
     echo "error: all nodes have ended, srun with exit code $code" >&2
