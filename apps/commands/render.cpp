@@ -131,23 +131,65 @@ struct KubernetesArguments {
   std::string image = "troupe:" TROUPE_VERSION;
   std::string shared_memory = "1Gi";
   std::string storage = "20Gi";
+  std::string name_space;
+  std::string priority_class;
+  std::vector<std::string> node_labels;
+  std::vector<std::string> tolerations;
+
+  Status check() const {
+    for (const auto& [option, word] : {std::pair("--image", &image),
+                                       {"--shared-memory", &shared_memory},
+                                       {"--storage", &storage},
+                                       {"--priority-class", &priority_class}})
+      if (auto fits = fits_line(option, *word); !fits) return fits;
+    if (!name_space.empty() && !is_kubernetes_name(name_space))
+      return Error{"error: --namespace: found '" + printable(name_space) +
+                   "'; wanted small letters, digits and '-', at most 40, a letter first"};
+    return Done{};
+  }
+
+  /// Returns the order for a job.
+  Result<KubernetesOrder> order(JobOrder job) const {
+    using Flavour = KubernetesOrder::Flavour;
+    KubernetesOrder order;
+    order.job = std::move(job);
+    order.flavour = flavour == "job"      ? Flavour::job
+                    : flavour == "jobset" ? Flavour::jobset
+                                          : Flavour::statefulset;
+    order.image = image;
+    order.shared_memory = shared_memory;
+    order.storage = storage;
+    order.name_space = name_space;
+    order.priority_class = priority_class;
+    for (const auto& text : node_labels) {
+      if (auto fits = fits_line("--node-label", text); !fits) return fits.error();
+      const auto equals = text.find('=');
+      if (equals == text.npos || equals == 0)
+        return Error{"error: --node-label: found '" + text +
+                     "'; wanted KEY=VALUE, such as node.kubernetes.io/instance-type=gpu-8"};
+      order.node_labels[text.substr(0, equals)] = text.substr(equals + 1);
+    }
+    for (const auto& text : tolerations) {
+      if (auto fits = fits_line("--toleration", text); !fits) return fits.error();
+      auto toleration = Toleration::parse(text);
+      if (!toleration) return Error{"error: --toleration: " + toleration.error().text};
+      order.tolerations.push_back(std::move(*toleration));
+    }
+    return order;
+  }
 };
 
 ExitCode kubernetes(const KubernetesArguments& arguments, const CommonFlags&) {
+  if (auto fine = arguments.check(); !fine) return complain(ExitCode::usage, fine.error().text);
   auto job = arguments.job.order();
   if (!job) return complain(ExitCode::invalid, job.error().text);
   if (!is_kubernetes_name(job->name))
     return complain(ExitCode::invalid, "error: the run is called '" + job->name +
                                            "', and Kubernetes wants small letters, digits and "
                                            "'-', at most 40, a letter first: --set name=...");
-  using Flavour = KubernetesOrder::Flavour;
-  const auto flavour = arguments.flavour == "job"      ? Flavour::job
-                       : arguments.flavour == "jobset" ? Flavour::jobset
-                                                       : Flavour::statefulset;
-  std::fputs(render_kubernetes({std::move(*job), flavour, arguments.image, arguments.shared_memory,
-                                arguments.storage})
-                 .c_str(),
-             stdout);
+  const auto order = arguments.order(std::move(*job));
+  if (!order) return complain(ExitCode::usage, order.error().text);
+  std::fputs(render_kubernetes(*order).c_str(), stdout);
   return ExitCode::done;
 }
 
@@ -222,6 +264,15 @@ void add_render(Program& program) {
                         "size of /dev/shm in each pod (default: 1Gi)");
     command->add_option("--storage", arguments.storage,
                         "size of the volume for runs/ (default: 20Gi)");
+    command->add_option("--namespace", arguments.name_space,
+                        "namespace of all objects (default: the one that kubectl chooses)");
+    command->add_option("--priority-class", arguments.priority_class, "PriorityClass of the pods");
+    command->add_option("--node-label", arguments.node_labels,
+                        "KEY=VALUE: a label that each machine must have (nodeSelector); can be "
+                        "repeated");
+    command->add_option("--toleration", arguments.tolerations,
+                        "KEY[=VALUE][:EFFECT]: a taint that the machines may have, such as "
+                        "nvidia.com/gpu:NoSchedule; can be repeated");
   }
   {
     auto [command, arguments] = add_command(

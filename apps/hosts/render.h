@@ -2,11 +2,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/hosts/hostfile.h"
 #include "apps/hosts/node_scripts.h"
+#include "core/result.h"
 
 /// Job specifications for cluster managers. Each is a self-contained text that includes the run's
 /// configuration.
@@ -39,14 +42,31 @@ struct SlurmOrder {
 /// characters.
 std::string render_slurm(const SlurmOrder& order);
 
+/// Lets pods run on machines with a taint.
+struct Toleration {
+  enum class Effect : std::uint8_t { every, no_schedule, prefer_no_schedule, no_execute };
+
+  std::string key;
+  std::optional<std::string> value;  // Empty: any value.
+  Effect effect = Effect::every;
+
+  /// Reads "KEY[=VALUE][:EFFECT]", as `kubectl taint` writes a taint.
+  static Result<Toleration> parse(const std::string& text);
+};
+
+/// No text may have control characters.
 struct KubernetesOrder {
   enum class Flavour : std::uint8_t { job, jobset, statefulset };
 
   JobOrder job;
   Flavour flavour = Flavour::job;
   std::string image;
-  std::string shared_memory = "1Gi";  // The size of /dev/shm.
-  std::string storage = "20Gi";       // The size of the volume for runs/.
+  std::string shared_memory = "1Gi";               // The size of /dev/shm.
+  std::string storage = "20Gi";                    // The size of the volume for runs/.
+  std::string name_space;                          // Empty: the one that kubectl chooses.
+  std::string priority_class;                      // Empty: the cluster's default.
+  std::map<std::string, std::string> node_labels;  // Labels that each machine must have.
+  std::vector<Toleration> tolerations;
 };
 /// Renders a manifest for kubectl apply. A Job and a JobSet end with the run. With StatefulSets a
 /// head and its nodes stay and accept submissions. Keys come from a Secret; the text says how to

@@ -35,6 +35,18 @@ def pods(thing: dict[str, Any]) -> list[dict[str, Any]]:
     return [spec["template"]]
 
 
+def check_place(spec: dict[str, Any]) -> None:
+    """Checks which machines a pod may use."""
+    labels = spec.get("nodeSelector", {})
+    want(all(isinstance(word, str) for pair in labels.items() for word in pair), "labels of machines as texts")
+    for toleration in spec.get("tolerations", []):
+        want(set(toleration) <= {"key", "operator", "value", "effect"}, "a toleration")
+        want(("value" in toleration) == (toleration["operator"] == "Equal"), "a value if it must be equal")
+        want(toleration["operator"] in ("Equal", "Exists"), "an operator")
+        want(toleration.get("effect", "NoSchedule") in ("NoSchedule", "PreferNoSchedule", "NoExecute"), "an effect")
+    want(isinstance(spec.get("priorityClassName", ""), str), "the name of a PriorityClass")
+
+
 def check_pod(template: dict[str, Any], things: dict[str, dict[str, Any]]) -> None:
     spec = template["spec"]
     want(spec["terminationGracePeriodSeconds"] >= 30, "time to save the run")
@@ -59,7 +71,12 @@ def check_pod(template: dict[str, Any], things: dict[str, dict[str, Any]]) -> No
     want(pod["seccompProfile"] == {"type": "RuntimeDefault"}, "the seccomp profile of the runtime")
     want(rights == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}, "no rights beyond a user's")
     want(spec["automountServiceAccountToken"] is False, "no token of the cluster's API")
-    if not is_head:
+    if is_head:
+        for name in ("startupProbe", "livenessProbe"):
+            probe = container[name]
+            want(probe["exec"]["command"] == ["bash", "/run/troupe/healthz.sh"], "a probe that asks the head's page")
+            want(probe["timeoutSeconds"] <= probe["periodSeconds"], "a probe that ends before the next one")
+    else:
         words = container["command"]
         want(words[words.index("--exit-code-on-signal") + 1] == "75", "a node that is replaced when its pod is taken away")
         cores = container.get("resources", {}).get("limits", {}).get("cpu")
@@ -70,8 +87,11 @@ def check_pod(template: dict[str, Any], things: dict[str, dict[str, Any]]) -> No
     want(mounts["shared-memory"] == "/dev/shm", "shared memory where programs look for it")
     names = [variable["name"] for variable in container["env"]]
     want("TROUPE_HEAD_KEY" in names and "POD_IP" in names, "the head's key and the pod's address")
-    for which in ("requests", "limits"):
-        want(set(container.get("resources", {which: {}})[which]) <= {"cpu", "memory"}, "resources")
+    resources = container.get("resources", {"requests": {}, "limits": {}})
+    want(resources["requests"] == resources["limits"], "requests that are the limits, as GPUs need it")
+    want(set(resources["limits"]) <= {"cpu", "memory"} | (set() if is_head else {"nvidia.com/gpu"}), "resources, and GPUs for nodes alone")
+    want(all(isinstance(amount, str) for amount in resources["limits"].values()), "amounts as texts")
+    check_place(spec)
 
 
 def check_workload(thing: dict[str, Any], things: dict[str, dict[str, Any]]) -> None:
@@ -110,9 +130,11 @@ def main() -> None:
     for thing in all_things:
         want(thing["apiVersion"] == VERSIONS[thing["kind"]], f"{VERSIONS[thing['kind']]} of {thing['kind']}")
         things.setdefault(thing["kind"], {})[thing["metadata"]["name"]] = thing
+    want(len({thing["metadata"].get("namespace") for thing in all_things}) == 1, "one namespace for all")
     (config_map,) = things["ConfigMap"].values()
     want(json.loads(config_map["data"]["run.json"])["name"] != "", "the run")
     want(config_map["data"]["lead.sh"].count("troupe head") == 1, "the script that leads")
+    want("GET /healthz" in config_map["data"]["healthz.sh"], "the script that asks whether the head answers")
     (policy,) = things["NetworkPolicy"].values()
     want(policy["spec"]["policyTypes"] == ["Ingress"], "a policy of who reaches the pods")
     want(policy["spec"]["ingress"] == [{"from": [{"podSelector": policy["spec"]["podSelector"]}]}], "the run's pods alone")

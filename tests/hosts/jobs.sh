@@ -85,7 +85,17 @@ TROUPE_HEAD_KEY=$(sed -n 's/^public //p' keys/head.key)
 export TROUPE_HEAD_KEY POD_IP=127.0.0.1
 troupe node --head 127.0.0.1:4700 --keys keys/node.key --exit-code-on-signal 75 >node.log 2>&1 &
 node=$!
+# The head's probe fails before there is a head, succeeds while it leads, and says nothing.
+if bash pod/healthz.sh 2>/dev/null; then fail "the probe of a head that is not there succeeds"; fi
+probe() {
+  grep -q -m 1 '^its page: ' < <(timeout 60 tail -n +1 -s 0.05 -F pod/second.log 2>/dev/null)
+  bash pod/healthz.sh >probe.log 2>&1 && echo healthy >>probe.log
+}
+probe &
+probe=$!
 twice pod sh lead.sh
+wait "$probe" || true
+[ "$(cat probe.log)" = healthy ] || fail "the probe of a head that leads: $(cat probe.log)"
 # The run is done, so its node has ended, and the Job of the nodes is complete.
 code=0
 wait "$node" || code=$?

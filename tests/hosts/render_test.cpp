@@ -27,7 +27,18 @@ JobOrder job() {
 }
 
 std::string kubernetes(KubernetesOrder::Flavour flavour) {
-  return render_kubernetes({job(), flavour, "registry.example/troupe:1", "2Gi", "50Gi"});
+  KubernetesOrder order;
+  order.job = job();
+  order.job.gpus = 4;
+  order.flavour = flavour;
+  order.image = "registry.example/troupe:1";
+  order.shared_memory = "2Gi";
+  order.storage = "50Gi";
+  order.name_space = "learning";
+  order.priority_class = "urgent";
+  order.node_labels = {{"example.com/has-gpu", "true"}, {"zone", "a \"b\" # c"}};
+  order.tolerations = {{"nvidia.com/gpu", {}, Toleration::Effect::no_schedule}, {"team", "ml"}};
+  return render_kubernetes(order);
 }
 
 std::string ssh() {
@@ -105,16 +116,34 @@ TEST_CASE("the rendered Kubernetes objects match the reviewed files in three fla
   CHECK(!passes(check_kubernetes + "job", kubernetes(Flavour::jobset)));
 }
 
-TEST_CASE("the script that leads a run in a pod passes shellcheck", "[hosts]") {
+TEST_CASE("the scripts in a head's pod pass shellcheck", "[hosts]") {
   const auto text = kubernetes(KubernetesOrder::Flavour::job);
-  const auto begin = text.find("  lead.sh: |\n") + 13, end = text.find("  run.json: |");
-  std::string script;
-  for (std::size_t at = begin; at < end;) {
-    const auto line = text.find('\n', at) + 1;
-    script += text.substr(at + 4, line - at - 4);
-    at = line;
+  const auto script = [&](const std::string& name) {
+    const std::string first = "  " + name + ": |\n";
+    std::string script;
+    for (std::size_t at = text.find(first) + first.size(); text.compare(at, 4, "    ") == 0;) {
+      const auto line = text.find('\n', at) + 1;
+      script += text.substr(at + 4, line - at - 4);
+      at = line;
+    }
+    return script;
+  };
+  CHECK(passes(shellcheck + "sh", script("lead.sh")));
+  CHECK(passes(shellcheck + "bash", script("healthz.sh")));
+}
+
+TEST_CASE("a toleration is read as kubectl writes a taint", "[hosts]") {
+  using Effect = Toleration::Effect;
+  const auto all = Toleration::parse("nvidia.com/gpu");
+  CHECK((all && all->key == "nvidia.com/gpu" && !all->value && all->effect == Effect::every));
+  const auto one = Toleration::parse("team=ml:NoExecute");
+  CHECK((one && one->key == "team" && one->value == "ml" && one->effect == Effect::no_execute));
+  const auto empty = Toleration::parse("spot=:PreferNoSchedule");
+  CHECK((empty && empty->value == "" && empty->effect == Effect::prefer_no_schedule));
+  for (const std::string wrong : {"", "=ml", ":NoSchedule", "a:b", "a:"}) {
+    INFO(wrong);
+    CHECK(!Toleration::parse(wrong));
   }
-  CHECK(passes(shellcheck + "sh", script));
 }
 
 TEST_CASE("the rendered script for ssh, and the scripts of up, pass shellcheck", "[hosts]") {
@@ -158,6 +187,30 @@ steps = 7
   CHECK(odd.code == 3);
   CHECK(odd.err.find("small letters") != std::string::npos);
   CHECK(tests::troupe(here, {"render", "k8s", "nothing.toml"}).code == 3);
+
+  const auto placed = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"render", "k8s", "tiny.toml"});
+    return tests::troupe(here, words);
+  };
+  const Ended on_gpus = placed({"--set", "train.device=cuda", "--gpus", "2", "--namespace", "ml",
+                                "--node-label", "has-gpu=true", "--toleration",
+                                "nvidia.com/gpu:NoSchedule", "--priority-class", "p"});
+  REQUIRE(on_gpus.code == 0);
+  CHECK(passes(check_kubernetes + "job", on_gpus.out));
+  for (const std::string part :
+       {"nvidia.com/gpu: \"2\"", "\"has-gpu\": \"true\"", "namespace: \"ml\"",
+        "{key: \"nvidia.com/gpu\", operator: Exists, effect: NoSchedule}",
+        "create secret generic -n ml"})
+    CHECK(on_gpus.out.find(part) != std::string::npos);
+  for (const auto& wrong : {std::vector<std::string>{"--namespace", "A b"},
+                            {"--node-label", "has-gpu"},
+                            {"--toleration", "a:b"},
+                            {"--image", "a\nb"}}) {
+    INFO(wrong.front());
+    const Ended refused = placed(wrong);
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find("error: " + wrong.front() + ": ") == 0);
+  }
 }
 
 TEST_CASE("a rendered job asks for GPUs if the run uses them, and takes no broken lines",
