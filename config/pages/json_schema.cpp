@@ -32,6 +32,28 @@ Value pattern(std::string_view regular_expression) {
 Value any_of(Value::List alternatives) { return object({{"anyOf", std::move(alternatives)}}); }
 
 constexpr std::string_view duration_pattern = "^[0-9]+(\\.[0-9]+)? ?(ns|us|ms|s|m|h|d)$";
+constexpr std::string_view positive_duration_pattern =
+    "^(?=.*[1-9])[0-9]+(\\.[0-9]+)? ?(ns|us|ms|s|m|h|d)$";
+
+/// Returns the schema of a text. These keys have rules of their own, which agreement.cpp checks.
+Value text_form(std::string_view key) {
+  if (key == "name") return pattern("^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$");
+  if (key == "model.init") return pattern("^(random|run:.+|.*\\.safetensors)$");
+  if (key == "train.export") return pattern("\\.safetensors$");
+  if (key == "checkpoint.dir") return pattern("^([^{}]|\\{name\\})+$");
+  return object({{"type", "string"}});
+}
+
+/// Returns the schema of the layers at which stages begin, and of the number of layers.
+Value boundaries(const Key& key) {
+  const Value later = object({{"type", "integer"}, {"minimum", 1}, {"maximum", 1'000'000}});
+  return object({{"type", "array"},
+                 {"prefixItems", Value::List{object({{"const", 0}})}},
+                 {"items", later},
+                 {"minItems", 2},
+                 {"maxItems", bound(key.most + 1)},
+                 {"uniqueItems", true}});
+}
 
 Value form(const Key& key) {
   const Value automatic = object({{"const", "auto"}});
@@ -47,7 +69,7 @@ Value form(const Key& key) {
       return any_of({either, object({{"type", "array"}, {"items", either}, {"minItems", 1}})});
     }
     case Type::text:
-      return object({{"type", "string"}});
+      return text_form(key.name);
     case Type::choice:
       return object({{"enum", Value::List(key.choices.begin(), key.choices.end())}});
     case Type::integers:
@@ -60,9 +82,9 @@ Value form(const Key& key) {
                      {"maxItems", length}});
     }
     case Type::duration:
-      return pattern(duration_pattern);
+      return pattern(key.least > 0 ? positive_duration_pattern : duration_pattern);
     case Type::interval:
-      return any_of({pattern("^[0-9]+ steps?$"), pattern(duration_pattern)});
+      return any_of({pattern("^0*[1-9][0-9]* steps?$"), pattern(positive_duration_pattern)});
     case Type::range:
       return any_of({numeric(key, "integer"), pattern("^[0-9]+(:[0-9]+)?$")});
     case Type::count_or_auto:
@@ -70,10 +92,7 @@ Value form(const Key& key) {
     case Type::bytes_or_auto:
       return any_of({pattern("^[0-9]+(\\.[0-9]+)? ?(B|KiB|MiB|GiB|TiB|kB|MB|GB|TB)$"), automatic});
     case Type::stages:
-      return any_of({numeric(key, "integer"), automatic,
-                     object({{"type", "array"},
-                             {"items", object({{"type", "integer"}, {"minimum", 0}})},
-                             {"minItems", 2}})});
+      return any_of({numeric(key, "integer"), automatic, boundaries(key)});
   }
   return {};
 }

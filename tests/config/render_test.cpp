@@ -1,6 +1,10 @@
 #include "config/pages/render.h"
 
 #include <algorithm>
+#include <regex>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "catch.h"
 #include "config/toml/toml.h"
@@ -45,6 +49,67 @@ TEST_CASE("values of a message have the message as their origin", "[config]") {
 
 TEST_CASE("the JSON schema matches the reviewed file", "[config]") {
   check_golden(TROUPE_ROOT "/tests/config/data/schema.json", to_json_lines(json_schema()));
+}
+
+namespace {
+
+/// Returns whether the JSON schema of a key accepts a text.
+bool schema_accepts(const std::string& key, const std::string& text) {
+  const Value schema = json_schema();
+  const Value* at = &schema;
+  for (std::size_t begin = 0; begin < key.size();) {
+    const auto end = std::min(key.find('.', begin), key.size());
+    at = at->find("properties")->find(key.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  const auto matches = [&](const Value& form) {
+    const Value* pattern = form.find("pattern");
+    return pattern && std::regex_search(text, std::regex(*pattern->text()));
+  };
+  const Value* forms = at->find("anyOf");
+  return forms ? std::ranges::any_of(*forms->list(), matches) : matches(*at);
+}
+
+}  // namespace
+
+TEST_CASE("the JSON schema accepts the texts that a run accepts", "[config]") {
+  const std::string longest(64, 'a');
+  for (const auto& [key, text, is_good] : std::vector<std::tuple<std::string, std::string, bool>>{
+           {"name", "tiny-2.b_C", true},
+           {"name", longest, true},
+           {"name", longest + "a", false},
+           {"name", "", false},
+           {"name", "a/b", false},
+           {"name", ".a", false},
+           {"checkpoint.every", "100 steps", true},
+           {"checkpoint.every", "1 step", true},
+           {"checkpoint.every", "0 steps", false},
+           {"checkpoint.every", "1.5m", true},
+           {"checkpoint.every", "0ms", false},
+           {"checkpoint.every", "0.0 s", false},
+           {"checkpoint.every", "often", false},
+           {"checkpoint.dir", "runs/{name}/kept", true},
+           {"checkpoint.dir", "runs/{run}", false},
+           {"checkpoint.dir", "", false},
+           {"train.export", "a/b.safetensors", true},
+           {"train.export", "a/b.bin", false},
+           {"limits.start_patience", "10s", true},
+           {"limits.start_patience", "10", false},
+       }) {
+    INFO(key << " = \"" << text << '"');
+    CHECK(schema_accepts(key, text) == is_good);
+    CHECK(load_text(good_run, {key + "=\"" + text + '"'}).ok() == is_good);
+  }
+}
+
+TEST_CASE("the JSON schema describes stages that begin at layer 0", "[config]") {
+  const Value schema = json_schema();
+  const Value* stages =
+      schema.find("properties")->find("pipeline")->find("properties")->find("stages");
+  const Value& boundaries = stages->find("anyOf")->list()->back();
+  CHECK(boundaries.find("prefixItems")->list()->front().find("const")->number() == 0);
+  CHECK(boundaries.find("items")->find("minimum")->number() == 1);
+  CHECK(!load_text(good_run, {"pipeline.stages=[2, 0]"}).ok());
 }
 
 TEST_CASE("the reference page of keys is up to date", "[config]") {
