@@ -23,8 +23,16 @@ submit=$!
 code=0
 # A signal ends a wait early.
 while kill -0 "$submit" 2>/dev/null; do
-  wait "$submit"
-  code=$?
+  if [ -z "$noticed" ]; then
+    wait "$submit"
+    code=$?
+  elif kill -0 "$head" 2>/dev/null; then
+    wait "$head"
+  else
+    # A head may end before it has told how the run ended. This would wait for the head.
+    kill -TERM "$submit" 2>/dev/null
+    wait "$submit"
+  fi
 done
 # No other head comes after a run that is done, or that cannot begin: the nodes end, too.
 case $noticed$code in
@@ -32,6 +40,8 @@ case $noticed$code in
 esac
 [ -n "$noticed" ] || kill -TERM "$head" 2>/dev/null
 wait "$head"
+# Saved: the next pod goes on.
+[ -z "$noticed" ] || exit 75
 exit "$code"
 )SCRIPT";
 

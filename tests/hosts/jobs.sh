@@ -51,8 +51,15 @@ cat >bin/hostname <<'HOSTNAME'
 #!/bin/sh
 echo 127.0.0.1
 HOSTNAME
+cat >bin/deaf <<'DEAF'
+#!/bin/sh
+# A client that a head did not tell of its end: it waits for the head.
+[ "$1" = submit ] || exec troupe "$@"
+troupe "$@" && exit
+exec tail -f /dev/null
+DEAF
 chmod +x bin/*
-troupe render slurm run.toml --nodes 1 >slurm/job.sh
+troupe render slurm run.toml --nodes 1 --program deaf >slurm/job.sh
 export SLURM_JOB_ID=4711
 twice slurm bash job.sh
 # After the notice the nodes are cancelled; at the end of the run they end by themselves.

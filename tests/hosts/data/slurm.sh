@@ -90,11 +90,15 @@ TROUPE_KEYS=$keys/me.key "$troupe" submit "$keys/run.json" --wait --resume &
 submit=$!
 # A signal ends a wait early.
 while kill -0 "$submit" 2>/dev/null; do
-  if [ -n "$noticed" ]; then
-    wait "$submit" || true
-  else
+  if [ -z "$noticed" ]; then
     wait -n "$submit" "$nodes" || true
     kill -0 "$nodes" 2>/dev/null || [ -n "$noticed" ] || nodes_ended
+  elif kill -0 "$head" 2>/dev/null; then
+    wait "$head" || true
+  else
+    # A head may end before it has told how the run ended. This would wait for the head.
+    kill -TERM "$submit" 2>/dev/null || true
+    wait "$submit" || true
   fi
 done
 code=0
