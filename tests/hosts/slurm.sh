@@ -100,6 +100,16 @@ until_true 120 "the job has not ended well: $(on control scontrol show job "$job
 if grep -q 'CANCELLED\|forcing\|Killed' whole/*.log; then fail "a job that ends well reads like a failure"; fi
 [ -z "$(find whole -name '*.key')" ] || fail "keys were left behind"
 
+# A job without nodes fails, and is not put back.
+node_daemons() { pgrep -f 'troupe node' -P "$(pgrep -d, slurmstepd)"; }
+mkdir failing
+troupe render slurm run.toml --nodes 2 --cores 2 --set train.steps=1000000 >failing/job.sh
+job=$(submit failing job.sh)
+until_true 60 "the run does not begin" grep -qs '^step 10 ' failing/small-"$job".log
+node_daemons | xargs kill -KILL
+until_true 60 "the job has not failed: $(on control scontrol show job "$job")" job_is "$job" JobState=FAILED
+grep -q '^error: all nodes have ended' failing/*.log || fail "the job does not say why it failed"
+
 # Slurm reads values that need quotes as they are.
 mkdir quoted
 troupe render slurm run.toml --nodes 2 --constraint fast --account 'my "lab" \ #1' --line '--comment="a # b"' >quoted/job.sh
@@ -107,7 +117,7 @@ job=$(submit quoted --hold job.sh)
 job_is "$job" 'Account=my "lab" \ #1 QOS' Features=fast 'Comment=a # b ' || fail "it reads other values: $(on control scontrol show job "$job")"
 troupe render slurm run.toml --nodes 2 --set train.device=cuda >quoted/gpu.sh
 gpus=$(submit quoted --hold gpu.sh)
-job_is "$gpus" TresPerNode=gres:gpu:1 || fail "no GPU is asked for: $(on control scontrol show job "$gpus")"
+job_is "$gpus" TresPerNode=gres gpu:1 || fail "no GPU is asked for: $(on control scontrol show job "$gpus")"
 on control scancel "$job" "$gpus"
 
 # Interruptions of one run that only they save.
@@ -118,9 +128,12 @@ job_file() { troupe render slurm run.toml --nodes 2 --cores 2 "${many[@]}" "$@" 
 steps() { [ ! -f "$events" ] || sed -n 's/.*"type":"step".*"step":\([0-9]*\).*/\1/p' "$events"; }
 last_saved() { sed -n 's/.*"type":"checkpoint.saved".*"step":\([0-9]*\).*/\1/p' "$events" | tail -n 1; }
 is_beyond() { [ "$(steps | tail -n 1)" -gt "$1" ] 2>/dev/null; }
+update() { on control scontrol update "JobId=$job" "$@" 2>>scontrol.log; }
+# Slurm refuses changes of a job that is about to end.
+change() { until_true 30 "Slurm does not change job $job: $*" update "$@"; }
 begins() {
   # Slurm lets a job that is put back wait for two minutes.
-  on control scontrol update "JobId=$job" StartTime=now 2>/dev/null || true
+  update StartTime=now || true
   job_is "$job" JobState=RUNNING
 }
 trains() { # TIMES_PUT_BACK: waits until the job runs for the next time, and the run makes steps
@@ -152,16 +165,16 @@ preempt() {
 preempt "preempted at once"
 
 # The job ends when its last node has left, long before the grace time does. One node has failed.
-on control scontrol update "JobId=$job" Partition=polite
+change Partition=polite
 trains 2
-kill -KILL "$(pgrep -f 'troupe node' -P "$(pgrep -d, slurmstepd)" | tail -n 1)"
+node_daemons | tail -n 1 | xargs kill -KILL
 until_true 30 "the run does not lose its node" grep -q 'is lost' long/small-"$job".log
 preempt "preempted with grace"
 
-on control scontrol update "JobId=$job" Partition=plain
+change Partition=plain
 trains 3
 # Slurm gives notice up to a minute before the 50 s of grace, since it looks twice a minute.
-on control scontrol update "JobId=$job" TimeLimit=1
+change TimeLimit=1
 has_saved "out of time" 120
 
 trains 4
