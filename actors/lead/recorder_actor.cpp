@@ -1,7 +1,9 @@
 #include "actors/lead/recorder_actor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "actors/caf_shim.h"
@@ -11,6 +13,11 @@
 
 namespace troupe::actors {
 namespace {
+
+// A run that goes on tells its timeline for the first time after its first seconds, and then again
+// and again: a page shows it.
+constexpr auto first_timeline_after = std::chrono::seconds(2);
+constexpr auto timeline_every = std::chrono::seconds(30);
 
 class RecorderActor {
  public:
@@ -55,6 +62,12 @@ class RecorderActor {
     played_.push_back(played);
     const int most = spec_->trace_rounds * spec_->devices();
     while (std::ssize(played_) > most) played_.pop_front();
+    for (const auto& span : *played.spans) {
+      if (!tell_at_) tell_at_ = span.time.start + first_timeline_after;
+      if (span.time.end < *tell_at_) continue;
+      tell_timeline();
+      tell_at_ = span.time.end + timeline_every;
+    }
   }
 
   void tell_timeline() const {
@@ -83,6 +96,7 @@ class RecorderActor {
   RunSpecPtr spec_;
   caf::actor supervisor_;
   std::deque<RoundPlayed> played_;
+  std::optional<std::chrono::steady_clock::time_point> tell_at_;  // The time of the next timeline.
   std::string ledger_problem_;  // The last problem that was reported.
 };
 

@@ -308,6 +308,13 @@
     figure.hidden = !(longest > 0);
     if (!figure.hidden) charts.show_bars(figure, delay_chart, groups, past.delays.map(([stage, values]) => ({name: `stage ${stage}`, colour: stage, values})));
   }
+  /// Returns what a run that stands still waits for: what its players told since its last step.
+  function waits_of(run, past) {
+    if (!past || !is_live(run)) return [];
+    const last = past.rows.length ? past.rows[past.rows.length - 1][1] : 0;
+    const stalls = past.told.filter((one) => one.type === "stage.stalled" && one.time > last);
+    return [...new Set(stalls.map((one) => one.text))].map((text) => `no step since ${clock(last || past.begun)}: ${text}`);
+  }
   function show_each() {
     const shown = shown_runs();
     for (const [name, part] of sections) part.element.hidden = !shown.includes(name);
@@ -316,7 +323,8 @@
       const run = (status.runs || []).find((one) => one.name === name) || {};
       at("each").append(part.element);
       part.where.textContent = run.where ? "Placement: " + run.where : "";
-      part.notes.replaceChildren(...(run.notes || []).map((note) => make("li", {class: "bad"}, note)));
+      const notes = (run.notes || []).map((note) => make("li", {class: "bad"}, note));
+      part.notes.replaceChildren(...waits_of(run, past).map((wait) => make("li", {class: "waits-for"}, wait)), ...notes);
       show_slow(part, run.stragglers);
       timeline.show(part.line, abouts.get(name)?.timeline);
       part.stages.hidden = !past;

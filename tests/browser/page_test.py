@@ -69,6 +69,8 @@ def watch_a_run(page):
               "the step does not move")
     page.wait(f"return /\\d/.test({row_of('book')}.cells[6].innerText)", "the time left is not known after a while")
     page.check_believable()
+    # The timeline of a run that goes on.
+    page.wait("return document.querySelectorAll('.timeline rect.forward').length > 3", "no timeline of a run that trains")
     # What a run has not told is absent: nobody counts the memory of processes on nodes.
     check(page.driver.execute_script("return document.getElementById('chart-memory').hidden"), "memory is drawn though unknown")
 

@@ -85,6 +85,21 @@ def look_at_several(driver):
     return page
 
 
+def look_at_stuck(driver):
+    """A run that was killed while a player was stuck: the page says what the player waited for."""
+    os.makedirs("runs/stuck")
+    waits = "action 1F0 waits for the activation of micro-batch 0 from device 0"
+    stalled = {"type": "stage.stalled", "who": "stage 1", "what": waits}
+    events = [{"type": "run.state", "run": "stuck", "state": "running", "time": 1}, {"type": "step", "step": 1, "loss": 3, "time": 3},
+              {**stalled, "what": "it is over", "time": 4}, {"type": "step", "step": 2, "loss": 2, "time": 5},
+              {**stalled, "seconds": 10, "time": 15}, {**stalled, "seconds": 20, "time": 25}]
+    pathlib.Path("runs/stuck/events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    page = report(driver, "stuck", "stuck")
+    notes = page.wait("return [...document.querySelectorAll('.waits-for')].map((note) => note.innerText)", "no note of a stuck player")
+    check(len(notes) == 1 and re.fullmatch(rf"no step since \d\d:\d\d:\d\d: stalled: stage 1: {waits}", notes[0]), f"the notes are {notes}")
+    return page
+
+
 def look_at_hostile(driver):
     """A run whose texts try to become markup, or to load something."""
     os.makedirs("runs/hostile")
@@ -113,7 +128,7 @@ def main():
     run("train", config, *two, "--set", "name=late", "--set", "pipeline.schedule=pipedream")
     driver = browser.start()
     try:
-        for look in (look_at_one, look_at_several):
+        for look in (look_at_one, look_at_several, look_at_stuck):
             complaints = look(driver).complaints()
             check(not complaints, f"the browser complains: {complaints}")
         look_at_hostile(driver)
