@@ -4,16 +4,13 @@
 #include <array>
 #include <cmath>
 #include <string_view>
-#include <utility>
 
-#include "apps/events/event_text.h"
 #include "apps/events/number_text.h"
 #include "core/json.h"
 
 namespace troupe::apps {
 namespace {
 
-constexpr std::size_t most_sentences = 100;
 constexpr std::array<std::string_view, 8> blocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
 std::optional<double> number_of(const Value& value, std::string_view key) {
@@ -24,28 +21,14 @@ std::optional<double> number_of(const Value& value, std::string_view key) {
 }  // namespace
 
 void RunScreen::add(const Value& event) {
+  history_.add(event);
   const std::string type = text_of(event, "type");
   if (type == "step") {
-    const Value* step = event.find("step");
-    const auto loss = number_of(event, "loss");
     rate_ = number_of(event, "rate");
     rate_is_of_tokens_ = event.find("tokens") != nullptr;
-    if (!step || !step->integer() || !loss || !std::isfinite(*loss)) return;
-    if (losses_.empty()) first_step_ = *step->integer();
-    // A run that went back to a checkpoint repeats steps.
-    const auto place = *step->integer() - first_step_;
-    if (place < 0) return;
-    if (static_cast<std::size_t>(place) < losses_.size())
-      losses_.resize(static_cast<std::size_t>(place));
-    losses_.push_back(*loss);
-    return;
   }
   if (type == "run.chosen")
     choice_ = text_of(event, "schedule") + ", precision " + text_of(event, "precision");
-  const std::string said = sentence(event);
-  if (said.empty()) return;
-  sentences_.push_front(said);
-  if (sentences_.size() > most_sentences) sentences_.pop_back();
 }
 
 std::string RunScreen::page(const Value& run, double speed, std::size_t columns) const {
@@ -66,15 +49,17 @@ std::string RunScreen::page(const Value& run, double speed, std::size_t columns)
     add(recoveries == 1 ? "recovered once" : "recovered " + brief(recoveries) + " times");
   if (!facts.empty()) text += facts + "\n";
   if (const std::string why = text_of(run, "why"); !why.empty()) text += why + "\n";
-  if (losses_.size() > 1) {
-    const auto [low, high] = std::ranges::minmax(losses_);
-    text += "\nloss from step " + thousands(static_cast<double>(first_step_)) + " on, between " +
-            brief(low) + " and " + brief(high) + "\n" + sparkline(losses_, columns) + "\n";
+  if (const auto losses = history_.losses(); losses.size() > 1) {
+    const auto [low, high] = std::ranges::minmax(losses);
+    text += "\nloss from step " + thousands(static_cast<double>(history_.first_step())) +
+            " on, between " + brief(low) + " and " + brief(high) + "\n" +
+            sparkline(losses, columns) + "\n";
   }
   if (const std::string where = text_of(run, "where"); !where.empty())
     text += "\n" + where + (choice_.empty() ? "" : "; " + choice_) + "\n";
-  if (!sentences_.empty()) text += "\nevents, the newest first\n";
-  for (const auto& said : sentences_) text += "  " + said + "\n";
+  const auto& told = history_.told();
+  if (!told.empty()) text += "\nevents, the newest first\n";
+  for (auto one = told.rbegin(); one != told.rend(); ++one) text += "  " + one->text + "\n";
   return text;
 }
 

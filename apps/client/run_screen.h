@@ -1,12 +1,11 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "apps/events/run_history.h"
 #include "core/value.h"
 
 namespace troupe::apps {
@@ -22,12 +21,10 @@ class RunScreen {
   std::string page(const Value& run, double speed, std::size_t columns) const;
 
  private:
-  std::vector<double> losses_;  // One for each step that is known, from `first_step_` on.
-  std::int64_t first_step_ = 0;
+  RunHistory history_;
   std::optional<double> rate_;
   bool rate_is_of_tokens_ = false;
-  std::string choice_;                 // The schedule and the precision.
-  std::deque<std::string> sentences_;  // The last ones.
+  std::string choice_;  // The schedule and the precision.
 };
 
 /// Draws numbers as a row of at most `columns` blocks of eight heights. A column shows the mean of

@@ -6,8 +6,8 @@
 
 #include "apps/command.h"
 #include "apps/events/event_backlog.h"
+#include "apps/page/history_file.h"
 #include "apps/page/run_about.h"
-#include "apps/page/run_history.h"
 #include "apps/report/report_page.h"
 #include "apps/report/steps_csv.h"
 #include "storage/files/files.h"
@@ -35,7 +35,7 @@ Result<RunReport> read_run(storage::Files& files, const std::string& name) {
                 .about = about_run(files, *folder),
                 .config = config_of_run(files, *folder)};
   if (run.events.name.empty()) run.events.name = name;
-  RunHistory history(files, *folder + "/events.jsonl");
+  HistoryFile history(files, *folder + "/events.jsonl");
   while (!history.read_on(pages_at_once)) {
   }
   run.history = history.value();

@@ -135,10 +135,10 @@ StatusPage::KeptRun& StatusPage::kept(const std::string& run) {
     if (runs_.size() >= most_histories)
       runs_.erase(std::ranges::min_element(runs_, {},
                                            [](const auto& entry) { return entry.second.asked; }));
-    known =
-        runs_
-            .emplace(run, KeptRun{RunHistory(files_, "runs/" + run + "/events.jsonl"), {}, {}, now})
-            .first;
+    known = runs_
+                .emplace(run,
+                         KeptRun{HistoryFile(files_, "runs/" + run + "/events.jsonl"), {}, {}, now})
+                .first;
   }
   known->second.asked = now;
   return known->second;

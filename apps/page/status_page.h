@@ -8,8 +8,8 @@
 #include <string>
 
 #include "apps/events/run_counters.h"
+#include "apps/page/history_file.h"
 #include "apps/page/http_server.h"
-#include "apps/page/run_history.h"
 #include "core/result.h"
 #include "core/value.h"
 #include "storage/files/files.h"
@@ -47,7 +47,7 @@ class StatusPage {
     std::optional<Clock::time_point> made;
   };
   struct KeptRun {
-    RunHistory history;
+    HistoryFile history;
     Kept answer, about;
     Clock::time_point asked;
   };

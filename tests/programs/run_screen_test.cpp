@@ -64,6 +64,14 @@ TEST_CASE("the page of a run shows progress, loss, stages and the newest events 
   CHECK(page.find("saved runs/own") < page.find("warning: the disk is nearly full"));
 }
 
+TEST_CASE("the page of a long run shows its whole loss", "[apps]") {
+  RunScreen history;
+  for (int i = 1; i <= 100'000; ++i) history.add(step(i, i <= 50'000 ? 4.0 : 1.0));
+  const std::string page = history.page(running(100'000), 0, 4);
+  INFO(page);
+  CHECK(has(page, "\nloss from step 1 on, between 1 and 4\n██▁▁\n"));
+}
+
 TEST_CASE("repeated steps replace the earlier ones, and an unknown speed shows no time", "[apps]") {
   RunScreen history;
   for (const int i : {1, 2, 3, 2, 3}) history.add(step(i, i == 1 ? 9.0 : 1.0));

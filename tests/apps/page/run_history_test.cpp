@@ -1,7 +1,6 @@
-#include "apps/page/run_history.h"
-
 #include <string>
 
+#include "apps/page/history_file.h"
 #include "catch.h"
 #include "core/json.h"
 #include "storage/files/memory_files.h"
@@ -43,7 +42,7 @@ std::size_t rows_of(const Value& history) { return history.find("rows")->list()-
 
 TEST_CASE("a run's history grows with its events", "[apps]") {
   MemoryFiles files;
-  RunHistory history(files, path);
+  HistoryFile history(files, path);
   CHECK(history.read_on(1));
   CHECK(rows_of(history.value()) == 0);
   CHECK(*history.value().find("whole")->boolean());
@@ -68,7 +67,7 @@ TEST_CASE("a run's history grows with its events", "[apps]") {
 TEST_CASE("steps that a run repeats replace those from before in its history", "[apps]") {
   MemoryFiles files;
   append(files, step(1, 5) + step(2, 4) + step(3, 9) + step(2, 3));
-  RunHistory history(files, path);
+  HistoryFile history(files, path);
   history.read_on(all_pages);
   REQUIRE(rows_of(history.value()) == 2);
   CHECK(cell(history.value(), 1, "loss") == Value(3.0));
@@ -90,7 +89,7 @@ TEST_CASE("a long history keeps its length, and the means of its steps", "[apps]
       text += R"({"type":"warn","run":"r","text":"number )" + std::to_string(i) + "\"}\n";
   }
   append(files, text);
-  RunHistory history(files, path);
+  HistoryFile history(files, path);
   // It reads some pages at once, so that other questions are answered meanwhile.
   CHECK_FALSE(history.read_on(2));
   CHECK_FALSE(*history.value().find("whole")->boolean());
@@ -121,7 +120,7 @@ TEST_CASE("a history skips lines that are no events", "[apps]") {
   append(files, "{\"type\":\"step\",\"st\n" + step(1, 3) + "[1]\n\n" +
                     R"({"type":"step","step":"x"})" + "\n" + R"({"type":"warn","text":")" +
                     long_text + "\"}\n" + R"({"type":"step","run":"r","step":2,"loss":1)");
-  RunHistory history(files, path);
+  HistoryFile history(files, path);
   CHECK(history.read_on(all_pages));
   CHECK(rows_of(history.value()) == 1);
   const auto& told = *history.value().find("told")->list();
@@ -142,7 +141,7 @@ TEST_CASE("a history has how late the gradients of each stage were", "[apps]") {
   append(files, late(1, R"({"stage":0,"delays":[0,2],"gap":3},{"stage":1,"delays":[2]})") +
                     late(2, R"({"stage":0,"delays":[1,1],"gap":5},{"stage":-1,"gap":1},7)") +
                     late(2, R"({"stage":0,"delays":[0,4,"x"],"gap":1})"));
-  RunHistory history(files, path);
+  HistoryFile history(files, path);
   history.read_on(all_pages);
   const auto& value = history.value();
   CHECK(cell(value, 0, "gap 0") == Value(3.0));

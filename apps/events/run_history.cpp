@@ -1,17 +1,15 @@
-#include "apps/page/run_history.h"
+#include "apps/events/run_history.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "apps/events/event_backlog.h"
 #include "apps/events/event_text.h"
 #include "core/json.h"
 
 namespace troupe::apps {
 namespace {
 
-constexpr JsonLimits limits = {.bytes = most_event_bytes, .depth = 16};
 // Longer texts are cut: the page shows them on a line.
 constexpr std::size_t most_text = 500;
 
@@ -42,52 +40,34 @@ std::string cut(std::string text) {
 
 }  // namespace
 
-bool RunHistory::read_on(int most_pages) {
-  for (int i = 0; i < most_pages; ++i) {
-    const auto page = read_page(files_, path_, next_);
-    const bool is_end = !page || page->lines.empty();
-    if (is_end != is_whole_) has_changed_ = true;
-    is_whole_ = is_end;
-    if (is_end) return true;
-    has_changed_ = true;
-    next_ = page->next;
-    // A line that is longer than any event is skipped.
-    if (begun_.size() < most_event_bytes) begun_ += page->lines;
-    if (page->goes_on) continue;
-    const std::string lines = std::exchange(begun_, {});
-    std::string_view rest = lines;
-    while (!rest.empty()) {
-      const auto end = rest.find('\n');
-      take(rest.substr(0, end));
-      rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
-    }
+void RunHistory::add(const Value& event) {
+  const std::string type = text_of(event, "type");
+  if (const auto time = finite(event, "time")) {
+    if (!begun_) begun_ = time;
+    newest_ = time;
   }
-  return false;
-}
-
-/// Ignores a line that is no event: a crash may have cut it.
-void RunHistory::take(std::string_view line) {
-  const auto event = parse_json(line, limits);
-  if (!event || !event->map()) return;
-  const std::string type = text_of(*event, "type");
-  if (const auto time = finite(*event, "time")) {
-    if (!begun_at_) begun_at_ = time;
-    newest_at_ = time;
-  }
-  const Value* told = event->find("step");
+  const Value* told = event.find("step");
   const auto step = told && told->integer() ? *told->integer() : -1;
   if (type == "step") {
-    if (step > 0) take_step(*event, step);
+    if (step > 0) take_step(event, step);
     return;
   }
-  if (type == "eval" && step >= 0) take_eval(*event, step);
-  Value entry = Value::Map{};
-  entry.set("time", number_or_zero(*event, "time"));
-  entry.set("step", step >= 0 ? step : step_);
-  entry.set("type", type);
-  entry.set("text", cut(sentence(*event)));
-  told_.push_back(std::move(entry));
+  if (type == "eval" && step >= 0) take_eval(event, step);
+  told_.push_back({.time = number_or_zero(event, "time"),
+                   .step = step >= 0 ? step : step_,
+                   .type = type,
+                   .text = cut(sentence(event))});
   if (told_.size() > most_told) told_.pop_front();
+}
+
+std::vector<double> RunHistory::losses() const {
+  constexpr std::size_t loss = 0;
+  static_assert(measured[loss] == "loss");
+  std::vector<double> found;
+  for (const auto& row : rows_)
+    if (const Mean& mean = row.means[loss]; mean.count > 0)
+      found.push_back(mean.sum / static_cast<double>(mean.count));
+  return found;
 }
 
 /// A run that goes back repeats steps: they replace those from before.
@@ -148,7 +128,7 @@ void RunHistory::take_eval(const Value& event, std::int64_t step) {
 }
 
 /// Adds the steps of the next row.
-void RunHistory::add(Row& row, const Row& next) {
+void RunHistory::merge(Row& row, const Row& next) {
   const auto add_means = [](auto& means, const auto& more) {
     for (std::size_t i = 0; i < means.size(); ++i) {
       means[i].sum += more[i].sum;
@@ -172,15 +152,10 @@ void RunHistory::merge_pairs() {
   std::vector<Row> merged;
   for (std::size_t i = 0; i < rows_.size(); i += 2) {
     merged.push_back(std::move(rows_[i]));
-    if (i + 1 < rows_.size()) add(merged.back(), rows_[i + 1]);
+    if (i + 1 < rows_.size()) merge(merged.back(), rows_[i + 1]);
   }
   rows_ = std::move(merged);
   steps_in_row_ *= 2;
-}
-
-const Value& RunHistory::value() {
-  if (std::exchange(has_changed_, false)) value_ = to_value();
-  return value_;
 }
 
 Value RunHistory::to_value() const {
@@ -219,15 +194,23 @@ Value RunHistory::to_value() const {
   Value::List evals;
   for (const auto& eval : evals_) evals.emplace_back(Value::List{eval.step, eval.time, eval.loss});
   value.set("evals", std::move(evals));
-  value.set("told", Value::List(told_.begin(), told_.end()));
+  Value::List told;
+  for (const auto& one : told_) {
+    Value entry = Value::Map{};
+    entry.set("time", one.time);
+    entry.set("step", one.step);
+    entry.set("type", one.type);
+    entry.set("text", one.text);
+    told.push_back(std::move(entry));
+  }
+  value.set("told", std::move(told));
   Value::List by_stage;
   for (const auto& [stage, counts] : delays)
     by_stage.emplace_back(Value::List{stage, Value::List(counts.begin(), counts.end())});
   value.set("delays", std::move(by_stage));
   value.set("most_delay", static_cast<std::int64_t>(most_delay));
-  if (begun_at_) value.set("begun", *begun_at_);
-  if (newest_at_) value.set("newest", *newest_at_);
-  value.set("whole", is_whole_);
+  if (begun_) value.set("begun", *begun_);
+  if (newest_) value.set("newest", *newest_);
   return value;
 }
 

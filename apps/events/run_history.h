@@ -11,12 +11,11 @@
 #include <vector>
 
 #include "core/value.h"
-#include "storage/files/files.h"
 
 namespace troupe::apps {
 
-/// The part of a run's events that a page draws: its steps in a bounded number of rows, and its
-/// newest other events. It reads the run's event file as that grows. For one thread at a time.
+/// The part of a run's events that a page or a screen draws: its steps in a bounded number of rows,
+/// and its newest other events.
 class RunHistory {
  public:
   /// More rows are merged in pairs, so that a run of a million steps needs no more memory and time
@@ -29,12 +28,20 @@ class RunHistory {
   /// Longer delays count as this one.
   static constexpr std::size_t most_delay = 32;
 
-  /// `path` names the event file, which need not exist yet.
-  RunHistory(storage::Files& files, std::string path) : files_(files), path_(std::move(path)) {}
+  void add(const Value& event);
 
-  /// Reads what was appended, at most `most_pages` pages of 60 KiB. Returns whether it is at the
-  /// end.
-  bool read_on(int most_pages);
+  /// Something that happened besides a step.
+  struct Told {
+    double time = 0;
+    std::int64_t step = 0;  // The newest step at that time.
+    std::string type, text;
+  };
+  /// The newest ones, the oldest of them first.
+  const std::deque<Told>& told() const { return told_; }
+  /// Returns the mean loss of each row that has one.
+  std::vector<double> losses() const;
+  /// Returns the first step that is known; 0 if there is none.
+  std::int64_t first_step() const { return rows_.empty() ? 0 : rows_.front().first; }
 
   /// Returns a map of
   ///   columns: the names of the columns of `rows`; "gap 0" is the gap of stage 0;
@@ -43,9 +50,8 @@ class RunHistory {
   ///   told:    maps of time, step, type and text, the oldest first;
   ///   delays:  for each stage of an asynchronous run its number, and the micro-batches by their
   ///            delay in steps; most_delay is the longest one;
-  ///   begun, newest: the times of the first and the last event, if there are events;
-  ///   whole:   whether everything was read.
-  const Value& value();
+  ///   begun, newest: the times of the first and the last event, if there are events.
+  Value to_value() const;
 
  private:
   /// The mean of the values that were added.
@@ -74,27 +80,18 @@ class RunHistory {
     double time = 0, loss = 0;
   };
 
-  void take(std::string_view line);
   void take_step(const Value& event, std::int64_t step);
   void take_eval(const Value& event, std::int64_t step);
   static void take_lateness(const Value& event, Row& row);
-  static void add(Row& row, const Row& next);
+  static void merge(Row& row, const Row& next);
   void merge_pairs();
-  Value to_value() const;
 
-  storage::Files& files_;
-  const std::string path_;
-  std::int64_t next_ = 0;  // The place up to which events were read.
-  std::string begun_;      // The beginning of a line that continues on the next page.
-  bool is_whole_ = false;
   std::vector<Row> rows_;
   std::int64_t steps_in_row_ = 1;
   std::deque<Eval> evals_;
-  std::deque<Value> told_;
-  std::int64_t step_ = 0;  // The newest.
-  std::optional<double> begun_at_, newest_at_;
-  Value value_;
-  bool has_changed_ = true;
+  std::deque<Told> told_;
+  std::int64_t step_ = 0;                 // The newest.
+  std::optional<double> begun_, newest_;  // The times of the first and the last event.
 };
 
 }  // namespace troupe::apps
