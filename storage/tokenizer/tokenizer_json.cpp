@@ -14,7 +14,7 @@ constexpr JsonLimits limits = {std::size_t{64} << 20, 16};
 /// The most unused ids, so that a single huge id cannot make a huge table.
 constexpr std::int64_t most_unused = 65'536;
 
-std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+std::string in_quotes(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 /// A builder of the token table from a map of printable words to ids.
 class Vocabulary {
@@ -24,7 +24,7 @@ class Vocabulary {
 
   Status add(std::string_view word, const Value* id, std::string bytes) {
     if (!id || !id->integer() || *id->integer() < 0 || *id->integer() >= limit_)
-      return Error{"the id of " + quoted(word) + " is no integer from 0 to " +
+      return Error{"the id of " + in_quotes(word) + " is no integer from 0 to " +
                    std::to_string(limit_ - 1)};
     const auto at = static_cast<std::size_t>(*id->integer());
     if (at >= tokens_.size()) tokens_.resize(at + 1);
@@ -37,7 +37,7 @@ class Vocabulary {
   Status add_printable(const Value::Entry& entry) {
     std::string bytes;
     if (!from_printable(entry.key, bytes))
-      return Error{"the token " + quoted(entry.key) +
+      return Error{"the token " + in_quotes(entry.key) +
                    " has a character that stands for no byte; byte-level BPE was wanted"};
     if (bytes.empty()) return Error{"there is a token without a character"};
     return add(entry.key, &entry.value, std::move(bytes));
@@ -67,12 +67,13 @@ Result<TokenizerTables::Merge> make_merge(const Vocabulary& vocabulary, std::str
   const auto left_id = vocabulary.id_of(left);
   const auto right_id = vocabulary.id_of(right);
   if (!left_id || !right_id)
-    return Error{"the merge of " + quoted(left) + " and " + quoted(right) +
+    return Error{"the merge of " + in_quotes(left) + " and " + in_quotes(right) +
                  " has a part that is no token"};
   const auto merged =
       vocabulary.id_of_bytes(vocabulary.token(*left_id) + vocabulary.token(*right_id));
   if (!merged)
-    return Error{"the merge of " + quoted(left) + " and " + quoted(right) + " gives no token"};
+    return Error{"the merge of " + in_quotes(left) + " and " + in_quotes(right) +
+                 " gives no token"};
   return TokenizerTables::Merge{*left_id, *right_id, *merged};
 }
 
@@ -80,7 +81,7 @@ Result<TokenizerTables::Merge> make_merge(const Vocabulary& vocabulary, std::str
 Result<TokenizerTables::Merge> split_merge(const Vocabulary& vocabulary, std::string_view pair) {
   const auto blank = pair.find(' ');
   if (blank == std::string_view::npos || pair.find(' ', blank + 1) != std::string_view::npos)
-    return Error{"the merge " + quoted(pair) + " is not two tokens with a blank between"};
+    return Error{"the merge " + in_quotes(pair) + " is not two tokens with a blank between"};
   return make_merge(vocabulary, pair.substr(0, blank), pair.substr(blank + 1));
 }
 
@@ -132,7 +133,7 @@ Result<AddedToken> read_added(const Value& value, Vocabulary& vocabulary) {
     return Error{"an added token has no content"};
   for (const std::string_view key : {"lstrip", "rstrip", "single_word"})
     if (!is_unset(value.find(key)))
-      return Error{"the added token " + quoted(*content->text()) + " has " + std::string(key) +
+      return Error{"the added token " + in_quotes(*content->text()) + " has " + std::string(key) +
                    "; only tokens that are found as they stand are read"};
   const auto* id = value.find("id");
   auto added = vocabulary.add(*content->text(), id, *content->text());
