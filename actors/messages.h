@@ -415,6 +415,11 @@ struct AttemptBegun {
 struct StepCommitted {
   storage::LedgerStep step;
 };
+/// From the supervisor to the recorder: an evaluation is complete. The recorder answers with
+/// Recorded.
+struct EvaluationDone {
+  storage::EvaluatedStep evaluated;
+};
 
 /// From the supervisor to the recorder: other players play, perhaps by another plan.
 struct Recast {
@@ -426,12 +431,12 @@ struct Outcome {
   enum class How : std::uint8_t { done, stopped, failed };
 
   How how = How::done;
-  std::int64_t step = 0;           // Steps that were done and saved.
-  std::int64_t skipped_steps = 0;  // Steps of the whole run whose gradients overflowed in fp16.
-  std::string why;
-  bool all_gone = true;                   // If false, some actor is stuck, and so is its thread.
-  double recent_loss = 0;                 // The mean of the last steps.
-  std::vector<NamedTensor> weights;       // The last version, if the run was drained.
+  std::int64_t step = 0;             // Steps that were done and saved.
+  std::int64_t skipped_steps = 0;    // Steps of the whole run whose gradients overflowed in fp16.
+  std::string why;                   // For a run that is done: why before its last step, if so.
+  bool all_gone = true;              // If false, some actor is stuck, and so is its thread.
+  double recent_loss = 0;            // The mean of the last steps.
+  std::vector<NamedTensor> weights;  // The last version, if the run was drained.
   std::vector<std::size_t> most_parcels;  // The most parcels in each inbox, by device.
 };
 
@@ -475,4 +480,5 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Event)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Recorded)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::AttemptBegun)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::StepCommitted)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::EvaluationDone)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Recast)

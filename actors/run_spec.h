@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/early_stop.h"
 #include "actors/executor.h"
 #include "actors/round.h"
 #include "actors/wait.h"
@@ -20,6 +21,7 @@
 #include "models/train/shared_parameters.h"
 #include "schedules/simulate/timeline.h"
 #include "storage/checkpoint/checkpoint.h"
+#include "storage/checkpoint/evaluation_log.h"
 #include "storage/checkpoint/ledger.h"
 #include "storage/data/data_identity.h"
 #include "storage/data/micro_batches.h"
@@ -96,6 +98,8 @@ struct RunSpec {
   RoundPtr evaluation;  // Only the first replica plays it.
   std::int64_t steps = 0;
   std::optional<std::int64_t> eval_every;
+  EarlyStop early_stop;
+  int keep_best = 0;                  // Evaluated states with the lowest losses that are saved.
   std::int64_t save_every_steps = 0;  // 0: save by time.
   std::chrono::nanoseconds save_every_time{};
   Value recipe;  // Stored in checkpoints.
@@ -108,7 +112,9 @@ struct RunSpec {
   std::vector<Executor*> executors;
   Executor* reader = nullptr;  // Runs the loaders' reads.
   CheckpointStore* checkpoints = nullptr;
-  storage::Ledger* ledger = nullptr;         // Used only by the recorder. Null: no ledger is kept.
+  storage::Ledger* ledger = nullptr;  // Used only by the recorder. Null: no ledger is kept.
+  /// Used as the ledger is. Null: the run starts without evaluations.
+  storage::EvaluationLog* evaluations = nullptr;
   PlayerHost* player_host = nullptr;         // Null: all players are in this process.
   std::function<void(const Value&)> record;  // Records an event; called only by the recorder.
 

@@ -219,6 +219,19 @@ void check_evaluation(const Examined& examined) {
   if (train.eval_every && !examined.config.data.validate)
     examined.error({"train.eval_every"}, "train.eval_every = " + to_string(*train.eval_every) +
                                              ", but data.validate is not set");
+  if (train.stop_after && !train.eval_every)
+    examined.error({"train.stop_after"},
+                   "train.stop_after = " + to_string(*train.stop_after) +
+                       " counts evaluations, but train.eval_every is not set");
+  if (train.min_improvement > 0 && !train.stop_after)
+    examined.error({"train.min_improvement"},
+                   "train.min_improvement = " + to_toml(Value(train.min_improvement)) +
+                       " has no effect, because train.stop_after is not set");
+  const int keep_best = examined.config.checkpoint.keep_best;
+  if (keep_best > 0 && !examined.config.data.validate)
+    examined.error({"checkpoint.keep_best"}, "checkpoint.keep_best = " + to_string(keep_best) +
+                                                 " needs evaluations, but data.validate is not "
+                                                 "set");
 }
 
 /// Stages that step on their own do not know which steps other stages skip.

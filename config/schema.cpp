@@ -52,14 +52,15 @@ std::vector<Key> model_keys() {
                       .help = option.help,
                       .when = {"model.kind", {kind.name}}});
     }
-  keys.push_back(
-      {.name = "model.init",
-       .type = Type::text,
-       .fallback = "random",
-       .half = Half::recipe,
-       .help = "Initial weights: \"random\", \"run:NAME\" for the newest checkpoint of a run in "
-               "runs/, or a .safetensors file with the tensor names of Hugging Face (gpt2, llama), "
-               "timm (vit) or torchvision (resnet)."});
+  keys.push_back({.name = "model.init",
+                  .type = Type::text,
+                  .fallback = "random",
+                  .half = Half::recipe,
+                  .help = "Initial weights: \"random\", \"run:NAME\" or \"run:NAME@best\" for the "
+                          "newest or the best "
+                          "checkpoint of a run in runs/, or a .safetensors file with the tensor "
+                          "names of Hugging Face (gpt2, llama), "
+                          "timm (vit) or torchvision (resnet)."});
   return keys;
 }
 

@@ -425,7 +425,7 @@ Status Head::commit(const recon::CommitSave& order) {
   auto saved =
       storage::commit_checkpoint(world_.files, checkpoint_folder(order.step), std::move(manifest));
   if (!saved) return saved.error();
-  (void)storage::prune_checkpoints(world_.files, checkpoints, limits_.keep);
+  (void)storage::prune_checkpoints(world_.files, checkpoints, {limits_.keep});
   return Done{};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "actors/messages.h"
@@ -10,13 +11,17 @@
 
 namespace troupe::actors {
 
-/// Decides when a run is evaluated, and collects the losses of an evaluation.
+/// Decides when a run is evaluated, collects the losses of an evaluation, and knows those of all
+/// evaluations.
 class Evaluation {
  public:
-  /// Regards every step up to this one as evaluated.
+  /// Called once, with the evaluations of the run's earlier processes.
+  void run_begins(std::vector<storage::EvaluatedStep> earlier) { all_ = std::move(earlier); }
+  /// Regards every step up to this one as evaluated. Takes back later evaluations.
   void count_from(std::int64_t step) {
     done_ = step;
     losses_.clear();
+    storage::take_back(all_, step);
   }
   bool is_due(const RunSpec& spec, std::int64_t step) const {
     if (!spec.validation || step <= done_) return false;
@@ -33,6 +38,18 @@ class Evaluation {
   void add(const MicroBatchLoss& loss) {
     losses_.at(static_cast<std::size_t>(loss.index)) = loss.mean;
   }
+  /// Notes the result.
+  void complete(std::int64_t step, double loss) {
+    count_from(step);
+    all_.push_back({step, loss});
+  }
+  const std::vector<storage::EvaluatedStep>& all() const { return all_; }
+  /// Returns the loss after a step, if the newest evaluation was after that step.
+  std::optional<double> loss_after(std::int64_t step) const {
+    if (all_.empty() || all_.back().step != step) return {};
+    return all_.back().loss;
+  }
+
   /// Returns the mean loss once all losses have arrived.
   std::optional<double> mean() const {
     double sum = 0;
@@ -45,6 +62,7 @@ class Evaluation {
 
  private:
   std::int64_t done_ = 0;
+  std::vector<storage::EvaluatedStep> all_;
   std::vector<std::optional<double>> losses_;  // Indexed by micro-batch, the order of summing.
 };
 

@@ -34,8 +34,11 @@ class RecorderActor {
           spec_->record(event.value);
           self_->tell(supervisor_, Recorded{});
         },
-        [this](const AttemptBegun& begun) { keep(spec_->ledger->begin(begun.after)); },
+        [this](const AttemptBegun& begun) { keep(begin(begun.after)); },
         [this](const StepCommitted& committed) { keep(spec_->ledger->enter(committed.step)); },
+        [this](const EvaluationDone& done) {
+          keep(spec_->evaluations ? spec_->evaluations->enter(done.evaluated) : Done{});
+        },
         [this](const RoundPlayed& played) { remember(played); },
         [this](const Recast& recast) {
           const auto before = std::exchange(spec_, recast.spec);
@@ -47,6 +50,14 @@ class RecorderActor {
   }
 
  private:
+  Status begin(std::int64_t after) {
+    auto begun = spec_->ledger->begin(after);
+    if (auto taken_back = spec_->evaluations ? spec_->evaluations->begin(after) : Done{};
+        !taken_back)
+      begun = taken_back;
+    return begun;
+  }
+
   /// Reports a ledger that cannot be written. It retries later, and no step is saved before.
   void keep(const Status& entered) {
     if (!entered && entered.error().text != ledger_problem_) {

@@ -8,12 +8,12 @@ namespace troupe::actors {
 
 void Saves::count_from(std::int64_t step) {
   tried_ = step;
-  collected_ = none;
+  collected_ = asked_ = none;
 }
 
 bool Saves::is_due(const RunSpec& spec, std::int64_t step, caf_shim::TimePoint now) const {
   if (step <= tried_) return false;
-  if (step == spec.steps) return true;
+  if (step == spec.steps || step == asked_) return true;
   const auto every = spec.save_every_steps;
   return every > 0 ? step / every > tried_ / every : now - at_ >= spec.save_every_time;
 }
@@ -28,8 +28,10 @@ bool Saves::add(Snapshot part, std::size_t parts) {
   return parts_.size() == parts;
 }
 
-void Saves::write(const RunSpec& spec, std::int64_t step, MemoryPool& memory, caf_shim::Base& to) {
+void Saves::write(const RunSpec& spec, const Of& of, MemoryPool& memory, caf_shim::Base& to) {
+  const auto step = of.step;
   auto content = checkpoint_content(spec, step, std::exchange(parts_, {}), memory);
+  storage::set_validation_loss(content.state, of.validation_loss);
   weights_ = content.weights;
   collected_ = tried_ = step;
   at_ = to.now();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,8 @@ class Saves {
   /// Notes that there is a checkpoint of this step, or none if the step is 0.
   void found(std::int64_t step) { saved_ = step > 0 ? step : none; }
 
+  /// Makes a save of this step due.
+  void ask(std::int64_t step) { asked_ = step; }
   bool is_due(const RunSpec& spec, std::int64_t step, caf_shim::TimePoint now) const;
   bool is_under_way() const { return writing_ > 0; }
   bool is_saved(std::int64_t step) const { return step == 0 || saved_ == step; }
@@ -45,8 +48,13 @@ class Saves {
   bool has_part_of(int optimizer) const {
     return std::ranges::count(parts_, optimizer, &Snapshot::optimizer) > 0;
   }
+  /// A state to save, and its loss on the validation data if it was evaluated.
+  struct Of {
+    std::int64_t step = 0;
+    std::optional<double> validation_loss;
+  };
   /// Assembles the parts and saves the state unless it is saved already. Then `to` receives Saved.
-  void write(const RunSpec& spec, std::int64_t step, MemoryPool& memory, caf_shim::Base& to);
+  void write(const RunSpec& spec, const Of& of, MemoryPool& memory, caf_shim::Base& to);
   /// Returns whether there is a newer checkpoint now.
   bool heard(const Saved& saved);
 
@@ -59,6 +67,7 @@ class Saves {
   std::vector<Snapshot> parts_;
   std::vector<NamedTensor> weights_;
   std::int64_t collected_ = none;
+  std::int64_t asked_ = none;
   std::int64_t tried_ = 0;  // The last step that needs no save any more.
   std::int64_t saved_ = none;
   int writing_ = 0;

@@ -22,6 +22,7 @@ void StepDriver::run_begins(const StartPoint& start) {
   progress_.change(*spec_);
   progress_.run_begins(std::max(start.step, spec_->ledger ? spec_->ledger->steps() : 0));
   history_.run_begins(start.loss_scale.skipped_steps);
+  if (spec_->evaluations) evaluation_.run_begins(spec_->evaluations->all());
 }
 
 void StepDriver::change(RunSpecPtr spec) {
@@ -43,6 +44,7 @@ void StepDriver::begun(const Assembled& assembled) {
   phase_ = Phase::playing;
   progress_.go_on_after(assembled.step);
   evaluation_.count_from(step());
+  look_for_early_stop();
   around_.saves.count_from(step());
   copies_.begun(assembled, around_.self->now());
   history_.begun(step(), around_.self->now());
@@ -137,7 +139,8 @@ void StepDriver::heard(Snapshot snapshot) {
   if (!saves.add(std::move(snapshot), around_.players.players().optimizers.size())) return;
   if (spec_->alive)
     spec_->alive("it puts the checkpoint of step " + std::to_string(step()) + " together");
-  saves.write(*spec_, step(), spec_->memory(0, 0, spec_->evaluation->devices()), *around_.self);
+  saves.write(*spec_, {step(), evaluation_.loss_after(step())},
+              spec_->memory(0, 0, spec_->evaluation->devices()), *around_.self);
   phase_ = Phase::playing;
   history_.step_begins(around_.self->now());
 }
@@ -201,7 +204,7 @@ StepDriver::Moment StepDriver::go_on(const Wishes& wishes) {
     give_out({round, first});
   }
   keep_another();
-  const bool is_drained = rounds.empty() && (must_drain(wishes) || step() >= spec_->steps);
+  const bool is_drained = rounds.empty() && (must_drain(wishes) || has_ended());
   return is_drained ? drained(wishes) : Moment::none;
 }
 
@@ -221,8 +224,8 @@ void StepDriver::give_out(const Play& play) {
 /// Returns whether the rounds in flight end at a moment for which the run must be drained.
 bool StepDriver::must_drain(const Wishes& wishes) const {
   const auto step = progress_.given_out();
-  return wishes.end || wishes.pause || wishes.boundary_change || evaluation_is_due(step) ||
-         save_is_due(step);
+  return wishes.end || wishes.pause || wishes.boundary_change || early_stop_ ||
+         evaluation_is_due(step) || save_is_due(step);
 }
 
 bool StepDriver::save_is_due(std::int64_t step) const {
@@ -235,7 +238,7 @@ StepDriver::Moment StepDriver::drained(const Wishes& wishes) {
     evaluate();
     return Moment::none;
   }
-  const bool is_end = step() >= spec_->steps || wishes.end;
+  const bool is_end = has_ended() || wishes.end;
   const bool is_collected = saves.is_collected(step());
   const bool has_state = saves.is_saved(step()) || is_collected;
   const bool must_save =
@@ -287,9 +290,22 @@ void StepDriver::complete_evaluation() {
   eval.set("loss", *mean);
   around_.run_reporter.tell(std::move(eval));
   progress_.evaluated();
-  evaluation_.count_from(step());
+  evaluation_.complete(step(), *mean);
+  around_.run_reporter.enter(EvaluationDone{{step(), *mean}});
+  if (newest_is_among_best(evaluation_.all(), spec_->keep_best)) around_.saves.ask(step());
+  look_for_early_stop();
+  if (early_stop_) tell_early_stop();
   phase_ = Phase::playing;
   history_.step_begins(around_.self->now());
+}
+
+void StepDriver::tell_early_stop() {
+  Value event = around_.run_reporter.event("run.stopped_early");
+  event.set("step", step());
+  event.set("best_step", early_stop_->best.step);
+  event.set("best_loss", early_stop_->best.loss);
+  event.set("why", early_stop_->why);
+  around_.run_reporter.tell(std::move(event));
 }
 
 void StepDriver::collect() {

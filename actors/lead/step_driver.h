@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "actors/assembled.h"
 #include "actors/caf_shim.h"
+#include "actors/decide/improvement.h"
 #include "actors/lead/copies.h"
 #include "actors/lead/evaluation.h"
 #include "actors/lead/loss.h"
@@ -93,6 +95,10 @@ class StepDriver {
   bool is_assembled() const { return phase_ != Phase::assembling; }
   /// Returns the steps done; before an attempt starts, those of the attempt before.
   std::int64_t step() const { return progress_.step(); }
+  /// Returns why the run ends before its last step, if it does.
+  const std::optional<Stopped>& early_stop() const { return early_stop_; }
+  /// Returns whether no step is left to do.
+  bool has_ended() const { return step() >= spec_->steps || early_stop_; }
   const Progress& progress() const { return progress_; }
   const StepHistory& history() const { return history_; }
 
@@ -118,6 +124,8 @@ class StepDriver {
   bool keep(std::int64_t step);
   void evaluate();
   void complete_evaluation();
+  void look_for_early_stop() { early_stop_ = stops_early(evaluation_.all(), spec_->early_stop); }
+  void tell_early_stop();
   void collect();
 
   const Context around_;
@@ -128,6 +136,7 @@ class StepDriver {
   StragglerWatch straggler_watch_;
   Copies copies_;
   Evaluation evaluation_;
+  std::optional<Stopped> early_stop_;
 };
 
 }  // namespace troupe::actors

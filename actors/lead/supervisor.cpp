@@ -208,8 +208,10 @@ class Supervisor {
     if (saves_.has_failed(step())) {
       outcome = failed(saves_.not_saved(step()));
     } else {
-      outcome.how = step() >= spec_->steps ? Outcome::How::done : Outcome::How::stopped;
+      outcome.how = step_driver_.has_ended() ? Outcome::How::done : Outcome::How::stopped;
       outcome.step = step();
+      const auto& early = step_driver_.early_stop();
+      if (early && step() < spec_->steps) outcome.why = early->why;
     }
     outcome.weights = saves_.take_weights();
     finish(std::move(outcome));

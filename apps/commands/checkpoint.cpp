@@ -22,6 +22,7 @@ struct FolderArguments {
 struct PruneArguments {
   std::string path;
   int keep = 3;
+  int keep_best = 0;
 };
 
 struct ExportArguments {
@@ -48,6 +49,8 @@ Value summary(const std::string& directory, const storage::Manifest& manifest) {
   value.set("directory", directory);
   value.set("step", manifest.step);
   value.set("samples", manifest.samples);
+  if (const auto loss = storage::validation_loss_in(manifest.state))
+    value.set("validation_loss", *loss);
   value.set("bytes", static_cast<std::int64_t>(bytes_of(manifest)));
   value.set("weights", to_string(manifest.weights_digest));
   value.set("recipe", to_string(manifest.recipe_digest));
@@ -64,6 +67,7 @@ ExitCode ls(const FolderArguments& arguments, const CommonFlags& flags) {
   if (listed->empty() && flags.output != "json")
     std::printf("no checkpoint in %s\n", arguments.path.c_str());
   using State = storage::ListedCheckpoint::State;
+  const auto best = storage::best_checkpoint(*files, *path);
   for (const auto& checkpoint : *listed) {
     const bool complete = checkpoint.state == State::complete;
     if (flags.output == "json") {
@@ -77,10 +81,13 @@ ExitCode ls(const FolderArguments& arguments, const CommonFlags& flags) {
       }
       std::puts(to_json(line).c_str());
     } else if (complete) {
-      std::printf("%s  step %lld  %llu bytes  weights %s\n", checkpoint.directory.c_str(),
+      const auto loss = storage::validation_loss_in(checkpoint.manifest->state);
+      std::printf("%s  step %lld  %llu bytes  weights %s%s%s\n", checkpoint.directory.c_str(),
                   static_cast<long long>(checkpoint.step),
                   static_cast<unsigned long long>(bytes_of(*checkpoint.manifest)),
-                  to_string(checkpoint.manifest->weights_digest).c_str());
+                  to_string(checkpoint.manifest->weights_digest).c_str(),
+                  loss ? ("  validation loss " + brief(*loss, 5)).c_str() : "",
+                  best.ok() && *best == checkpoint.directory ? "  best" : "");
     } else {
       std::printf("%s  %s: %s\n", checkpoint.directory.c_str(),
                   checkpoint.state == State::damaged ? "DAMAGED" : "unfinished",
@@ -159,7 +166,8 @@ ExitCode prune(const PruneArguments& arguments, const CommonFlags&) {
   RealEnv env;
   const auto lock = storage::lock_folder(*files, {env, read_host().process_text()}, *path, in_use);
   if (!lock) return invalid(lock.error());
-  const auto pruned = storage::prune_checkpoints(*files, *path, arguments.keep);
+  const auto pruned =
+      storage::prune_checkpoints(*files, *path, {arguments.keep, arguments.keep_best});
   if (!pruned) return invalid(pruned.error());
   for (const auto& directory : pruned->removed) std::printf("removed %s\n", directory.c_str());
   for (const auto& bad : pruned->bad)
@@ -309,7 +317,9 @@ ExitCode import_one(const ImportArguments& given, const CommonFlags& flags) {
 
 CLI::Option* add_path(CLI::App* command, std::string& path) {
   return command
-      ->add_option("path", path, "a run's name or folder, a folder of checkpoints, or a checkpoint")
+      ->add_option("path", path,
+                   "a run's name or folder, a folder of checkpoints, or a checkpoint; RUN@best "
+                   "is the one with the lowest validation loss")
       ->required();
 }
 
@@ -331,6 +341,11 @@ void add_checkpoint(Program& program) {
   pruning.app
       ->add_option("--keep", pruning.arguments.keep, "number of checkpoints to keep (default: 3)")
       ->check(CLI::Range(1, 1'000'000));
+  pruning.app
+      ->add_option("--keep-best", pruning.arguments.keep_best,
+                   "number of checkpoints with the lowest validation losses to keep besides those "
+                   "(default: 0)")
+      ->check(CLI::Range(0, 1'000'000));
   auto exporting = add_command(program, group, "export",
                                "export the weights, for other programs too", export_one);
   add_path(exporting.app, exporting.arguments.path);

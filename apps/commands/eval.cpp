@@ -129,7 +129,8 @@ void add_eval(Program& program) {
       add_command(program, program.app, "eval", "evaluate a checkpoint on data", eval);
   command
       ->add_option("checkpoint", arguments.checkpoint,
-                   "a run's name or folder, a folder of checkpoints, or a checkpoint")
+                   "a run's name or folder, a folder of checkpoints, or a checkpoint; RUN@best "
+                   "is the one with the lowest validation loss")
       ->required();
   command->add_option(
       "--data", arguments.data,

@@ -149,7 +149,8 @@ void add_sample(Program& program) {
       add_command(program, program.app, "sample", "generate text with a language model", sample);
   command
       ->add_option("checkpoint", arguments.checkpoint,
-                   "a run's name or folder, a folder of checkpoints, or a checkpoint")
+                   "a run's name or folder, a folder of checkpoints, or a checkpoint; RUN@best "
+                   "is the one with the lowest validation loss")
       ->required();
   command->add_option("--prompt", arguments.prompt,
                       "text to continue; token numbers if there is no tokenizer");

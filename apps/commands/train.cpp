@@ -82,7 +82,8 @@ std::string place_of_stages(const ProcessRun& run) {
 
 void conclude(Recorder& recorder, const config::RunConfig& config, const RunSetup& setup,
               double recent_loss) {
-  if (const auto entropy = setup.train->entropy_rate()) {
+  // A process that had no step to do has no loss.
+  if (const auto entropy = setup.train->entropy_rate(); entropy && recent_loss > 0) {
     char text[200];
     std::snprintf(text, sizeof text,
                   "loss of the last steps: %.4f nats; the source's entropy rate of %.4f nats is "
@@ -120,7 +121,7 @@ void tell_ending(Recorder& recorder, const config::RunConfig& config, const Proc
                  const TrainArguments& arguments, const actors::Outcome& outcome) {
   switch (outcome.how) {
     case actors::Outcome::How::done:
-      recorder.record(ended_event(config, "done", {}, outcome.skipped_steps));
+      recorder.record(ended_event(config, "done", outcome.why, outcome.skipped_steps));
       return conclude(recorder, config, run.setup(), outcome.recent_loss);
     case actors::Outcome::How::stopped:
       recorder.record(ended_event(config, "stopped",

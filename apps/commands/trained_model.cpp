@@ -29,6 +29,10 @@ kernels::Precision precision_of(const storage::Checkpoint& checkpoint) {
 Result<std::string> checkpoints_of(storage::Files& files, const std::string& what) {
   const auto given = files.exists(what);
   if (!given.ok()) return given.error();
+  if (const auto wanted = storage::wanted_checkpoint(what); !*given && wanted.best) {
+    const auto folder = checkpoints_of(files, wanted.of);
+    return folder ? storage::best_checkpoint(files, *folder) : folder;
+  }
   std::string folder = what;
   if (!*given) {
     auto run = folder_of_run(files, what);

@@ -16,7 +16,7 @@ namespace troupe::apps {
 
 /// Returns the folder that a person means by a checkpoint's own folder, by a folder of checkpoints,
 /// by the folder of a run, or by the name of a run below runs/. In the last two cases that is the
-/// run's folder of checkpoints.
+/// run's folder of checkpoints. Each of them with "@best" means the best checkpoint there.
 Result<std::string> checkpoints_of(storage::Files& files, const std::string& what);
 
 /// Opens a checkpoint. `path` is what checkpoints_of() understands. Of several checkpoints the

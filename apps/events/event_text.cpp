@@ -49,6 +49,8 @@ std::string sentence(const Value& event) {
   if (type == "eval")
     return "step " + text_of(event, "step") + "  validation loss " +
            brief(number_in(event, "loss"), 5);
+  if (type == "run.stopped_early")
+    return "step " + text_of(event, "step") + "  " + text_of(event, "why");
   if (type == "checkpoint.saved")
     return "step " + text_of(event, "step") + "  saved " + text_of(event, "directory");
   if (type == "warn") return "warning: " + text_of(event, "text");

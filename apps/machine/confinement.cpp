@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "storage/checkpoint/checkpoint.h"
 #include "storage/data/data_spec.h"
 
 namespace troupe::apps {
@@ -39,7 +40,8 @@ Status Confinement::check(const config::Loaded& loaded) const {
       {"checkpoint.dir", config.checkpoint.directory}};
   if (config.train.export_path) paths.emplace_back("train.export", *config.train.export_path);
   if (config.model.init.starts_with("run:"))
-    paths.emplace_back("model.init", "runs/" + config.model.init.substr(4));
+    paths.emplace_back("model.init",
+                       "runs/" + storage::wanted_checkpoint(config.model.init.substr(4)).of);
   else if (config.model.init != "random")
     paths.emplace_back("model.init", config.model.init);
   // A schedule name is no path; a schedule file may lie anywhere.

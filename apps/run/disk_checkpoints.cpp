@@ -11,8 +11,11 @@ DiskCheckpoints::DiskCheckpoints(const Context& around)
     : around_(around),
       writer_(around.env, around.files,
               {.root = around.config.checkpoint.directory,
-               .keep = around.config.checkpoint.keep,
-               .before = [&ledger = around.ledger] { return ledger.sync(); },
+               .keep = {around.config.checkpoint.keep, around.config.checkpoint.keep_best},
+               .before = [&around = around_]() -> Status {
+                 if (auto synced = around.evaluations.sync(); !synced) return synced;
+                 return around.ledger.sync();
+               },
                .claim = around.claim},
               [this](const storage::SaveOutcome& outcome) { tell(outcome); }) {}
 

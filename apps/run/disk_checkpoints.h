@@ -24,7 +24,8 @@ class DiskCheckpoints final : public actors::CheckpointStore {
     Env& env;
     const config::RunConfig& config;
     storage::Files& files;
-    storage::Ledger& ledger;  // Written before a checkpoint that depends on it.
+    storage::Ledger& ledger;              // Written before a checkpoint that depends on it,
+    storage::EvaluationLog& evaluations;  // and so are these.
     // Receives an event for each save and each failure; any thread.
     const std::function<void(const Value&)>& record;
     const storage::RootClaim* claim = nullptr;  // Null: no other process can be saving there.

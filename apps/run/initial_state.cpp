@@ -29,20 +29,31 @@ Result<std::vector<NamedTensor>> load_file(storage::Files& files, const std::str
   return tensors;
 }
 
-/// Returns the weights of the newest good checkpoint of a run, which is named by its folder below
-/// runs/.
-Result<std::vector<NamedTensor>> load_run(storage::Files& files, const std::string& name,
-                                          MemoryPool& memory) {
-  const std::string folder = "runs/" + name + "/checkpoints";
-  const auto newest = storage::open_newest_checkpoint(files, folder);
+/// Opens the newest good checkpoint of a run, which is named by its folder below runs/, or the best
+/// one of NAME@best.
+Result<storage::Checkpoint> open_of_run(storage::Files& files, const std::string& name) {
+  const auto wanted = storage::wanted_checkpoint(name);
+  const std::string folder = "runs/" + wanted.of + "/checkpoints";
+  if (wanted.best) {
+    const auto best = storage::best_checkpoint(files, folder);
+    if (!best) return best.error();
+    return storage::Checkpoint::open(files, *best);
+  }
+  auto newest = storage::open_newest_checkpoint(files, folder);
   if (!newest) return newest.error();
   if (!*newest)
     return Error{folder + ": there is no checkpoint; `troupe runs --local` lists the runs here"};
-  const storage::Checkpoint& checkpoint = (*newest)->checkpoint;
+  return std::move((*newest)->checkpoint);
+}
+
+Result<std::vector<NamedTensor>> load_run(storage::Files& files, const std::string& name,
+                                          MemoryPool& memory) {
+  const auto checkpoint = open_of_run(files, name);
+  if (!checkpoint) return checkpoint.error();
   std::vector<NamedTensor> tensors;
-  for (const auto& view : checkpoint.weights()) {
-    auto tensor = checkpoint.load_weight(view.name, memory);
-    if (!tensor) return within(checkpoint.directory(), tensor.error());
+  for (const auto& view : checkpoint->weights()) {
+    auto tensor = checkpoint->load_weight(view.name, memory);
+    if (!tensor) return within(checkpoint->directory(), tensor.error());
     tensors.push_back({view.name, std::move(*tensor)});
   }
   return tensors;

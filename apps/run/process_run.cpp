@@ -182,6 +182,8 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
   spec->evaluation = actors::evaluation_round(*rounds.of_one_step(), static_cast<int>(evaluated));
   spec->steps = config.train.steps;
   spec->eval_every = config.train.eval_every;
+  spec->early_stop = {config.train.stop_after.value_or(0), config.train.min_improvement};
+  spec->keep_best = config.checkpoint.keep_best;
   spec->save_every_steps = config.checkpoint.every.steps;
   spec->save_every_time = config.checkpoint.every.time;
   spec->copies = config.elastic.copies;
@@ -211,6 +213,7 @@ std::shared_ptr<actors::RunSpec> ProcessRun::led(const config::RunConfig& config
   keep_memory();
   auto led = spec(config, recipe);
   led->ledger = &*ledger_;
+  led->evaluations = &*evaluations_;
   led->checkpoints = store_.get();
   led->record = record_;
   led->alive = [watchdog = watchdog_](const std::string& doing) {
@@ -234,16 +237,19 @@ void ProcessRun::play(Loop& loop, Context around, std::function<void(actors::Out
   record_ = around.record;
   auto ledger =
       storage::Ledger::open(files_, "runs/" + config_.name + "/ledger", terms_of(config_, setup_));
-  if (!ledger) {
+  auto evaluations = storage::EvaluationLog::open(files_, "runs/" + config_.name + "/evaluations");
+  if (!ledger || !evaluations) {
+    const auto& error = ledger ? evaluations.error() : ledger.error();
     actors::Outcome refused;
     refused.how = actors::Outcome::How::failed;
-    refused.why = "cannot write the ledger: " + ledger.error().text;
+    refused.why = "cannot write the ledger: " + error.text;
     return ended_(std::move(refused));
   }
   ledger_ = std::move(*ledger);
+  evaluations_ = std::move(*evaluations);
   watchdog_->sign("its actors begin");
-  store_ = std::make_unique<DiskCheckpoints>(
-      DiskCheckpoints::Context{around.env, config_, files_, *ledger_, record_, around.claim});
+  store_ = std::make_unique<DiskCheckpoints>(DiskCheckpoints::Context{
+      around.env, config_, files_, *ledger_, *evaluations_, record_, around.claim});
   player_host_ = around.player_host;
   device_notes().pass_on_to([this](const std::string& remark) { warn(remark); });
   led_by_ = std::move(around.led_by);

@@ -135,6 +135,7 @@ class ProcessRun {
   bool is_used_ = false;                   // Whether a spec has its devices.
   std::atomic<bool> is_finished_ = false;  // Whether finish() has called back.
   std::optional<storage::Ledger> ledger_;
+  std::optional<storage::EvaluationLog> evaluations_;
   std::unique_ptr<DiskCheckpoints> store_;
   actors::PlayerHost* player_host_ = nullptr;
   Watchdog* watchdog_ = nullptr;

@@ -54,6 +54,7 @@ struct Checkpoint {
   std::string directory;  // Contains the run's name.
   Interval every;
   int keep = 3;
+  int keep_best = 0;
 
   static Fields<Checkpoint> fields() {
     using enum Half;
@@ -73,6 +74,14 @@ struct Checkpoint {
                                   .least = 1,
                                   .most = 1e6,
                                   .help = "Number of newest checkpoints to keep."}),
+        field(&Checkpoint::keep_best,
+              {.name = "checkpoint.keep_best",
+               .fallback = 0,
+               .least = 0,
+               .most = 1e6,
+               .help = "Number of checkpoints with the lowest validation losses to keep besides "
+                       "those. A state with such a loss is saved at once. RUN@best names the best "
+                       "one."}),
     };
   }
 };
@@ -82,6 +91,8 @@ struct Train {
   std::int64_t steps = 0;
   std::optional<std::int64_t> eval_every;  // Empty: no evaluation before the end.
   std::int64_t eval_batches = 1;
+  std::optional<std::int64_t> stop_after;  // Empty: the run never ends early.
+  double min_improvement = 0;
   std::optional<std::string> export_path;  // Empty: no file is written.
   std::optional<int> threads;
   enum class Device { cpu, cuda };
@@ -110,6 +121,20 @@ struct Train {
                .least = 1,
                .change = live,
                .help = "Batches per evaluation; every evaluation uses the same ones."}),
+        field(&Train::stop_after,
+              {.name = "train.stop_after",
+               .least = 1,
+               .most = 1e6,
+               .help = "Early stopping: the run is done after this many evaluations in a row "
+                       "without an improvement of the validation loss. Default: only after "
+                       "train.steps."}),
+        field(&Train::min_improvement,
+              {.name = "train.min_improvement",
+               .type = Type::number,
+               .fallback = 0.0,
+               .least = 0,
+               .help = "Smallest decrease of the lowest validation loss that counts for "
+                       "train.stop_after."}),
         field(
             &Train::export_path,
             {.name = "train.export",

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include "storage/checkpoint/checkpoint_layout.h"
 
@@ -240,10 +244,55 @@ Result<std::vector<std::string>> remove_unfinished(Files& files, const std::stri
   return removed;
 }
 
-Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep,
+namespace {
+
+constexpr const char* validation_loss = "validation_loss";
+
+/// Orders complete evaluated checkpoints: best first. Returns pointers into `listed`.
+std::vector<const ListedCheckpoint*> best_first(const std::vector<ListedCheckpoint>& listed) {
+  std::vector<const ListedCheckpoint*> evaluated;
+  for (const auto& each : listed)
+    if (each.state == ListedCheckpoint::State::complete && validation_loss_in(each.manifest->state))
+      evaluated.push_back(&each);
+  std::ranges::sort(evaluated, {}, [](const auto* each) {
+    return std::pair(*validation_loss_in(each->manifest->state), each->step);
+  });
+  return evaluated;
+}
+
+}  // namespace
+
+std::optional<double> validation_loss_in(const Value& state) {
+  const Value* loss = state.find(validation_loss);
+  if (!loss || !loss->is_number() || !std::isfinite(loss->number())) return {};
+  return loss->number();
+}
+
+void set_validation_loss(Value& state, std::optional<double> loss) {
+  if (loss) state.set(validation_loss, *loss);
+}
+
+WantedCheckpoint wanted_checkpoint(std::string_view text) {
+  constexpr std::string_view suffix = "@best";
+  if (!text.ends_with(suffix)) return {std::string(text), false};
+  return {std::string(text.substr(0, text.size() - suffix.size())), true};
+}
+
+Result<std::string> best_checkpoint(Files& files, const std::string& root) {
+  const auto listed = list_checkpoints(files, root);
+  if (!listed) return listed.error();
+  const auto best = best_first(*listed);
+  if (best.empty())
+    return Error{root +
+                 ": no checkpoint was saved right after an evaluation; checkpoint.keep_best = 1 "
+                 "saves the best state"};
+  return best.front()->directory;
+}
+
+Result<Pruned> prune_checkpoints(Files& files, const std::string& root, const KeepCount& keep,
                                  const RootClaim* claim) {
   using State = ListedCheckpoint::State;
-  assert(keep >= 1);
+  assert(keep.newest >= 1);
   if (claim)
     if (auto held = claim->still_held(); !held) return held.error();
   Pruned pruned;
@@ -259,7 +308,7 @@ Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep
   }
   std::map<std::string, int> good;  // Good checkpoints by run.
   // With nothing to remove, nothing needs reading.
-  if (listed->size() <= static_cast<std::size_t>(keep)) return pruned;
+  if (listed->size() <= static_cast<std::size_t>(keep.newest)) return pruned;
   const auto check = [&](const ListedCheckpoint& each) -> Status {
     if (each.state != State::complete) return Error{each.problem};
     const auto checkpoint = Checkpoint::open(files, each.directory);
@@ -267,22 +316,36 @@ Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep
     // The sync at the end of its save may have failed.
     return files.sync_directory(each.directory);
   };
+  // A checkpoint that belongs to any run counts for the run that prunes.
+  const auto owner_of = [&](const ListedCheckpoint& each) {
+    return claim ? claim->run() : each.manifest->run;
+  };
+  const auto is_anothers = [&](const ListedCheckpoint& each) {
+    return claim && !each.manifest->run.empty() && each.manifest->run != claim->run();
+  };
+  std::map<std::string, int> best;
+  std::set<std::string> stay;  // Directories of the best ones, which verify.
+  for (const auto* each : best_first(*listed))
+    if (!is_anothers(*each) && best[owner_of(*each)] < keep.best && check(*each)) {
+      ++best[owner_of(*each)];
+      stay.insert(each->directory);
+    }
   for (const auto& each : *listed) {
     if (each.state == State::unfinished) continue;
     if (!each.manifest) {
       pruned.bad.push_back({each.directory, each.problem});
       continue;
     }
-    const auto& run = each.manifest->run;
-    if (claim && !run.empty() && run != claim->run()) continue;
-    // A checkpoint that belongs to any run counts for the run that prunes.
-    const auto& owner = claim ? claim->run() : run;
-    if (good[owner] == keep) {
+    if (is_anothers(each)) continue;
+    const auto owner = owner_of(each);
+    if (good[owner] == keep.newest) {
+      if (stay.contains(each.directory)) continue;
       if (auto status = remove_directory(files, each.directory); !status) return status.error();
       pruned.removed.push_back(each.directory);
       continue;
     }
-    if (const auto checked = check(each); checked)
+    const bool is_checked = stay.contains(each.directory);
+    if (const auto checked = is_checked ? Status(Done{}) : check(each); checked)
       ++good[owner];
     else
       pruned.bad.push_back({each.directory, checked.error().text});

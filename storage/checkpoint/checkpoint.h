@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "storage/checkpoint/manifest.h"
@@ -100,6 +101,22 @@ class Checkpoint {
   std::vector<OpenPart> parts_;
 };
 
+/// The loss on the validation data after a checkpoint's last step, in its small state; nothing if
+/// the model was not evaluated there.
+std::optional<double> validation_loss_in(const Value& state);
+void set_validation_loss(Value& state, std::optional<double> loss);
+
+/// Returns the directory of the complete checkpoint with the lowest loss on the validation data; of
+/// equal losses, that of the earliest step. Fails if none was saved after an evaluation.
+Result<std::string> best_checkpoint(Files& files, const std::string& root);
+
+/// A checkpoint as a person names it: "RUN", or "RUN@best" for the best one.
+struct WantedCheckpoint {
+  std::string of;
+  bool best = false;
+};
+WantedCheckpoint wanted_checkpoint(std::string_view text);
+
 /// A checkpoint that was skipped because something is wrong with it.
 struct SkippedCheckpoint {
   std::string directory;
@@ -125,12 +142,18 @@ struct Pruned {
   std::vector<SkippedCheckpoint> bad;  // Kept, but not counted.
 };
 
-/// Keeps the newest `keep` (at least 1) checkpoints of each run that verify. Removes older ones,
-/// and unfinished ones older than the newest complete one. It reads back the checkpoints that stay
+/// How many checkpoints of each run stay.
+struct KeepCount {
+  int newest = 1;  // At least 1.
+  int best = 0;    // Those with the lowest losses on the validation data.
+};
+
+/// Keeps the newest and the best checkpoints of each run that verify. Removes all others, and
+/// unfinished ones older than the newest complete one. It reads back the checkpoints that stay
 /// before it removes any, so the last good one always stays. It never removes a checkpoint whose
 /// manifest cannot be read. With a claim it removes only checkpoints of that run; without one the
 /// caller ensures that nobody else saves below `root`.
-Result<Pruned> prune_checkpoints(Files& files, const std::string& root, int keep,
+Result<Pruned> prune_checkpoints(Files& files, const std::string& root, const KeepCount& keep,
                                  const RootClaim* claim = nullptr);
 
 }  // namespace troupe::storage

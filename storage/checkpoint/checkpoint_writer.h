@@ -21,7 +21,7 @@ struct SaveOutcome {
 
 struct SaveOptions {
   std::string root;
-  int keep = 1;
+  KeepCount keep;
   /// Runs on the writer's loop before each save, to make other data durable first. If it fails,
   /// the save fails. May be empty.
   std::function<Status()> before = {};

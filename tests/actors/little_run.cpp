@@ -192,6 +192,7 @@ struct LittleRun::Parts {
   storage::MemoryFiles files;
   ImmediateStore store{files};
   std::optional<storage::Ledger> ledger;
+  std::optional<storage::EvaluationLog> evaluations;
   std::vector<Value> events;
 
   static Rounds rounds_of(const Piece& piece) {
@@ -261,6 +262,8 @@ std::shared_ptr<RunSpec> LittleRun::spec(const std::function<Executor&()>& make)
   spec->steps = piece.steps;
   spec->measures_staleness = piece.measures_staleness;
   spec->eval_every = piece.eval_every;
+  spec->early_stop = piece.early_stop;
+  spec->keep_best = piece.keep_best;
   spec->save_every_steps = piece.save_every;
   spec->recipe = Value(Value::Map{});
   spec->model_description = Value(Value::Map{});
@@ -274,6 +277,10 @@ std::shared_ptr<RunSpec> LittleRun::spec(const std::function<Executor&()>& make)
   REQUIRE(ledger);
   parts.ledger = std::move(*ledger);
   spec->ledger = &*parts.ledger;
+  auto evaluations = storage::EvaluationLog::open(parts.files, "runs/little/evaluations");
+  REQUIRE(evaluations);
+  parts.evaluations = std::move(*evaluations);
+  spec->evaluations = &*parts.evaluations;
   spec->checkpoints = &parts.store;
   spec->record = [&parts](const Value& event) { parts.events.push_back(event); };
   return spec;

@@ -45,6 +45,8 @@ struct Piece {
   std::int64_t micro = 2;
   std::optional<std::int64_t> eval_every;
   std::int64_t save_every = 1000;
+  EarlyStop early_stop;
+  int keep_best = 0;
   double dropout = 0.1;
   bool measures_staleness = false;
   std::optional<LayerFault> layer_fault;

@@ -60,6 +60,56 @@ TEST_CASE("a head that is killed restarts and leads its runs to their end", "[cl
   CHECK(processes_of_program(here) == 0);
 }
 
+TEST_CASE("deaths of a head and a node do not change the step after which a run ends early",
+          "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  const std::vector<std::string> settings{"train.steps=100000",        "train.eval_every=20",
+                                          "train.stop_after=3",        "train.min_improvement=1000",
+                                          "checkpoint.every=15 steps", "checkpoint.keep=1",
+                                          "checkpoint.keep_best=1"};
+  const auto one = digest_of_one(here, settings);
+  Process head(here, head_words({"--supervised"}));
+  REQUIRE(head.says("troupe submit"));
+  Process alpha(here, {"node", "--name", "alpha", "--cores", "1"});
+  Process beta(here, {"node", "--name", "beta", "--cores", "1"});
+  REQUIRE(alpha.says("joined"));
+  REQUIRE(beta.says("joined"));
+  auto all = settings;
+  all.insert(all.end(), {"name=early", "pipeline.stages=2", "log.every=1"});
+  Process submit(here, with({"submit", "gpt.toml", "--wait", "--output", "plain"}, all));
+  REQUIRE(submit.says("step 35 "));
+  kill(children_of(head.id()).front(), SIGKILL);
+  REQUIRE(submit.says("step 55 "));
+  kill(children_of(beta.id()).front(), SIGKILL);
+  const auto code = submit.wait();
+  INFO(submit.said() << head.said());
+  CHECK(code == 0);
+  CHECK(
+      submit.said().find("done: stopped early: no improvement of the validation loss by 1000 in 3 "
+                         "evaluations; the best was ") != std::string::npos);
+  CHECK(*events(here, "early", "run.stopped_early").back().find("step")->integer() == 80);
+  CHECK(digest(here, "early") == one);
+
+  // The best checkpoint has a name, and a run that is resumed ends at once.
+  const Ended best = tests::troupe(here, {"checkpoint", "verify", "early@best"});
+  INFO(best.out << best.err);
+  CHECK(best.code == 0);
+  const Ended listed = tests::troupe(here, {"checkpoint", "ls", "early"});
+  CHECK(std::ranges::count(listed.out, '\n') <= 2);
+  CHECK(listed.out.find("  best\n") != std::string::npos);
+  all.pop_back();
+  const Ended again = tests::troupe(
+      here, with({"submit", "gpt.toml", "--wait", "--resume", "--output", "plain"}, all));
+  INFO(again.out << again.err);
+  CHECK(again.code == 0);
+  CHECK(digest(here, "early") == one);
+  for (Process* node : {&alpha, &beta}) node->send(SIGTERM);
+  for (Process* node : {&alpha, &beta}) CHECK(node->wait() == 0);
+  head.send(SIGTERM);
+  CHECK(head.wait() == 0);
+}
+
 TEST_CASE("a head that is killed repeatedly restarts quickly each time", "[cluster]") {
   const Workplace here;
   Process head(here, head_words({"--supervised"}));

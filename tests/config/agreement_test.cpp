@@ -114,6 +114,15 @@ TEST_CASE("an evaluation needs data", "[config]") {
   CHECK(complaint({"train.eval_every=10"}) ==
         "error: train.eval_every = 10, but data.validate is not set");
   CHECK(complaints({"train.eval_every=10", "data.validate=made:markov?stream=1"}).empty());
+  CHECK(complaint({"train.stop_after=3"}) ==
+        "error: train.stop_after = 3 counts evaluations, but train.eval_every is not set");
+  CHECK(complaint({"train.min_improvement=0.5"}) ==
+        "error: train.min_improvement = 0.5 has no effect, because train.stop_after is not set");
+  CHECK(complaint({"checkpoint.keep_best=1"}) ==
+        "error: checkpoint.keep_best = 1 needs evaluations, but data.validate is not set");
+  CHECK(complaints({"train.eval_every=10", "train.stop_after=3", "train.min_improvement=0.5",
+                    "checkpoint.keep_best=1", "data.validate=made:markov?stream=1"})
+            .empty());
 }
 
 TEST_CASE("names and paths must be valid in file names", "[config]") {

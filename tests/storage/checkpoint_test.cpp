@@ -62,7 +62,7 @@ TEST_CASE("a checkpoint on the disk is saved, loaded, listed and pruned", "[stor
   REQUIRE((newest && *newest));
   CHECK((*newest)->checkpoint.manifest().step == 6);
   CHECK(is_whole((*newest)->checkpoint));
-  CHECK(prune_checkpoints(*files, directory / "a/b", 1)->removed.size() == 1);
+  CHECK(prune_checkpoints(*files, directory / "a/b", {1})->removed.size() == 1);
   CHECK(list_checkpoints(*files, directory / "a/b")->size() == 1);
 }
 
@@ -200,7 +200,7 @@ TEST_CASE("a crash at any call of a save leaves the older or the new checkpoint"
           // Leftover files do not block the next save.
           save(files, second);
           REQUIRE(newest_step(files) == second);
-          REQUIRE(prune_checkpoints(files, "run", 1)->bad.empty());
+          REQUIRE(prune_checkpoints(files, "run", {1})->bad.empty());
           REQUIRE(names_in(files, "run") == step_directory(second) + " ");
           REQUIRE(names_in(files, "run/" + step_directory(second)).find("new") ==
                   std::string::npos);
@@ -214,7 +214,7 @@ TEST_CASE("a crash at any call of a prune leaves the newest checkpoint", "[stora
     MemoryFiles files;
     for (const int step : {1, 2, 3}) save(files, step);
     files.set_faults({.crash_at = files.calls() + call, .failing_call = {}, .capacity = {}});
-    finished = prune_checkpoints(files, "run", 1).ok();
+    finished = prune_checkpoints(files, "run", {1}).ok();
     files.restart({});
     INFO("crash at call " << call);
     REQUIRE(newest_step(files) == 3);
@@ -319,7 +319,7 @@ TEST_CASE("pruning keeps the newest good checkpoints and does not count bad ones
   MemoryFiles files;
   for (const int step : {1, 2, 3, 4}) save(files, step);
   files.flip_bit("run/step-000000000004/weights.safetensors", 300);
-  const auto pruned = prune_checkpoints(files, "run", 2);
+  const auto pruned = prune_checkpoints(files, "run", {2});
   REQUIRE(pruned);
   CHECK(pruned->removed == std::vector<std::string>{"run/step-000000000001"});
   REQUIRE(pruned->bad.size() == 1);
@@ -327,8 +327,44 @@ TEST_CASE("pruning keeps the newest good checkpoints and does not count bad ones
   CHECK(names_in(files, "run") == "step-000000000002 step-000000000003 step-000000000004 ");
 
   files.flip_bit("run/step-000000000003/weights.safetensors", 300);
-  CHECK(prune_checkpoints(files, "run", 1)->removed.empty());
+  CHECK(prune_checkpoints(files, "run", {1})->removed.empty());
   CHECK(newest_step(files) == 2);
+}
+
+TEST_CASE("pruning keeps the checkpoints with the lowest validation losses too", "[storage]") {
+  MemoryFiles files;
+  const auto save_evaluated = [&](std::int64_t step, std::optional<double> loss) {
+    MemoryPool pool;
+    auto content = content_of(pool, step);
+    set_validation_loss(content.state, loss);
+    REQUIRE(save_checkpoint(files, "run", content));
+  };
+  save_evaluated(1, 3.0);
+  CHECK(*best_checkpoint(files, "run") == "run/step-000000000001");
+  save_evaluated(2, 1.0);
+  save_evaluated(3, {});
+  save_evaluated(4, 1.0);
+  save_evaluated(5, 2.0);
+  save_evaluated(6, 4.0);
+  REQUIRE(prune_checkpoints(files, "run", {.newest = 1, .best = 3}));
+  CHECK(names_in(files, "run") ==
+        "step-000000000002 step-000000000004 step-000000000005 step-000000000006 ");
+  // Of equal losses the earlier one is better.
+  REQUIRE(prune_checkpoints(files, "run", {.newest = 1, .best = 1}));
+  CHECK(names_in(files, "run") == "step-000000000002 step-000000000006 ");
+  CHECK(*best_checkpoint(files, "run") == "run/step-000000000002");
+  // One that is damaged does not count.
+  save_evaluated(7, 5.0);
+  files.flip_bit("run/step-000000000002/weights.safetensors", 300);
+  REQUIRE(prune_checkpoints(files, "run", {.newest = 1, .best = 1}));
+  CHECK(names_in(files, "run") == "step-000000000006 step-000000000007 ");
+
+  MemoryFiles others;
+  MemoryPool pool;
+  REQUIRE(save_checkpoint(others, "run", content_of(pool, 1)));
+  CHECK(best_checkpoint(others, "run").error().text ==
+        "run: no checkpoint was saved right after an evaluation; checkpoint.keep_best = 1 saves "
+        "the best state");
 }
 
 TEST_CASE("imported weights are exported byte by byte", "[storage]") {

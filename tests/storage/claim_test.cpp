@@ -70,7 +70,7 @@ TEST_CASE("a writer cannot commit or prune after a later claim took its folder",
   REQUIRE_FALSE(late);
   CHECK(late.error().text.find(
             "run/owner: the folder was taken over by process 1 on alpha, since ") == 0);
-  CHECK_FALSE(prune_checkpoints(files, "run", 1, &*first));
+  CHECK_FALSE(prune_checkpoints(files, "run", {1}, &*first));
   CHECK(steps_below(files, "run") == std::vector<std::int64_t>{2, 1});
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("a run prunes only its own checkpoints and resumes from them", "[stora
     const std::int64_t first = run == "one" ? 1 : 11;
     for (auto step = first; step < first + 4; ++step) {
       REQUIRE(save(files, "run", step, *claim));
-      REQUIRE(prune_checkpoints(files, "run", 2, &*claim));
+      REQUIRE(prune_checkpoints(files, "run", {2}, &*claim));
     }
   }
   CHECK(steps_below(files, "run") == std::vector<std::int64_t>{14, 13, 4, 3});
@@ -91,7 +91,7 @@ TEST_CASE("a run prunes only its own checkpoints and resumes from them", "[stora
   CHECK((*open_newest_checkpoint(files, "run", "two"))->checkpoint.manifest().step == 14);
   CHECK_FALSE(open_newest_checkpoint(files, "run", "three")->has_value());
   // Without a claim, each run keeps its newest checkpoint.
-  CHECK(prune_checkpoints(files, "run", 1)->removed.size() == 2);
+  CHECK(prune_checkpoints(files, "run", {1})->removed.size() == 2);
   CHECK(steps_below(files, "run") == std::vector<std::int64_t>{14, 4});
 }
 

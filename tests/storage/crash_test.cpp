@@ -59,7 +59,7 @@ Status live(Files& files, Told& told) {
     if (!saved) continue;
     told.saved = step;
     ++told.saves;
-    (void)prune_checkpoints(files, "run/checkpoints", keep);
+    (void)prune_checkpoints(files, "run/checkpoints", {keep});
   }
   return saved;
 }

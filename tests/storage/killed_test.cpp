@@ -96,7 +96,7 @@ TEST_CASE("a process killed at any system call of a save leaves a good checkpoin
     REQUIRE(save_checkpoint(*files, root, content_of(pool, 1)));
     end = killed_at(calls, [&] {
       return save_checkpoint(*files, root, content_of(pool, 2)).ok() &&
-             prune_checkpoints(*files, root, 1).ok();
+             prune_checkpoints(*files, root, {1}).ok();
     });
     if (end == End::none) {
       WARN("this machine lets nobody trace a process: nothing was tested");
@@ -107,7 +107,7 @@ TEST_CASE("a process killed at any system call of a save leaves a good checkpoin
     REQUIRE((step == 2 || (end == End::killed && step == 1)));
     // Leftover files block nothing and are removed.
     REQUIRE(save_checkpoint(*files, root, content_of(pool, 2)));
-    REQUIRE(prune_checkpoints(*files, root, 1));
+    REQUIRE(prune_checkpoints(*files, root, {1}));
     REQUIRE(newest_whole(*files, root) == 2);
     REQUIRE(files->list(root)->size() == 1);
     REQUIRE(files->list(root + "/" + step_directory(2))->size() == 3);

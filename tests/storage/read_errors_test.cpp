@@ -19,7 +19,7 @@ Status save_and_prune(Files& files, std::int64_t step) {
   MemoryPool pool;
   auto saved = save_checkpoint(files, "run", content_of(pool, step));
   if (!saved) return saved.error();
-  auto pruned = prune_checkpoints(files, "run", keep);
+  auto pruned = prune_checkpoints(files, "run", {keep});
   if (!pruned) return pruned.error();
   return Done{};
 }
