@@ -15,6 +15,7 @@ import time
 import unittest
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 CLIENTS = Path(os.environ["TROUPE_CLIENTS"])
 PROGRAM = os.environ["TROUPE_PROGRAM"]
@@ -23,6 +24,7 @@ sys.path[:0] = [str(CLIENTS), str(CLIENTS / "examples")]
 import exchanges  # noqa: E402
 import plateau  # noqa: E402
 import sweep  # noqa: E402
+import track  # noqa: E402
 from troupe import Client, HeadError, Keys, NoHead, default_head, history, read_run  # noqa: E402
 from troupe.configuration import configuration  # noqa: E402
 from troupe.wire import decode, encode  # noqa: E402
@@ -255,6 +257,28 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(self.place.weights("plateau"), again)
         self.assertEqual(len(set().union(*made.values())), 1, said.getvalue())
         self.assertEqual(set(made), {"all_to_all", "server"}, said.getvalue())
+
+
+    def test_trackers_get_every_step_and_evaluation(self) -> None:
+        run = self.client.submit(SMALL, name="told", data__validate="made:gaussians?dims=16&classes=4&stream=1", train__eval_every=20)
+        # Stands in for the libraries of other people, which Debian does not have.
+        wandb, mlflow = mock.MagicMock(), mock.MagicMock()
+        with mock.patch.dict(sys.modules, {"wandb": wandb, "mlflow": mlflow}):
+            self.assertEqual(track.to_wandb(self.client, run), "done")
+            self.assertEqual(track.to_mlflow(self.client, run), "done")
+        steps = list(self.client.events(run))
+        losses = [(event["step"], event["loss"]) for event in steps if event["type"] == "step"]
+        evaluated = [(event["step"], event["loss"]) for event in steps if event["type"] == "eval"]
+        self.assertEqual([step for step, _ in losses], list(range(1, 41)))
+        self.assertEqual([step for step, _ in evaluated], [20, 40])
+        logged = [call.args[0] for call in wandb.init.return_value.log.call_args_list]
+        self.assertEqual([(told["step"], told["train/loss"]) for told in logged if "train/loss" in told], losses)
+        self.assertEqual([(told["step"], told["validation/loss"]) for told in logged if "validation/loss" in told], evaluated)
+        wandb.init.return_value.finish.assert_called_once_with(exit_code=0)
+        metrics = [(call.kwargs["step"], call.args[0]) for call in mlflow.log_metrics.call_args_list]
+        self.assertEqual([(step, told["train/loss"]) for step, told in metrics if "train/loss" in told], losses)
+        self.assertEqual([(step, told["validation/loss"]) for step, told in metrics if "validation/loss" in told], evaluated)
+        mlflow.end_run.assert_called_once_with("FINISHED")
 
 
 class OtherTest(unittest.TestCase):
