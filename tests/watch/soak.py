@@ -21,31 +21,14 @@ import sys
 import tempfile
 import termios
 import time
-import urllib.request
+
+from cluster import Cluster, Failed, check, children, get, read, until
 
 program, config = sys.argv[1:3]
 seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 20
 columns = 80
-patience = 60
 progress = re.compile(
     r"step (\d+) of (\d+) +(\d+) %(?:  loss ([\d.e+-]+|nan|inf))?(?:  ([\d,.]+) tokens/s)?(?:  (.+ left))?(?:  .*)?$")
-
-
-class Unbelievable(Exception):
-    pass
-
-
-def check(holds, what):
-    if not holds:
-        raise Unbelievable(what)
-
-
-def until(condition, what):
-    end = time.monotonic() + patience
-    while not (found := condition()):
-        check(time.monotonic() < end, f"in {patience} s: {what}")
-        select.select([], [], [], 0.05)
-    return found
 
 
 class Terminal:
@@ -83,8 +66,8 @@ class Watched:
         found = progress.match(line)
         if not found:
             self.told += 1
-            # A warning or a recovery announces that steps are done again.
-            self.may_go_back = self.may_go_back or "recover" in line or "warning" in line or "head" in line
+            # A warning, a recovery, or a run that begins again announces that steps are done again.
+            self.may_go_back = self.may_go_back or "recover" in line or "warning" in line or "head" in line or ": running" in line
             return
         self.progress += 1
         step, total, share = int(found[1]), int(found[2]), int(found[3])
@@ -106,36 +89,9 @@ class Watched:
         check(self.lefts, "the time left was never shown")
 
 
-def node_processes(name):
-    """Returns the processes of a node of this test, which its daemon started."""
-    mine = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
-            if b"node-process" not in words or name.encode() not in words:
-                continue
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                if f"TROUPE_SOAK={os.getpid()}".encode() in file.read().split(b"\0"):
-                    mine.append(int(pid))
-        except OSError:  # It has ended.
-            continue
-    return mine
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [int(child) for child in file.read().split()]
-
-
-def background(log, *words):
-    return subprocess.Popen([program, *words], stdout=open(log, "w"), stderr=subprocess.STDOUT)
-
-
-def status(address):
+def status(cluster):
     try:
-        with urllib.request.urlopen(address + "api/status", timeout=5) as answer:
-            return json.load(answer)
+        return json.loads(get(cluster.page() + "api/status"))
     except OSError:  # The head is away.
         return None
 
@@ -147,23 +103,11 @@ def look_at_status(answer):
         check(run.get("goodput") is None or 0 < run["goodput"] <= 1, f"status: an impossible goodput: {run}")
 
 
-def read(path):
-    with open(path) as file:
-        return file.read()
-
-
 def main():
     draw = random.Random(1)
-    os.environ.update(HOME=os.getcwd(), TROUPE_SOAK=str(os.getpid()))
-    head = background("head.log", "head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0", "--http", "127.0.0.1:0", "--supervised")
-    processes = [head]
-    try:
-        until(lambda: "its page:" in read("head.log"), "the head says where its page is")
-        os.environ["TROUPE_HEAD"] = re.search(r"leads at tcp://(\S+);", read("head.log"))[1]
-        address = re.search(r"http://\S+/", read("head.log"))[0]
-        for name in ("alpha", "beta"):
-            processes.append(background(f"{name}.log", "node", "--name", name, "--cores", "1"))
-            until(lambda name=name: "joined" in read(f"{name}.log"), f"{name} joins")
+    with Cluster(program) as cluster:
+        head = cluster.start_head("--supervised")
+        nodes = [cluster.start_node(name) for name in ("alpha", "beta")]
         terminal = Terminal("submit", config, "--set", "name=soak", "--set", "pipeline.stages=2", "--set", "train.steps=1000000",
                             "--set", "train.eval_every=200", "--set", "checkpoint.every=50 steps", "--wait")
         watched, seen, end = Watched(), 0, time.monotonic() + seconds
@@ -174,7 +118,7 @@ def main():
             for line in lines[seen:]:
                 watched.look_at(line)
             seen = len(lines)
-            if answer := status(address):
+            if answer := status(cluster):
                 look_at_status(answer)
             if time.monotonic() >= next_kill:
                 next_kill = time.monotonic() + 2 + 4 * draw.random()
@@ -182,13 +126,14 @@ def main():
                     head_kills += 1
                     for pid in children(head.pid):
                         os.kill(pid, signal.SIGKILL)
-                elif pids := node_processes(draw.choice(["alpha", "beta"])):
+                elif pids := children(draw.choice(nodes).pid):
                     deaths += 1
                     os.kill(pids[0], signal.SIGKILL)
         check(deaths >= 2 and head_kills >= 1, f"{deaths} nodes and {head_kills} heads died")
+        until(lambda: read("head.log").count("restarting it") == head_kills, "each head that died is started again")
         # The run ends, and the terminal says so.
-        until(lambda: status(address) is not None, "the head answers again")
-        subprocess.run([program, "stop", "soak"], check=True, stdout=subprocess.DEVNULL)
+        until(lambda: status(cluster) is not None, "the head answers again")
+        cluster.run("stop", "soak")
         while terminal.read(1) and terminal.process.poll() is None:
             pass
         for line in terminal.lines()[seen:]:
@@ -199,11 +144,6 @@ def main():
         print(f"{deaths} nodes and {head_kills} heads died in {seconds:.0f} s; step {watched.step}; {watched.progress} progress lines "
               f"and {watched.told} others, all within {columns} columns; rates: median {statistics.median(watched.rates):,.0f}, "
               f"most {max(watched.rates):,.0f} tokens/s")
-    finally:
-        for process in reversed(processes):
-            process.send_signal(signal.SIGTERM)
-        for process in processes:
-            process.wait(timeout=patience)
 
 
 if __name__ == "__main__":
@@ -211,5 +151,5 @@ if __name__ == "__main__":
         os.chdir(folder)
         try:
             main()
-        except Unbelievable as unbelievable:
-            sys.exit(f"soak: {unbelievable}")
+        except Failed as failed:
+            sys.exit(f"soak: {failed}")
