@@ -134,6 +134,8 @@ constexpr ManualRow manual_files[] = {
     {"runs/NAME/", "events, checkpoints and other files of a run, below the working folder"},
     {".troupe/", "what a head remembers from one life to the next (head --state)"},
     {"/usr/share/troupe/config/", "example configurations, if the package is installed"},
+    {"/usr/share/troupe/monitoring/",
+     "alert rules for Prometheus and a board for Grafana, if the package is installed"},
     {"/usr/share/doc/troupe/", "documentation, if the package is installed"},
 };
 

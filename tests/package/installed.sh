@@ -18,7 +18,8 @@ for file in bin/troupe share/troupe/config/quickstart.toml share/troupe/config/b
   share/doc/troupe/README.md share/doc/troupe/LICENSE share/doc/troupe/docs/how-to/install.md share/man/man1/troupe.1.gz \
   share/bash-completion/completions/troupe share/zsh/site-functions/_troupe \
   share/fish/vendor_completions.d/troupe.fish lib/systemd/system/troupe-head.service \
-  lib/systemd/system/troupe-node.service; do
+  lib/systemd/system/troupe-node.service share/troupe/monitoring/troupe-alerts.yml \
+  share/troupe/monitoring/troupe-board.json; do
   [ -s "usr/$file" ] || fail "usr/$file is missing"
 done
 unwanted=$(find usr -name '*.a' -o -name '*.h' -o -name '*.so*' -o -path '*/etc/*')

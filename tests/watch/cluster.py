@@ -89,7 +89,7 @@ class Cluster:
     @staticmethod
     def page():
         """Returns the address of the head's page. A head that was started again has another one, since its port is 0 here."""
-        return re.findall(r"http://\S+/", read("head.log"))[-1]
+        return re.findall(r"its page: +(http://\S+/)", read("head.log"))[-1]
 
     def start_node(self, name, **environment):
         node = self.start(f"{name}.log", self.program, "node", "--name", name, "--cores", "1", **environment)

@@ -1,6 +1,6 @@
-"""A real Prometheus reads the head's metrics, and its own checker finds nothing to complain of.
+"""A real Prometheus reads the head's metrics, evaluates the alert rules, and answers the questions of the Grafana board.
 
-    prometheus_test.py TROUPE CONFIG        exits with 77 if there is no Prometheus
+    prometheus_test.py TROUPE CONFIG RULES BOARD FAKE_NVML        exits with 77 if there is no Prometheus
 """
 
 import json
@@ -12,55 +12,15 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.parse
-import urllib.request
 
-program, config = sys.argv[1:3]
-patience = 60
+from cluster import Cluster, Failed, check, children, get, read, until
+
+program, config, rules, board, fake_nvml = sys.argv[1:6]
+alerts_test = os.path.join(os.path.dirname(os.path.abspath(__file__)), "alerts_test.yml")
 if not (shutil.which("prometheus") and shutil.which("promtool")):
     print("skipped: prometheus is not installed")
     sys.exit(77)
-
-
-def get(address):
-    with urllib.request.urlopen(address, timeout=5) as answer:
-        return answer.read().decode()
-
-
-def until(condition, what):
-    end = time.monotonic() + patience
-    while True:
-        try:
-            if found := condition():
-                return found
-        except (OSError, IndexError, KeyError):
-            pass
-        if time.monotonic() > end:
-            raise SystemExit(f"prometheus_test: in {patience} s: {what}")
-        time.sleep(0.1)
-
-
-def read(path):
-    with open(path) as file:
-        return file.read()
-
-
-def children(parent):
-    """Returns the children of a process, whichever thread started them."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if f"\nPPid:\t{parent}\n" in read(f"/proc/{pid}/status"):
-                found.append(int(pid))
-        except OSError:  # It has ended.
-            continue
-    return found
-
-
-def start(processes, log, *words):
-    processes.append(subprocess.Popen(words, stdout=open(log, "w"), stderr=subprocess.STDOUT))
-    return processes[-1]
 
 
 def free_port():
@@ -69,80 +29,144 @@ def free_port():
         return free.getsockname()[1]
 
 
-def run_test(processes):
-    os.environ["HOME"] = os.getcwd()
-    with open("token", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-        file.write("a token for Prometheus alone\n".replace(" ", "-"))
-    start(processes, "head.log", program, "head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0", "--http", "127.0.0.1:0",
-          "--metrics", "0.0.0.0:0", "--metrics-token-file", "token")
-    until(lambda: "its metrics:" in read("head.log"), "the head says where its metrics are")
-    os.environ["TROUPE_HEAD"] = re.search(r"leads at tcp://(\S+);", read("head.log"))[1]
-    page = re.search(r"http://(\S+)/\n", read("head.log"))[1]
-    metrics_port = re.search(r"http://0.0.0.0:(\d+)/metrics", read("head.log"))[1]
-    node = start(processes, "node.log", program, "node", "--name", "alpha", "--cores", "1")
-    until(lambda: "joined" in read("node.log"), "the node joins")
-    subprocess.run([program, "submit", config, "--set", "name=r", "--set", "train.steps=1000000", "--set", "checkpoint.every=20 steps"],
-                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def promtool(*words, text=None):
+    done = subprocess.run(["promtool", *words], input=text, capture_output=True, text=True, check=False)
+    check(done.returncode == 0, f"promtool {' '.join(words)}: {done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
 
-    # A process of the node dies, so that recoveries have numbers.
-    until(lambda: re.search(r'troupe_run_checkpoints_total\{run="r"\} [1-9]', get(f"http://{page}/metrics")), "a checkpoint is counted")
-    os.kill(children(node.pid)[0], signal.SIGKILL)
-    until(lambda: 'troupe_run_recoveries_total{run="r"} 1' in get(f"http://{page}/metrics"), "the recovery is counted")
 
-    metrics = get(f"http://{page}/metrics")
-    checked = subprocess.run(["promtool", "check", "metrics"], input=metrics, capture_output=True, text=True, check=False)
-    if checked.returncode or checked.stdout or checked.stderr:
-        raise SystemExit(f"promtool: {checked.stdout}{checked.stderr}\n{metrics}")
+def exported_names(metrics):
+    """Returns the names under which Prometheus finds these metrics."""
+    names = {"up"}  # Prometheus itself adds it.
+    for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", metrics, flags=re.M):
+        names |= {name + part for part in ("_bucket", "_sum", "_count")} if kind == "histogram" else {name}
+    return names
 
-    port = free_port()
-    with open("prometheus.yml", "w") as file:
-        file.write("global: {scrape_interval: 500ms}\n" + f"""
-scrape_configs:
-- job_name: troupe
-  static_configs: [{{targets: ['127.0.0.1:{metrics_port}']}}]
-  authorization: {{credentials_file: token}}
-- job_name: without_token
-  static_configs: [{{targets: ['127.0.0.1:{metrics_port}']}}]
-""")
-    start(processes, "prometheus.log", "prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data",
-          f"--web.listen-address=127.0.0.1:{port}")
 
-    def value(query):
+def names_in(expression):
+    """Returns the metrics that an expression names. Ours all begin with a known word."""
+    return set(re.findall(r"\b(?:troupe_\w+|process_\w+|up)\b", expression))
+
+
+class Prometheus:
+    def __init__(self, cluster, metrics):
+        port = free_port()
+        self.address = f"http://127.0.0.1:{port}/api/v1/"
+        with open("prometheus.yml", "w") as file:
+            jobs = [{"job_name": "troupe", "static_configs": [{"targets": [metrics]}], "authorization": {"credentials_file": "token"}},
+                    {"job_name": "without_token", "static_configs": [{"targets": [metrics]}]}]
+            json.dump({"global": {"scrape_interval": "500ms", "evaluation_interval": "500ms"}, "rule_files": [rules], "scrape_configs": jobs}, file)
+        promtool("check", "config", "prometheus.yml")
+        cluster.start("prometheus.log", "prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data",
+                      f"--web.listen-address=127.0.0.1:{port}")
+
+    def ask(self, what):
+        return json.loads(get(self.address + what))["data"]
+
+    def value(self, query):
         """Returns the value of a query that has one, or nothing."""
-        answer = json.loads(get(f"http://127.0.0.1:{port}/api/v1/query?query={urllib.parse.quote(query)}"))
-        found = answer["data"]["result"]
-        return float(found[0]["value"][1]) if found else None
+        result = self.ask("query?query=" + urllib.parse.quote(query))["result"]
+        return float(result[0]["value"][1]) if result else None
 
-    for query in ("up == 1", "troupe_build_info", "rate(troupe_run_steps_done_total[5s]) > 0", "troupe_run_recoveries_total == 1",
+    def alert(self, name):
+        """Returns the state of an alert rule: `inactive`, `pending` or `firing`."""
+        for rule in self.rules():
+            if rule["name"] == name:
+                return rule["state"]
+        raise Failed(f"there is no rule {name}")
+
+    def rules(self):
+        return [rule for group in self.ask("rules")["groups"] for rule in group["rules"]]
+
+
+def check_rules(prometheus, names):
+    with open(rules) as file:
+        wanted = re.findall(r"- alert: (\w+)", file.read())
+    found = until(lambda: (all_rules := prometheus.rules()) and all(rule["health"] == "ok" for rule in all_rules) and all_rules,
+                  "Prometheus evaluates all rules")
+    check([rule["name"] for rule in found] == wanted, f"the rules are {[rule['name'] for rule in found]}")
+    for rule in found:
+        check(names_in(rule["query"]) and names_in(rule["query"]) <= names,
+              f"{rule['name']} names what the head does not export: {names_in(rule['query']) - names}")
+    until(lambda: prometheus.alert("TroupeSlowDevice") == "pending", "the slow device becomes an alert")
+    check(prometheus.alert("TroupeHeadDown") == "inactive", "the head is called down")
+    check(prometheus.alert("TroupeRunFailed") == "inactive", "the run is called failed")
+
+
+def check_board(prometheus, names):
+    with open(board) as file:
+        content = json.load(file)
+    variables = {one["name"]: one for one in content["templating"]["list"]}
+    questions = [(panel["title"], target["expr"]) for panel in content["panels"] for target in panel["targets"]]
+    check(len(questions) > 15, f"the board has {len(questions)} questions")
+    for one in variables.values():
+        query = one["query"]["query"] if one["type"] == "query" else ""
+        check(names_in(query) <= names, f"variable {one['name']}: {names_in(query) - names}")
+    for title, question in questions:
+        check(names_in(question) and names_in(question) <= names, f"{title}: it names what the head does not export: {names_in(question) - names}")
+        unknown = set(re.findall(r"\$(\w+)", question)) - set(variables) - {"__rate_interval"}
+        check(not unknown, f"{title}: nothing says what {unknown} is")
+        asked = question.replace("$__rate_interval", "5s").replace("$head", ".*").replace("$run", ".*")
+        until(lambda asked=asked: prometheus.value(asked) is not None, f"Prometheus answers {title}: {asked}")
+    return len(questions)
+
+
+def run_test(cluster):
+    with open("token", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+        file.write("a-token-for-Prometheus-alone\n")
+    cluster.start_head("--allow-chaos", "--metrics", "0.0.0.0:0", "--metrics-token-file", "token")
+    until(lambda: "its metrics:" in read("head.log"), "the head says where its metrics are")
+    metrics_port = re.search(r"http://0.0.0.0:(\d+)/metrics", read("head.log"))[1]
+    page = re.search(r"http://(\S+)/", cluster.page())[1]
+    node = cluster.start_node("alpha", LD_LIBRARY_PATH=fake_nvml)
+    cluster.start_node("beta")
+    cluster.run("submit", config, "--set", "name=r", "--set", "pipeline.stages=2", "--set", "train.steps=1000000", "--set", "checkpoint.every=20 steps")
+
+    def exports(pattern):
+        return re.search(pattern, get(f"http://{page}/metrics"))
+
+    # A process of the node dies, so that recoveries have numbers, and then it is slow.
+    until(lambda: exports(r'troupe_run_checkpoints_total\{run="r"\} [1-9]'), "a checkpoint is counted")
+    os.kill(children(node.pid)[0], signal.SIGKILL)
+    until(lambda: exports(r'troupe_run_recoveries_total\{run="r"\} [1-9]'), "the recovery is counted")
+    prometheus = Prometheus(cluster, f"127.0.0.1:{metrics_port}")
+    done = int(exports(r'troupe_run_steps_done_total\{run="r"\} (\d+)')[1])
+    until(lambda: int(exports(r'troupe_run_steps_done_total\{run="r"\} (\d+)')[1]) > done + 100, "the run knows its usual pace")
+    for query in ("up == 1", "troupe_build_info", "rate(troupe_run_steps_done_total[5s]) > 0", "troupe_run_recoveries_total >= 1",
                   "histogram_quantile(0.5, rate(troupe_run_step_seconds_bucket[5s])) > 0", 'troupe_run_state{state="running"} == 1',
-                  "troupe_run_left_seconds > 0", "rate(troupe_run_seen_total[5s]) > 1", "troupe_run_recovery_seconds_count == 1",
+                  "troupe_run_left_seconds > 0", "rate(troupe_run_seen_total[5s]) > 1", "troupe_run_recovery_seconds_count >= 1",
                   "time() - troupe_run_checkpoint_timestamp_seconds < 60", "process_open_fds > 3"):
-        until(lambda query=query: value(query) is not None, f"Prometheus answers {query}")
-    # Nobody else gets in.
-    until(lambda: value('up{job="without_token"} == 0') is not None, "Prometheus without the token is refused")
-    targets = json.loads(get(f"http://127.0.0.1:{port}/api/v1/targets"))["data"]["activeTargets"]
-    refused = [target["lastError"] for target in targets if target["labels"]["job"] == "without_token"]
-    if "401 Unauthorized" not in refused[0]:
-        raise SystemExit(f"prometheus_test: without the token: {refused}")
+        until(lambda query=query: prometheus.value(query) is not None, f"Prometheus answers {query}")
+    # Nobody gets in without the token.
+    until(lambda: prometheus.value('up{job="without_token"} == 0') is not None, "Prometheus without the token is refused")
+    refused = [target["lastError"] for target in prometheus.ask("targets")["activeTargets"] if target["labels"]["job"] == "without_token"]
+    check("401 Unauthorized" in refused[0], f"without the token: {refused}")
     # The rate that Prometheus computes from the counter is that of the steps' own durations.
-    agrees = ("rate(troupe_run_step_seconds_count[5s]) / rate(troupe_run_steps_done_total[5s])")
-    until(lambda: 0.9 < (value(agrees) or 0) < 1.1, "each step has a duration")
-    print(f"promtool finds nothing; {metrics.count('# TYPE')} metrics; {value('rate(troupe_run_steps_done_total[5s])'):.1f} steps/s")
+    agrees = "rate(troupe_run_step_seconds_count[5s]) / rate(troupe_run_steps_done_total[5s])"
+    until(lambda: 0.9 < (prometheus.value(agrees) or 0) < 1.1, "each step has a duration")
+    speed = prometheus.value("rate(troupe_run_steps_done_total[5s])")
 
-
-def main():
-    processes = []
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            run_test(processes)
-        finally:
-            for process in reversed(processes):
-                process.send_signal(signal.SIGTERM)
-            for process in processes:
-                process.wait(timeout=patience)
-            os.chdir("/")
+    cluster.run("chaos", "slow", "beta", "--times", "8", "--for", "3600s")
+    until(lambda: exports("troupe_straggler_share"), "the slow device is named")
+    metrics = get(f"http://{page}/metrics")
+    complaints = promtool("check", "metrics", text=metrics)
+    check(not complaints, f"promtool: {complaints}\n{metrics}")
+    promtool("check", "rules", rules)
+    promtool("test", "rules", alerts_test)
+    names = exported_names(metrics)
+    check_rules(prometheus, names)
+    asked = check_board(prometheus, names)
+    print(f"promtool finds nothing; {metrics.count('# TYPE')} metrics; {len(prometheus.rules())} alert rules; the board asks {asked} "
+          f"questions; {speed:.1f} steps/s")
 
 
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            with Cluster(program) as cluster:
+                run_test(cluster)
+        except Failed as failed:
+            sys.exit(f"prometheus_test: {failed}")
+        finally:
+            os.chdir("/")
