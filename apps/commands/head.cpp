@@ -17,6 +17,7 @@
 #include "apps/hosts/interfaces.h"
 #include "apps/machine/keeper.h"
 #include "apps/machine/kept_process.h"
+#include "apps/machine/notify_arguments.h"
 #include "apps/machine/service_manager.h"
 #include "apps/machine/signals.h"
 #include "apps/page/metrics_page.h"
@@ -45,6 +46,7 @@ struct HeadArguments {
   bool allow_chaos = false;
   bool plain_tensors = false;
   MetricsOptions metrics;
+  NotifyArguments notify;
   std::string state = ".troupe";
   bool supervised = false;
   bool only_submitted = false;
@@ -225,6 +227,10 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
     if (!access) return complain(ExitCode::usage, "error: " + access.error().text);
     metrics = std::move(*access);
   }
+  const auto notifier = open_notifier(arguments.notify, say);
+  if (!notifier) return complain(ExitCode::usage, "error: " + notifier.error().text);
+  if (*notifier)
+    options.notify = [&notifier = **notifier](const Value& event) { notifier.tell(event); };
   if (arguments.plain_tensors) options.plain = actors::PlainTensors::anywhere;
   options.state = arguments.state;
   options.say = say;
@@ -326,6 +332,7 @@ void add_head(Program& program) {
       ->add_flag("--metrics-without-token", arguments.metrics.without_token,
                  "let everybody who reaches this address read the metrics, for a private network")
       ->needs(metrics);
+  arguments.notify.add_to(*command);
   command->add_option("--keys", arguments.keys, "key file of this head, from `troupe keys new`");
   command->add_option("--allow", arguments.allow, "allow list of public keys and their roles");
   command->add_option("--allow-path", arguments.paths,

@@ -7,6 +7,7 @@
 #include "apps/events/number_text.h"
 #include "apps/events/sinks.h"
 #include "apps/machine/exit_now.h"
+#include "apps/machine/notify_arguments.h"
 #include "apps/machine/signals.h"
 #include "apps/node/local_nodes.h"
 #include "apps/real/read_host.h"
@@ -32,6 +33,7 @@ struct TrainArguments {
   bool resume = false;
   bool from_scratch = false;
   std::int64_t extend = 0;
+  NotifyArguments notify;
 };
 
 /// Returns the command that resumes the run.
@@ -192,6 +194,11 @@ ExitCode train(const TrainArguments& given, const CommonFlags& flags) {
   if (arguments.nodes < 0)
     return complain(ExitCode::invalid,
                     "error: --nodes " + std::to_string(arguments.nodes) + ": wanted 1 or more");
+  // Outlives the session, whose watchdog would not let it wait for its commands.
+  const auto notifier = open_notifier(arguments.notify, [&flags](const std::string& text) {
+    if (!flags.quiet) std::fprintf(stderr, "%s\n", text.c_str());
+  });
+  if (!notifier) return complain(ExitCode::usage, "error: " + notifier.error().text);
   RealEnv env;
   EventFd bell;
   const auto disk = storage::disk_files();
@@ -223,7 +230,9 @@ ExitCode train(const TrainArguments& given, const CommonFlags& flags) {
   if (auto planned = session.plan(std::move(*setup), {.others_play = others_play}, here); !planned)
     return invalid(planned.error());
   auto begun = session.enter();
-  if (begun) begun = session.open_events(sinks_of(config, flags));
+  SinkOptions sinks = sinks_of(config, flags);
+  if (*notifier) sinks.notify = [&to = **notifier](const Value& event) { to.tell(event); };
+  if (begun) begun = session.open_events(std::move(sinks));
   if (!begun) return complain(ExitCode::failed, "error: " + begun.error().text);
   Recorder& recorder = session.recorder();
   if (const auto& moved = session.place().moved; !moved.empty())
@@ -255,10 +264,16 @@ ExitCode train(const TrainArguments& given, const CommonFlags& flags) {
   const ExitCode code = code_of(outcome);
   const auto tell = [&] { tell_ending(recorder, config, run, arguments, outcome); };
   if (!outcome.all_gone)
-    exit_now(code, tell, [&] {
-      const bool failed = outcome.how == actors::Outcome::How::failed;
-      return last_words(arguments, config.name + (failed ? ": failed: " : ": ") + outcome.why);
-    });
+    exit_now(
+        code,
+        [&] {
+          tell();
+          if (*notifier) (*notifier)->finish();
+        },
+        [&] {
+          const bool failed = outcome.how == actors::Outcome::How::failed;
+          return last_words(arguments, config.name + (failed ? ": failed: " : ": ") + outcome.why);
+        });
   tell();
   told = code;
   return code;
@@ -278,6 +293,7 @@ void add_train(Program& program) {
       ->allow_extra_args(false);
   command->add_option("--nodes", arguments.nodes,
                       "number of local node processes (default: train in this process)");
+  arguments.notify.add_to(*command);
   command
       ->add_option("--carrier", arguments.carrier,
                    "transport between node processes: auto (shared memory) or tcp (default: auto)")

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,18 @@
 
 namespace troupe::apps {
 namespace {
+
+/// Passes events on to a function.
+class FunctionSink final : public EventSink {
+ public:
+  explicit FunctionSink(std::function<void(const Value&)> function)
+      : function_(std::move(function)) {}
+
+  void event(const Value& event) override { function_(event); }
+
+ private:
+  const std::function<void(const Value&)> function_;
+};
 
 /// Null if nothing is shown.
 std::unique_ptr<EventSink> display_sink(Display display, std::FILE* lines, std::int64_t log_every,
@@ -58,6 +71,7 @@ Result<std::unique_ptr<Recorder>> open_recorder(Env& env, storage::Files& files,
   if (!options.tensorboard.empty())
     sinks.push_back(std::make_unique<TensorboardSink>(env, files, options.tensorboard));
   if (options.publisher) sinks.push_back(std::make_unique<PublisherSink>(*options.publisher));
+  if (options.notify) sinks.push_back(std::make_unique<FunctionSink>(options.notify));
   return std::make_unique<Recorder>(env, std::move(sinks));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -27,10 +28,11 @@ Display display_of_answer(const CommonFlags& flags);
 struct SinkOptions {
   std::string file;  // The run's events.jsonl.
   Display display = Display::nothing;
-  std::int64_t log_every = 1;                 // Plain lines show every so many steps,
-  std::int64_t total_steps = 0;               // and the last one.
-  std::string tensorboard = {};               // A folder for TensorBoard; empty: none.
-  transport::Publisher* publisher = nullptr;  // Null: the events are not published.
+  std::int64_t log_every = 1;                     // Plain lines show every so many steps,
+  std::int64_t total_steps = 0;                   // and the last one.
+  std::string tensorboard = {};                   // A folder for TensorBoard; empty: none.
+  transport::Publisher* publisher = nullptr;      // Null: the events are not published.
+  std::function<void(const Value&)> notify = {};  // Receives the events as well; may be empty.
 };
 
 /// Opens a recorder for a process that leads a run. The environment, `files` and the

@@ -213,8 +213,8 @@ void HeadRun::begin() {
   const auto& config = session_.config();
   const std::string events = session_.place().folder + "/events.jsonl";
   const auto before = end_of_events(around_.program.files, events);
-  if (auto opened = session_.open_events({.file = events, .publisher = &around_.publisher});
-      !opened) {
+  SinkOptions sinks{.file = events, .publisher = &around_.publisher, .notify = around_.notify};
+  if (auto opened = session_.open_events(std::move(sinks)); !opened) {
     session_.give_back();
     {
       const std::lock_guard lock(mutex_);

@@ -35,7 +35,8 @@ class HeadRun {
     std::string interface;
     std::optional<transport::KeyPair> keys;  // The head's keys.
     actors::PlainTensors plain = actors::PlainTensors::within_machine;
-    transport::Publisher& publisher;  // Publishes every event.
+    transport::Publisher& publisher;           // Publishes every event.
+    std::function<void(const Value&)> notify;  // Receives every event as well; may be empty.
     // Called at the run's end, before the end is published; any thread.
     std::function<void(const RunStanding&)> ended;
     /// Called when nothing of the run is needed any more except its report; any thread.

@@ -265,7 +265,7 @@ class HeadService::Service {
     auto run = std::make_shared<HeadRun>(
         std::move(loaded), std::move(*setup), begins,
         HeadRun::Context{program_, gate_->nodes(), options_.interface, options_.keys,
-                         options_.plain, *publisher_,
+                         options_.plain, *publisher_, options_.notify,
                          [this](const RunStanding& run) { ended(run); },
                          [this, name] { over(name); },
                          [this, name](const RunChoice& choice) {

@@ -83,6 +83,8 @@ struct HeadOptions {
   EarlierRuns earlier_runs = EarlierRuns::go_on;
   Drills drills = Drills::forbidden;  // Whether `troupe chaos` may inject faults.
   std::function<void(const std::string&)> say;
+  /// Receives each event of a run, with its time; any thread. Must return at once. May be empty.
+  std::function<void(const Value&)> notify = {};
   /// Called when a newer head exists. The process must end at once and write nothing more.
   std::function<void(std::uint64_t term)> deposed;
 };

@@ -46,7 +46,7 @@ TEST_CASE("commands, options, choices and keys are completed", "[apps]") {
   CHECK_FALSE(all.contains("node-process"));
   CHECK(complete({"tra"}) == std::set<std::string>{"trace", "train"});
   CHECK(complete({"config", "sh"}) == std::set<std::string>{"show"});
-  CHECK(complete({"train", "run.toml", "--no"}) == std::set<std::string>{"--nodes"});
+  CHECK(complete({"train", "run.toml", "--nod"}) == std::set<std::string>{"--nodes"});
   CHECK(complete({"train", "run.toml", "--carrier", ""}) == std::set<std::string>{"auto", "tcp"});
   CHECK(complete({"--output", "plain", "nodes", "c"}) == std::set<std::string>{"cordon"});
   CHECK(complete({"train", "run.toml", "--set", "optimizer.lr"}).contains("optimizer.lr="));

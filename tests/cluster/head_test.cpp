@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <sstream>
 
 #include "catch.h"
 #include "cluster/cluster.h"
@@ -108,6 +109,38 @@ TEST_CASE("deaths of a head and a node do not change the step after which a run 
   for (Process* node : {&alpha, &beta}) CHECK(node->wait() == 0);
   head.send(SIGTERM);
   CHECK(head.wait() == 0);
+}
+
+TEST_CASE("a head tells its own command of the events that were asked for", "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  Process head(here, head_words({"--supervised", "--notify", "tee -a told", "--notify-on",
+                                 "done,evaluated"}));
+  REQUIRE(head.says("troupe submit"));
+  Process alpha(here, {"node", "--name", "alpha", "--cores", "1"});
+  REQUIRE(alpha.says("joined"));
+  const Ended run = tests::troupe(here, with({"submit", "gpt.toml", "--wait"}, {"name=told"}));
+  INFO(run.err);
+  CHECK(run.code == 0);
+  // No key of a configuration names a command.
+  const Ended bad = tests::troupe(here, with({"submit", "gpt.toml"}, {"log.notify=true"}));
+  CHECK(bad.code == 3);
+  CHECK(bad.err.find("unknown key") != std::string::npos);
+  alpha.send(SIGTERM);
+  CHECK(alpha.wait() == 0);
+  head.send(SIGTERM);
+  CHECK(head.wait() == 0);
+  std::string told;
+  std::istringstream lines(here.read("told"));
+  for (std::string line; std::getline(lines, line);) {
+    const auto value = parse_json(line);
+    REQUIRE(value);
+    CHECK(text_in(*value, "run") == "told");
+    told += std::string(text_in(*value, "type")) + " ";
+  }
+  // Evaluations come again if the run has to recover.
+  CHECK(told.starts_with("eval eval "));
+  CHECK(told.ends_with("eval run.state "));
 }
 
 TEST_CASE("a head that is killed repeatedly restarts quickly each time", "[cluster]") {
