@@ -88,15 +88,37 @@ std::vector<NamedTensor> put_together(std::vector<NamedTensor> pieces,
 
 }  // namespace
 
-std::function<Result<StartPoint>()> loading(RunSpecPtr spec, std::optional<StartPoint> first) {
-  return [spec = std::move(spec), first = std::move(first)]() -> Result<StartPoint> {
-    if (first) return *first;
-    const int devices = spec->evaluation->devices();
-    auto newest = spec->checkpoints->newest(spec->memory(0, 0, devices));
-    if (!newest) return Error{"the newest checkpoint cannot be read: " + newest.error().text};
-    if (!*newest) return Error{"the checkpoints of this run are gone"};
-    return std::move(**newest);
-  };
+Result<StartPoint> checkpoint_of(storage::Files& files, const std::string& root, std::int64_t step,
+                                 MemoryPool& memory) {
+  const auto checkpoint =
+      storage::Checkpoint::open(files, root + "/" + storage::step_directory(step));
+  if (!checkpoint) return checkpoint.error();
+  return start_point(*checkpoint, memory);
+}
+
+namespace {
+
+MemoryPool& memory_of_states(const RunSpec& spec) {
+  return spec.memory(0, 0, spec.evaluation->devices());
+}
+
+}  // namespace
+
+Result<StartPoint> newest_state(const RunSpec& spec, const std::optional<StartPoint>& first) {
+  if (first) return *first;
+  auto newest = spec.checkpoints->newest(memory_of_states(spec));
+  if (!newest) return Error{"the newest checkpoint cannot be read: " + newest.error().text};
+  if (!*newest) return Error{"the checkpoints of this run are gone"};
+  return std::move(**newest);
+}
+
+std::function<Result<StartPoint>(std::int64_t step)> loading(RunSpecPtr spec,
+                                                             std::optional<StartPoint> first) {
+  return
+      [spec = std::move(spec), first = std::move(first)](std::int64_t step) -> Result<StartPoint> {
+        if (first && first->step == step) return *first;
+        return spec->checkpoints->load(step, memory_of_states(*spec));
+      };
 }
 
 Result<StartPoint> start_point(const storage::Checkpoint& checkpoint, MemoryPool& memory) {

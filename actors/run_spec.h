@@ -45,6 +45,8 @@ class CheckpointStore {
 
   /// Returns at once; calls `done` with the outcome on any thread.
   virtual void save(storage::CheckpointContent content, std::function<void(Status)> done) = 0;
+  /// Loads the checkpoint of a step. No save may be under way.
+  virtual Result<StartPoint> load(std::int64_t step, MemoryPool& memory) = 0;
   /// Loads the newest good checkpoint, or nothing if there is none. No save may be under way.
   virtual Result<std::optional<StartPoint>> newest(MemoryPool& memory) = 0;
 };

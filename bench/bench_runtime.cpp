@@ -222,6 +222,9 @@ class Bench {
     void save(storage::CheckpointContent, std::function<void(Status)> done) override {
       done(Done{});
     }
+    Result<actors::StartPoint> load(std::int64_t, MemoryPool&) override {
+      return Error{"there is none"};
+    }
     Result<std::optional<actors::StartPoint>> newest(MemoryPool&) override {
       return std::optional<actors::StartPoint>();
     }

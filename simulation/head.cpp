@@ -81,7 +81,7 @@ void Head::boot() {
   journal_ = std::move(*journal);
   ledger_ = std::move(*ledger);
   if (const auto bytes = world_.files.read(ledger_path))
-    entered_ = storage::audit(bytes->text()).steps;
+    read.committed = entered_ = storage::audit(bytes->text()).steps;
   if (const auto listed = storage::list_checkpoints(world_.files, checkpoints))
     for (auto one = listed->rbegin(); one != listed->rend(); ++one)
       if (one->state == storage::ListedCheckpoint::State::complete) read.saved.push_back(one->step);
@@ -186,6 +186,9 @@ void Head::hear(const transport::Message& message) {
   auto event = event_in(message);
   if (!event) return world_.monitor.violated("a head cannot read " + message.type);
   if (message.type == recon::StepDecided::type) enter_in_ledger(message);
+  // The simulated store knows what all nodes keep, without messages.
+  if (auto* prepared = std::get_if<recon::Prepared>(&*event); prepared && world_.copies.are_kept())
+    prepared->kept = {{newest_kept(), {}}};
   take(*event);
 }
 
@@ -300,15 +303,11 @@ std::int64_t Head::newest_kept() {
 
 void Head::on(const recon::Prepare& order) { tell(order.plan.members, order); }
 
-void Head::on(const recon::FindLine& order) {
-  take(recon::LineFound{order.epoch, world_.copies.are_kept() ? newest_kept() : 0});
-}
-
 void Head::on(const recon::Load& order) {
   tell(order.nodes, order);
   if (world_.bug == Bug::activated_before_loaded)
     for (const Life life : order.nodes)
-      take(recon::Loaded{life, order.epoch, order.step, "believed"});
+      take(recon::Loaded{life, order.epoch, order.source.step, "believed"});
 }
 
 void Head::on(const recon::Activate& order) {

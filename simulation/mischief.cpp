@@ -316,7 +316,7 @@ void Mischief::say_something_stale() {
     case 2:
       return say(recon::Abort{before, {}});
     case 3:
-      return say(recon::Load{before, {}, 0});
+      return say(recon::Load{before, {}, {}});
     default:
       return say(recon::Save{1, before, 1, recon::Meanwhile::hold});
   }

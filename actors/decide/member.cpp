@@ -67,16 +67,16 @@ class Following {
 
   void on(const Load& load) {
     if (load.epoch != me().epoch) return;
-    if (me().doing == Doing::loading && load.step == me().line) return;
-    if (me().doing == Doing::loaded && load.step == me().line)
+    if (me().doing == Doing::loading && load.source.step == me().line) return;
+    if (me().doing == Doing::loaded && load.source.step == me().line)
       return tell(Loaded{me().life, me().epoch, me().line, me().weights});
     const bool has_begun = me().doing == Doing::loading || me().doing == Doing::loaded;
     if (me().doing != Doing::prepared && !has_begun) return;
     // An attempt falls back only to earlier states, so this order is outdated.
-    if (has_begun && load.step > me().line) return;
-    me().line = load.step;
+    if (has_begun && load.source.step > me().line) return;
+    me().line = load.source.step;
     me().doing = Doing::loading;
-    act(ReadState{me().epoch, load.step});
+    act(ReadState{me().epoch, load.source.step});
   }
 
   void on(const Activate& activate) {

@@ -48,6 +48,8 @@ void Reaction::on(const JournalRead& read) {
   // Saves of earlier heads that were given up have lower numbers, which nodes may remember.
   state_.last_save = state_.term << 32;
   state_.saved = read.saved;
+  state_.was_ever_saved = !read.saved.empty();
+  state_.decided = read.committed;
   if (found.has_ended) {
     row(Row::boot_again, "the run has ended: " + found.why);
     return end(0, Phase::done, found.why);
@@ -66,7 +68,7 @@ void Reaction::on(const JournalRead& read) {
     state_.plan.members = found.members;
     for (std::size_t i = 0; i < found.members.size(); ++i)
       state_.led_before.emplace(found.members[i], found.names[i]);
-    state_.line = state_.decided = found.line;
+    state_.line = found.line;
   }
   set_phase_timer(limits_.gather_patience);
 }
@@ -124,9 +126,7 @@ void Reaction::on(const Timeout& timeout) {
       ++state_.plan_number;
       return prepare({usable(), 0, "all nodes that are there"});
     case Phase::prepare:
-      row(Row::prepare_failed, state_.waits_for.empty()
-                                   ? "nobody could say in time what the nodes have in memory"
-                                   : "not all nodes have prepared in time");
+      row(Row::prepare_failed, "not all nodes have prepared in time");
       return pass_over({state_.waits_for.begin(), state_.waits_for.end()},
                        "it has not prepared within " + seconds(limits_.prepare_patience));
     case Phase::load:

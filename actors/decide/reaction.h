@@ -64,10 +64,10 @@ class Reaction {
   void on(const PlanMade& made);
   void on(const Prepared& prepared);
   void on(const PrepareFailed& failed);
-  void on(const LineFound& found);
   void on(const Loaded& loaded);
   void on(const LoadFailed& failed);
   void prepare(PlanChoice choice, std::uint64_t attempt = 0);
+  void find_sources();
   void load();
   void activate();
   void consider_switch();

@@ -33,7 +33,7 @@ void Reaction::prepare(PlanChoice choice, std::uint64_t attempt) {
   state_.plan = std::move(choice);
   state_.better.reset();
   state_.phase = Phase::prepare;
-  state_.line = newest_saved();
+  state_.kept.clear();
   state_.waits_for = {state_.plan.members.begin(), state_.plan.members.end()};
   auto& written = record(Record::Kind::epoch, state_.plan.text);
   written.lives = state_.plan.members;
@@ -45,11 +45,12 @@ void Reaction::prepare(PlanChoice choice, std::uint64_t attempt) {
 void Reaction::on(const Prepared& prepared) {
   if (state_.phase != Phase::prepare || prepared.epoch != state_.epoch) return;
   if (state_.waits_for.erase(prepared.life) == 0) return;
+  state_.kept[prepared.life] = prepared.kept;
   if (!state_.waits_for.empty())
     return row(Row::prepared_some, name_of(prepared.life) + " is prepared");
   row(Row::prepared_all, "all nodes of the plan are prepared");
-  order(FindLine{state_.epoch});
-  set_phase_timer(limits_.load_patience);
+  find_sources();
+  load();
 }
 
 void Reaction::on(const PrepareFailed& failed) {
@@ -59,21 +60,27 @@ void Reaction::on(const PrepareFailed& failed) {
   pass_over({failed.life}, answer_.reason);
 }
 
-void Reaction::on(const LineFound& found) {
-  if (state_.phase != Phase::prepare || found.epoch != state_.epoch) return;
-  if (!state_.waits_for.empty()) return;
-  state_.line = std::max(state_.line, found.step);
-  row(Row::line_found, "it goes on from step " + std::to_string(state_.line));
-  load();
+void Reaction::find_sources() {
+  std::vector<std::vector<KeptStep>> kept;
+  for (const Life life : state_.plan.members) kept.push_back(std::move(state_.kept[life]));
+  state_.kept.clear();
+  state_.sources =
+      sources_of({kept, state_.plan.owners, state_.saved, state_.decided, state_.was_ever_saved});
 }
 
+/// Loads the best source that is left.
 void Reaction::load() {
+  if (state_.sources.empty())
+    return end(exit_failed, Phase::halted,
+               answer_.reason +
+                   "; no good checkpoint is left: move the damaged ones away to begin "
+                   "again");
+  const auto& source = state_.sources.front();
   state_.phase = Phase::load;
-  // A save of the previous attempt may have completed meanwhile.
-  state_.line = std::max(state_.line, newest_saved());
+  state_.line = source.step;
   state_.weights.clear();
   state_.waits_for = {state_.plan.members.begin(), state_.plan.members.end()};
-  order(Load{state_.epoch, state_.plan.members, state_.line});
+  order(Load{state_.epoch, state_.plan.members, source});
   set_phase_timer(limits_.load_patience);
 }
 
@@ -110,19 +117,18 @@ std::vector<Life> Reaction::odd_readers() const {
 
 void Reaction::on(const LoadFailed& failed) {
   if (state_.phase != Phase::load || failed.epoch != state_.epoch) return;
-  if (failed.step != state_.line || !is_member(failed.life)) return;
+  if (failed.step != state_.line) return;
   if (failed.cause == LoadFailed::Cause::node) {
+    if (!is_member(failed.life)) return;
     row(Row::load_failed_node, name_of(failed.life) + " cannot load: " + failed.why);
     return pass_over({failed.life}, answer_.reason);
   }
   row(Row::load_failed_checkpoint,
       "the state of step " + std::to_string(failed.step) + " is bad: " + failed.why);
   order(Warn{answer_.reason});
-  const bool was_in_memory = failed.step > newest_saved();
-  std::erase(state_.saved, failed.step);
-  if (!was_in_memory && state_.saved.empty())
-    return end(exit_failed, Phase::halted, answer_.reason + "; there is none before it");
-  state_.line = newest_saved();
+  if (state_.sources.front().from == StateSource::From::checkpoint)
+    std::erase(state_.saved, failed.step);
+  state_.sources.erase(state_.sources.begin());
   load();
 }
 

@@ -12,9 +12,12 @@ constexpr std::size_t names_that_poison = 2;
 
 void Reaction::on(const StepDecided& decided) {
   if (decided.epoch != state_.epoch || decided.step <= state_.decided) return;
-  if (state_.phase != Phase::run) return;
+  // The supervisor may have finished a step before it heard that the attempt ends.
+  const bool is_ending = state_.phase == Phase::recover || state_.phase == Phase::plan ||
+                         state_.phase == Phase::suspend;
+  if (state_.phase != Phase::run && !is_ending) return;
   state_.decided = decided.step;
-  state_.suspended_until.reset();
+  if (!is_ending) state_.suspended_until.reset();
   std::erase_if(state_.lost_pairs, [&](const auto& entry) {
     return entry.second.epoch != state_.epoch && is_member(entry.first.first) &&
            is_member(entry.first.second);
@@ -114,9 +117,11 @@ void Reaction::on(const Saved& saved) {
   if (newer != state_.saved.end() && *newer == saved.step) return;
   const bool is_oldest = newer == state_.saved.begin();
   state_.saved.insert(newer, saved.step);
+  state_.was_ever_saved = true;
   if (!is_oldest && std::ssize(state_.saved) > limits_.keep)
     state_.saved.erase(state_.saved.begin());
-  record(Record::Kind::saved).step = saved.step;
+  // A head lists the supervisor's saves, which have no number, when it begins.
+  if (saved.save > 0) record(Record::Kind::saved).step = saved.step;
   row(Row::save_complete, "step " + std::to_string(saved.step) + " is saved");
   if (!state_.saving || saved.save != state_.saving->save) return;
   const Saving done = *std::exchange(state_.saving, std::nullopt);

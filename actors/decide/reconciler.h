@@ -13,6 +13,7 @@
 #include "actors/decide/reconciler_events.h"
 #include "actors/decide/reconciler_orders.h"
 #include "actors/decide/reconciler_record.h"
+#include "actors/decide/sources.h"
 #include "transport/control/strikes.h"
 
 /// The head's decisions: a pure function that moves a run toward its desired configuration, given
@@ -113,8 +114,11 @@ struct State {
   bool is_broken = false;                  // One of them returned and no longer plays.
   std::map<Life, std::string> weights;     // The digest of the state that each node loaded.
   std::int64_t line = 0;                   // The step after which the attempt starts.
-  std::int64_t decided = 0;                // The last step that is known to be done.
+  std::int64_t decided = 0;                // The last step that is known to be in the ledger.
   std::vector<std::int64_t> saved;         // Complete checkpoints, oldest first.
+  bool was_ever_saved = false;             // The run never begins from its seed again.
+  std::map<Life, std::vector<KeptStep>> kept;  // In nodes' memory, as `Prepared` told.
+  std::vector<StateSource> sources;            // From where `epoch` may begin, best first.
 
   std::vector<std::vector<Life>> keepers;  // Indexed by optimizer; of the latest active attempt.
   std::map<Life, SilentKeeper> silent_keepers;           // Silent ones of `keepers`.
@@ -171,7 +175,6 @@ enum class Row : std::uint8_t {
   prepared_some,
   prepared_all,
   prepare_failed,
-  line_found,
   loaded_some,
   loaded_all,
   load_failed_node,

@@ -11,6 +11,7 @@
 
 #include "actors/decide/detector.h"
 #include "actors/decide/reconciler_record.h"
+#include "actors/kept_step.h"
 #include "transport/wire/fields.h"
 
 /// The events of a reconciler. Those with a `type` come from nodes; their fields go over the wire.
@@ -18,14 +19,16 @@ namespace troupe::actors::reconciler {
 
 /// A planner's result for a set of nodes.
 struct PlanChoice {
-  std::vector<Life> members;  // The nodes in use, in the order of the plan.
-  double rate = 0;            // Steps per second.
-  std::string text;           // For users.
+  std::vector<Life> members;     // The nodes in use, in the order of the plan.
+  double rate = 0;               // Steps per second.
+  std::string text;              // For users.
+  std::vector<int> owners = {};  // Processes (indices of `members`), by optimizer.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("members", &PlanChoice::members),
                       transport::required("rate", &PlanChoice::rate),
-                      transport::required("text", &PlanChoice::text));
+                      transport::required("text", &PlanChoice::text),
+                      transport::optional("owners", &PlanChoice::owners));
   }
   friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
 };
@@ -36,7 +39,8 @@ struct JournalRead {
 
   Health health = Health::whole;
   std::vector<Record> records;
-  std::vector<std::int64_t> saved;  // Steps of complete checkpoints.
+  std::vector<std::int64_t> saved;  // Steps of complete checkpoints, oldest first.
+  std::int64_t committed = 0;       // Steps in the ledger.
   /// The last attempt of an earlier run of the same name. Its nodes may still speak of it.
   std::uint64_t earlier_attempts = 0;
 };
@@ -103,10 +107,12 @@ struct Prepared {
 
   Life life = 0;
   std::uint64_t epoch = 0;
+  std::vector<KeptStep> kept = {};  // The states in its memory.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("life", &Prepared::life),
-                      transport::required("epoch", &Prepared::epoch));
+                      transport::required("epoch", &Prepared::epoch),
+                      transport::optional("kept", &Prepared::kept));
   }
 };
 struct PrepareFailed {
@@ -121,11 +127,6 @@ struct PrepareFailed {
                       transport::required("epoch", &PrepareFailed::epoch),
                       transport::required("why", &PrepareFailed::why));
   }
-};
-/// The newest step whose whole state is in the memory of an attempt's nodes; 0: none.
-struct LineFound {
-  std::uint64_t epoch = 0;
-  std::int64_t step = 0;
 };
 struct Loaded {
   static constexpr std::string_view type = "member.loaded";
@@ -142,6 +143,8 @@ struct Loaded {
                       transport::required("weights", &Loaded::weights));
   }
 };
+/// A node cannot load its state. Or the state of that step is bad, which the reader of a checkpoint
+/// tells too: then `life` is 0.
 struct LoadFailed {
   static constexpr std::string_view type = "member.load_failed";
 
@@ -224,7 +227,7 @@ struct ShardsWritten {
 };
 /// A checkpoint is complete, even if its save was given up: it may have replaced older ones.
 struct Saved {
-  std::uint64_t save = 0;
+  std::uint64_t save = 0;  // 0: the supervisor's.
   std::int64_t step = 0;
 };
 struct SaveFailed {
@@ -252,7 +255,7 @@ struct Timeout {
 };
 
 using Event = std::variant<JournalRead, Attached, Lost, KeptBy, PairLost, Suspected, Notice,
-                           PlanMade, Prepared, PrepareFailed, LineFound, Loaded, LoadFailed, Frozen,
+                           PlanMade, Prepared, PrepareFailed, Loaded, LoadFailed, Frozen,
                            StepDecided, StepFailed, SavePoint, ShardsWritten, Saved, SaveFailed,
                            Slow, JournalFailed, Deposed, StopAsked, DrainAsked, Timeout>;
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "actors/decide/reconciler_events.h"
+#include "actors/decide/sources.h"
 
 /// The orders of a reconciler. Those with a `type` go to nodes; their fields go over the wire,
 /// except the receivers.
@@ -35,20 +36,16 @@ struct Prepare {
                       transport::required("plan", &Prepare::plan));
   }
 };
-/// All nodes are prepared: find the newest step whose state they have in memory.
-struct FindLine {
-  std::uint64_t epoch = 0;
-};
 struct Load {
   static constexpr std::string_view type = "epoch.load";
 
   std::uint64_t epoch = 0;
   std::vector<Life> nodes;
-  std::int64_t step = 0;  // The checkpoint's step; 0: start from the seed or the configuration.
+  StateSource source;
 
   static constexpr auto fields() {
     return std::tuple(transport::required("epoch", &Load::epoch),
-                      transport::required("step", &Load::step));
+                      transport::required("source", &Load::source));
   }
 };
 struct Activate {
@@ -181,7 +178,7 @@ struct End {
 };
 
 using Order =
-    std::variant<SetTimer, MakePlan, Prepare, FindLine, Load, Activate, Adopt, Freeze, Abort,
-                 AskSavePoint, Save, CommitSave, AbortSave, GoOn, Retire, Reject, Warn, End>;
+    std::variant<SetTimer, MakePlan, Prepare, Load, Activate, Adopt, Freeze, Abort, AskSavePoint,
+                 Save, CommitSave, AbortSave, GoOn, Retire, Reject, Warn, End>;
 
 }  // namespace troupe::actors::reconciler

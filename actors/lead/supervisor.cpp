@@ -153,7 +153,7 @@ class Supervisor {
                                                {saved, step(), loading(spec_, start_)}));
     } else {
       sign("it reads the newest checkpoint");
-      const auto start = loading(spec_, start_)();
+      const auto start = newest_state(*spec_, start_);
       if (!start) return finish(failed(last_failure_ + " (and " + start.error().text + ")"));
       players_.begin(spawn_team(spawner, attempt_context, attempt_, *start));
       here.step = start->step;
@@ -194,6 +194,7 @@ class Supervisor {
   void saved_or_not(const Saved& saved) {
     if (saves_.heard(saved)) {
       step_driver_.saved();
+      if (spec_->player_host) spec_->player_host->saved(saved.step);
       ending_->saved(saves_.newest());
       start_.reset();  // A newer checkpoint exists now.
     } else {

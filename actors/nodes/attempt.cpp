@@ -6,6 +6,7 @@
 #include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
 #include "actors/nodes/node_attempt.h"
+#include "actors/play/recovery_points.h"
 
 namespace troupe::actors {
 namespace {
@@ -14,16 +15,6 @@ namespace {
 constexpr std::size_t most_steps_kept = 256;
 
 }  // namespace
-
-Result<NewestState> newest_state(std::optional<Found> in_memory, std::int64_t saved,
-                                 const std::function<Result<StartPoint>()>& load) {
-  if (in_memory && in_memory->step >= saved) return NewestState{std::move(in_memory), {}};
-  auto loaded = load();
-  const bool is_better = in_memory && (!loaded || loaded->step < in_memory->step);
-  if (is_better) return NewestState{std::move(in_memory), {}};
-  if (!loaded) return loaded.error();
-  return NewestState{{}, std::move(*loaded)};
-}
 
 Attempt::Attempt(Context around, const AttemptContext& attempt_context, int number, Origin origin)
     : around_(std::move(around)),
@@ -54,7 +45,6 @@ Status Attempt::prepare(const Lineup& lineup, const Value& config) {
     placement_ = placement;
     used_ = lineup.nodes;
     addresses_.resize(processes);
-    kept_.resize(used_.size());
   }
   const auto head = static_cast<std::size_t>(placement.head());
   const auto shared = protection(lineup);
@@ -105,30 +95,21 @@ MeshProtection Attempt::protection(const Lineup& lineup) const {
   return protection;
 }
 
-void Attempt::find_state(std::function<void(Result<std::int64_t>)> found) {
-  const auto state = std::make_shared<Status>(Done{});
-  aside([this, state] { *state = find_state(); },
-        [this, state, found = std::move(found)] {
-          found(*state ? Result<std::int64_t>(step_) : state->error());
+void Attempt::load(const StateSource& source, std::function<void(Status)> loaded) {
+  source_ = source;
+  loaded_ = {};
+  if (source.from == StateSource::From::memory) return loaded(Done{});
+  const auto state = std::make_shared<Result<StartPoint>>(StartPoint());
+  aside([this, state, step = source.step] { *state = origin_.load(step); },
+        [this, state, loaded = std::move(loaded)] {
+          if (!*state) return loaded(state->error());
+          loaded_ = std::move(**state);
+          loaded(Done{});
         });
 }
 
-Status Attempt::find_state() {
-  std::optional<Found> newest;
-  {
-    const std::lock_guard lock(mutex_);
-    newest = find_newest(kept_, placement_.optimizers, origin_.committed);
-  }
-  auto state = newest_state(std::move(newest), origin_.saved, origin_.load);
-  origin_.load = nullptr;  // Frees what it holds.
-  if (!state) return state.error();
-  step_ = state->step();
-  in_memory_ = std::move(state->in_memory);
-  loaded_ = std::move(state->loaded);
-  return Done{};
-}
-
 void Attempt::start(std::function<void(Status)> started) {
+  origin_.load = nullptr;  // Frees what it holds.
   if (auto told = tell_start(); !told) return started(told);
   const auto tokens = tokens_of(static_cast<std::size_t>(placement_.head()));
   mesh_->connect(addresses_, {tokens.begin(), tokens.end()}, around_.loop,
@@ -154,9 +135,9 @@ Status Attempt::tell_start() {
   remark_on_links();
   const bool is_loaded = !loaded_.weights.empty();
   const auto optimizers = placement_.optimizers.size();
-  const auto states = in_memory_  ? in_memory_->from
-                      : is_loaded ? std::vector(optimizers, placement_.head())
-                                  : std::vector<int>();
+  const auto states = is_in_memory() ? source_.givers
+                      : is_loaded    ? std::vector(optimizers, placement_.head())
+                                     : std::vector<int>();
   if (spec_->copies > 1) {
     std::vector<std::string> machines;
     for (std::size_t i = 0; i < used_.size(); ++i) machines.push_back(addresses_[i].machine);
@@ -164,7 +145,7 @@ Status Attempt::tell_start() {
   }
   for (std::size_t i = 0; i < used_.size(); ++i) {
     const auto message =
-        transport::to_message(Start{addresses_, tokens_of(i), step_, states, keepers_});
+        transport::to_message(Start{addresses_, tokens_of(i), source_.step, states, keepers_});
     if (auto said = say(used_[i], message); !said) return said;
   }
   return Done{};
@@ -216,7 +197,7 @@ void Attempt::begin(std::chrono::nanoseconds nodes, std::chrono::nanoseconds pre
   int copies = 0;
   for (const auto& keepers : keepers_) copies += static_cast<int>(keepers.size());
   caf_shim::post(supervisor_,
-                 Assembled{number_, step_, in_memory_.has_value(), static_cast<int>(used_.size()),
+                 Assembled{number_, source_.step, is_in_memory(), static_cast<int>(used_.size()),
                            copies, nodes, prepare, load});
 }
 
@@ -369,9 +350,8 @@ Status Attempt::prepared(int process, std::uint64_t node, const transport::Messa
     const auto i = static_cast<std::size_t>(process);
     if (!addresses_[i].tcp.empty()) return Error{message.type + ": found it twice"};
     addresses_[i] = std::move(read->address);
-    kept_[i] = std::move(read->kept);
   }
-  around_.prepared(node);
+  around_.prepared(node, std::move(read->kept));
   return Done{};
 }
 

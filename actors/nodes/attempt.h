@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "actors/assembled.h"
+#include "actors/decide/sources.h"
 #include "actors/end_cause.h"
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/may.h"
@@ -19,29 +20,16 @@
 #include "actors/nodes/proxy.h"
 #include "actors/nodes/run_orders.h"
 #include "actors/play/players.h"
-#include "actors/play/recovery_points.h"
 #include "core/env.h"
 #include "core/memory/memory_pool.h"
 #include "transport/network.h"
 
 namespace troupe::actors {
 
-/// The state that an attempt starts from: in nodes' memory, or loaded.
-struct NewestState {
-  std::optional<Found> in_memory;
-  StartPoint loaded;  // Set if no state is in memory.
-
-  std::int64_t step() const { return in_memory ? in_memory->step : loaded.step; }
-};
-/// Returns the newest state. A state in memory that is older than the newest checkpoint (step
-/// `saved`) is still used if that checkpoint is damaged and the loaded one is older.
-Result<NewestState> newest_state(std::optional<Found> in_memory, std::int64_t saved,
-                                 const std::function<Result<StartPoint>()>& load);
-
 /// One attempt of a run whose players are on nodes. It begins when the previous attempt is gone and
 /// is over when its last proxy is gone; then its owner calls end(). The caller decides when to
-/// prepare, find a state, start and begin. Nothing waits. Work aside holds the attempt, so it may
-/// outlive its end for a while.
+/// prepare, load, start and begin, and from which state. Nothing waits. Work aside holds the
+/// attempt, so it may outlive its end for a while.
 class Attempt : public std::enable_shared_from_this<Attempt> {
  public:
   struct Context {
@@ -55,8 +43,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     Carriers carriers = Carriers::shm_and_tcp;
     std::optional<transport::KeyPair> keys;  // This process's keys.
     PlainTensors plain = PlainTensors::within_machine;
-    /// Called on any thread when a node has prepared.
-    std::function<void(std::uint64_t node)> prepared;
+    /// Called on any thread when a node has prepared, with the states in its memory.
+    std::function<void(std::uint64_t node, std::vector<KeptStep> kept)> prepared;
     /// Called on any thread when two nodes cannot reach each other.
     std::function<void(const NodeHere& one, const NodeHere& other, const std::string& why)>
         pair_lost;
@@ -73,8 +61,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   // The loop calls these in this order. It calls back unless the attempt is over.
 
   Status prepare(const Lineup& lineup, const Value& config);
-  /// Finds the newest state, in these nodes' memory or on disk. Reports its step.
-  void find_state(std::function<void(Result<std::int64_t>)> found);
+  /// Loads a state, unless it is in nodes' memory. If that fails, another one may be loaded.
+  void load(const StateSource& source, std::function<void(Status)> loaded);
   void start(std::function<void(Status)> started);
   /// Returns, after start(), the nodes that keep each optimizer's state.
   std::vector<std::vector<std::uint64_t>> keepers() const;
@@ -103,7 +91,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   void cannot_begin(const std::string& why, EndCause cause = EndCause::failed);
 
  private:
-  Status find_state();
+  bool is_in_memory() const { return source_.from == StateSource::From::memory; }
   Status tell_start();
   Status give_state();
   std::vector<std::int64_t> tokens_of(std::size_t from) const;
@@ -132,9 +120,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   std::map<PlayerId, caf::weak_actor_ptr> proxies_;
 
   // Used by the sequence prepare() to begin().
-  std::optional<Found> in_memory_;
-  StartPoint loaded_;  // Set if no newer state is in memory.
-  std::int64_t step_ = 0;
+  StateSource source_;
+  StartPoint loaded_;                              // Set if the source is not in memory.
   std::vector<std::vector<int>> keepers_;          // Indexed by optimizer.
   std::vector<std::vector<std::int64_t>> tokens_;  // [to][from]
 
@@ -145,8 +132,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   std::vector<NodeHere> used_;  // Indexed by process.
   Placement placement_;
   std::vector<MeshAddress> addresses_;
-  std::vector<std::vector<KeptStep>> kept_;  // Indexed by process.
-  std::unique_ptr<Mesh> mesh_;               // Last: its threads use the members above.
+  std::unique_ptr<Mesh> mesh_;  // Last: its threads use the members above.
 };
 
 }  // namespace troupe::actors

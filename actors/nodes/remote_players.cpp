@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "actors/caf_shim.h"
 
@@ -67,6 +68,7 @@ recon::Limits RemotePlayerHost::limits(const recon::State& state) const {
   const bool is_new = !has_begun_before_ && !has_played_ &&
                       state.epoch <= static_cast<std::uint64_t>(last_attempt_);
   limits.suspend_patience = is_new ? std::chrono::milliseconds(0) : order.suspend_patience;
+  limits.keep = order.keep;
   limits.strikes = strike_rules;
   limits.futile_epochs = order.futile_epochs;
   limits.most_futile = order.futile_epochs + order.strikes;
@@ -78,14 +80,16 @@ recon::Limits RemotePlayerHost::limits(const recon::State& state) const {
 Team RemotePlayerHost::begin(const caf_shim::Spawner& spawner,
                              const AttemptContext& attempt_context, int number, Origin origin) {
   const auto order = this->order();
+  reconciling_.post(
+      [this, saved = origin.saved, committed = origin.committed] { boot(saved, committed); });
   const auto own = std::make_shared<Attempt>(
       Attempt::Context{
           env_, *loop_, nodes_, network_, memory_, order.run, order.interface, order.carriers,
           order.keys, order.plain,
-          [this, number](std::uint64_t node) {
-            reconciling_.post([this, number, node] {
+          [this, number](std::uint64_t node, std::vector<KeptStep> kept) {
+            reconciling_.post([this, number, node, kept = std::move(kept)] {
               if (progress_.number != number) return;
-              take(recon::Prepared{static_cast<Life>(node), progress_.epoch});
+              take(recon::Prepared{static_cast<Life>(node), progress_.epoch, kept});
             });
           },
           [this, number](const NodeHere& one, const NodeHere& other, const std::string& why) {
@@ -157,6 +161,8 @@ bool RemotePlayerHost::strike_node(const std::string& node, const std::string& w
 }
 
 void RemotePlayerHost::committed(std::int64_t step) { take(recon::StepDecided{epoch_, step}); }
+
+void RemotePlayerHost::saved(std::int64_t step) { take(recon::Saved{0, step}); }
 
 std::vector<NodeHere> RemotePlayerHost::choose(std::vector<NodeHere> nodes) const {
   const auto state = reconciling_.state();
@@ -240,11 +246,21 @@ void RemotePlayerHost::lost(const NodeHere& node, const NodeLoss& loss) {
 
 // The functions below run on the run's loop.
 
+/// Tells the reconciler once from where the run may begin.
+void RemotePlayerHost::boot(std::int64_t saved, std::int64_t committed) {
+  if (reconciling_.state().phase != recon::Phase::boot) return;
+  auto read = decisions_.before;
+  // Newer checkpoints were found to be damaged.
+  std::erase_if(read.saved, [&](std::int64_t step) { return step >= saved; });
+  if (saved > 0) read.saved.push_back(saved);
+  read.committed = committed;
+  take(std::move(read));
+}
+
 /// Starts a new attempt, after the previous one is gone.
 void RemotePlayerHost::stage_is_free(int number, std::weak_ptr<Attempt> attempt) {
   progress_ = {.number = number, .attempt = std::move(attempt), .began = env_.now()};
   epoch_ = 0;
-  if (reconciling_.state().phase == recon::Phase::boot) take(decisions_.before);
   look_at_nodes(true);
   reconciling_.post([this] {
     const auto state = reconciling_.state();
@@ -346,7 +362,7 @@ void RemotePlayerHost::plan() {
     return take(recon::PlanMade{asked.number, {}, "some of them are not there any more"});
   const auto& spec = attempt->spec();
   lineup_ = line_up(spec, nodes, loss_plans_.shares(sharing_of(spec, nodes, order.most)), lineup_);
-  recon::PlanChoice choice{{}, 0, to_text(lineup_)};
+  recon::PlanChoice choice{{}, 0, to_text(lineup_), lineup_.placement.optimizers};
   for (const auto& node : lineup_.nodes) choice.members.push_back(life_of(node));
   take(recon::PlanMade{
       asked.number, std::move(choice), {}, static_cast<std::uint64_t>(progress_.number)});
@@ -374,26 +390,27 @@ void RemotePlayerHost::on(const recon::Prepare& order) {
     attempt->cannot_begin(prepared.error().text, EndCause::lost);
 }
 
-void RemotePlayerHost::on(const recon::FindLine& order) {
+void RemotePlayerHost::on(const recon::Load& order) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.epoch != order.epoch) return;
-  progress_.ready = env_.now();
-  attempt->find_state(
-      [this, number = progress_.number, epoch = order.epoch](const Result<std::int64_t>& step) {
-        if (step) return take(recon::LineFound{epoch, *step});
-        reconciling_.post(
-            [=, this, why = step.error().text] { cannot_begin(number, why, EndCause::failed); });
-      });
+  if (progress_.ready == Env::Time()) progress_.ready = env_.now();
+  attempt->load(order.source, [this, order](const Status& loaded) {
+    if (loaded) return start(order);
+    take(recon::LoadFailed{0, order.epoch, order.source.step, recon::LoadFailed::Cause::checkpoint,
+                           loaded.error().text});
+  });
 }
 
-void RemotePlayerHost::on(const recon::Load& order) {
+/// Starts the players, whose state is there.
+void RemotePlayerHost::start(const recon::Load& order) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.epoch != order.epoch) return;
   attempt->start([this, order, number = progress_.number](const Status& started) {
     if (!started)  // Some process could not be reached.
       return reconciling_.post(
           [=, this, why = started.error().text] { cannot_begin(number, why, EndCause::lost); });
-    for (const Life life : order.nodes) take(recon::Loaded{life, order.epoch, order.step, {}});
+    for (const Life life : order.nodes)
+      take(recon::Loaded{life, order.epoch, order.source.step, {}});
     reconciling_.post([this, number, epoch = order.epoch] { tell_keepers(number, epoch); });
   });
 }

@@ -35,6 +35,7 @@ struct RemoteOrder {
   std::chrono::milliseconds load_patience{600'000};    // and the time to load the weights.
   int futile_epochs = 5;  // Attempts in a row without a new step before it delays the next one,
   int strikes = 3;        // and further ones before it gives up.
+  int keep = 3;           // Checkpoints that are kept.
   std::string interface = "127.0.0.1";
   Carriers carriers = Carriers::shm_and_tcp;
   std::optional<transport::KeyPair> keys = {};  // This process's keys.
@@ -70,6 +71,7 @@ class RemotePlayerHost final : public PlayerHost {
   bool strike_node(const std::string& node, const std::string& why) override;
   std::optional<std::string> node_of(PlayerId player) const override;
   void committed(std::int64_t step) override;
+  void saved(std::int64_t step) override;
   void over(Outcome::How how) override;
   /// Returns those of the nodes that the run should use now.
   std::vector<NodeHere> choose(std::vector<NodeHere> nodes) const;
@@ -108,6 +110,7 @@ class RemotePlayerHost final : public PlayerHost {
 
   // The functions below run on the run's loop.
   void take(reconciler::Event event) { reconciling_.take(std::move(event)); }
+  void boot(std::int64_t saved, std::int64_t committed);
   void stage_is_free(int number, std::weak_ptr<Attempt> attempt);
   void tick(int number);
   void look_at_nodes(bool all_have_stopped);
@@ -115,7 +118,6 @@ class RemotePlayerHost final : public PlayerHost {
   void carry_out(const reconciler::Answer& answer);
   void on(const reconciler::MakePlan& order);
   void on(const reconciler::Prepare& order);
-  void on(const reconciler::FindLine& order);
   void on(const reconciler::Load& order);
   void on(const reconciler::Activate& order);
   void on(const reconciler::Freeze& order);
@@ -124,6 +126,7 @@ class RemotePlayerHost final : public PlayerHost {
   void on(const reconciler::End& order);
   template <class Other>
   void on(const Other&) {}  // The supervisor saves and leads the run to boundaries.
+  void start(const reconciler::Load& order);
   void plan();
   void foresee();
   void tell_keepers(int number, std::uint64_t epoch);

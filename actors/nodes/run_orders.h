@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "actors/end_cause.h"
+#include "actors/kept_step.h"
 #include "actors/nodes/mesh.h"
 #include "actors/nodes/placement.h"
-#include "actors/play/recovery_points.h"
 #include "actors/player_id.h"
 #include "core/value.h"
 #include "transport/wire/fields.h"

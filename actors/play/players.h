@@ -38,12 +38,14 @@ struct AttemptContext {
   std::shared_ptr<Ending> ending;
 };
 
-/// The states from which an attempt may start. A state in nodes' memory is as good as a checkpoint
-/// if the ledger has its steps.
+/// The states from which an attempt may start, except those in nodes' memory. A state in memory is
+/// as good as a checkpoint if the ledger has its steps.
 struct Origin {
-  std::int64_t saved = 0;                    // The step of the newest known checkpoint.
-  std::int64_t committed = 0;                // Steps in the ledger.
-  std::function<Result<StartPoint>()> load;  // Called on one thread until assembled.
+  std::int64_t saved = 0;      // The step of the newest known checkpoint; 0: none.
+  std::int64_t committed = 0;  // Steps in the ledger.
+  /// Loads the checkpoint of a step; of step 0: the state from which the run starts. Called on one
+  /// thread until assembled.
+  std::function<Result<StartPoint>(std::int64_t step)> load;
 };
 
 /// Assembles the players of an attempt, in this process or on nodes.
@@ -70,6 +72,8 @@ class PlayerHost {
   virtual std::optional<std::string> node_of(PlayerId) const { return {}; }
   /// Notes that this many steps are done.
   virtual void committed(std::int64_t /*step*/) {}
+  /// Notes that the checkpoint of this step is complete.
+  virtual void saved(std::int64_t /*step*/) {}
   /// Notes the end of the run: its data can be forgotten, unless it is to be resumed.
   virtual void over(Outcome::How) {}
 };

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <set>
 
 namespace troupe::actors {
 namespace {
@@ -20,12 +18,6 @@ constexpr auto seldom = std::chrono::hours(24);
 // Optimizers copy their moments to send them, and channels copy what they carry: together about as
 // much as the keepers copy.
 constexpr int copied_elsewhere = 2;
-
-bool has(const std::vector<KeptStep>& kept, std::int64_t step, int optimizer) {
-  return std::ranges::any_of(kept, [&](const KeptStep& one) {
-    return one.step == step && std::ranges::count(one.optimizers, optimizer) > 0;
-  });
-}
 
 }  // namespace
 
@@ -52,31 +44,6 @@ std::vector<std::vector<int>> keepers_of(std::span<const int> owners,
     all.push_back(std::move(keepers));
   }
   return all;
-}
-
-std::optional<Found> find_newest(std::span<const std::vector<KeptStep>> kept,
-                                 std::span<const int> owners, std::int64_t most) {
-  std::set<std::int64_t, std::greater<>> steps;
-  for (const auto& of_one : kept)
-    for (const auto& one : of_one)
-      if (one.step <= most) steps.insert(one.step);
-  for (const auto step : steps) {
-    Found found{step, {}};
-    for (std::size_t i = 0; i < owners.size(); ++i) {
-      const auto gives = [&](int process) {
-        return has(kept[static_cast<std::size_t>(process)], step, static_cast<int>(i));
-      };
-      // Start with the optimizer's own process, so that not one process gives all states.
-      const int processes = static_cast<int>(kept.size());
-      int giver = -1;
-      for (int at = 0; at < processes && giver < 0; ++at)
-        if (const int process = (owners[i] + at) % processes; gives(process)) giver = process;
-      if (giver < 0) break;
-      found.from.push_back(giver);
-    }
-    if (found.from.size() == owners.size()) return found;
-  }
-  return {};
 }
 
 void LossRate::lost(Time now) {

@@ -6,45 +6,18 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <vector>
-
-#include "transport/wire/fields.h"
 
 /// Nodes' memory as a store of a run's state. A **recovery point** (here: line) is a step that is
 /// in the ledger and of which copies of every optimizer's state exist; the run resumes from it when
 /// nodes are lost. This file has the decisions about recovery points; other files carry them out.
 namespace troupe::actors {
 
-/// The optimizers whose states of one step a process has.
-struct KeptStep {
-  std::int64_t step = 0;
-  std::vector<int> optimizers;
-
-  static constexpr auto fields() {
-    return std::tuple(transport::required("step", &KeptStep::step).at_least(0),
-                      transport::required("optimizers", &KeptStep::optimizers).at_least(0));
-  }
-  friend bool operator==(const KeptStep&, const KeptStep&) = default;
-};
-
 /// Chooses for each optimizer the processes that keep its state, its own first: processes on other
 /// machines if possible, and otherwise the next ones. `owners`: the optimizers' processes;
 /// `machines`: the machines of the processes.
 std::vector<std::vector<int>> keepers_of(std::span<const int> owners,
                                          std::span<const std::string> machines, int copies);
-
-/// A state in memory from which an attempt can start.
-struct Found {
-  std::int64_t step = 0;
-  std::vector<int> from;  // The process that gives each optimizer's state, preferably its own.
-
-  friend bool operator==(const Found&, const Found&) = default;
-};
-/// Returns the newest step up to `most` for which every optimizer's state is in the memory of some
-/// process. `kept` is indexed by process.
-std::optional<Found> find_newest(std::span<const std::vector<KeptStep>> kept,
-                                 std::span<const int> owners, std::int64_t most);
 
 /// The recent frequency of node losses.
 class LossRate {

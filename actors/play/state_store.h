@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "actors/executor.h"
+#include "actors/kept_step.h"
 #include "actors/messages.h"
-#include "actors/play/recovery_points.h"
 #include "core/result.h"
 
 namespace troupe::actors {

@@ -32,6 +32,10 @@ void DiskCheckpoints::save(storage::CheckpointContent content, std::function<voi
   }
 }
 
+Result<actors::StartPoint> DiskCheckpoints::load(std::int64_t step, MemoryPool& memory) {
+  return actors::checkpoint_of(around_.files, around_.config.checkpoint.directory, step, memory);
+}
+
 Result<std::optional<actors::StartPoint>> DiskCheckpoints::newest(MemoryPool& memory) {
   auto found = storage::open_newest_checkpoint(around_.files, around_.config.checkpoint.directory,
                                                around_.claim ? around_.claim->run() : "");

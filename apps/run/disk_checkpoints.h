@@ -33,6 +33,7 @@ class DiskCheckpoints final : public actors::CheckpointStore {
   explicit DiskCheckpoints(const Context& around);
 
   void save(storage::CheckpointContent content, std::function<void(Status)> done) override;
+  Result<actors::StartPoint> load(std::int64_t step, MemoryPool& memory) override;
   Result<std::optional<actors::StartPoint>> newest(MemoryPool& memory) override;
 
   /// Calls `then`, on any thread, once no save is pending.

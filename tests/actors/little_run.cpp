@@ -147,6 +147,9 @@ class ImmediateStore final : public CheckpointStore {
     const auto saved = storage::save_checkpoint(files_, "checkpoints", content);
     done(saved ? Status(Done{}) : Status(saved.error()));
   }
+  Result<StartPoint> load(std::int64_t step, MemoryPool& memory) override {
+    return checkpoint_of(files_, "checkpoints", step, memory);
+  }
   Result<std::optional<StartPoint>> newest(MemoryPool& memory) override {
     return newest_checkpoint(files_, "checkpoints", memory);
   }

@@ -14,6 +14,7 @@
 #include "actors/assembled.h"
 #include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
+#include "actors/decide/sources.h"
 #include "actors/nodes/attempt.h"
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/placement.h"
@@ -21,6 +22,7 @@
 #include "actors/nodes/wire_message.h"
 #include "actors/play/keeper_actor.h"
 #include "actors/play/players.h"
+#include "actors/play/recovery_points.h"
 #include "actors/play/state_store.h"
 #include "actors/tensor_bounds.h"
 #include "catch.h"
@@ -53,22 +55,25 @@ class Nodes final : public PlayerHost {
     placement_ = line_up(*spec_, here, share_out(sharing, Search::thorough)).placement;
     std::vector<std::vector<KeptStep>> kept;
     for (const auto& state_store : state_stores_) kept.push_back(state_store->kept());
-    auto state = *newest_state(find_newest(kept, placement_.optimizers, origin.committed),
-                               origin.saved, origin.load);
-    const auto& found = state.in_memory;
-    StartPoint loaded = std::move(state.loaded);
-    if (found) loaded.step = found->step;
-    from_memory_ += found ? 1 : 0;
+    std::vector<std::int64_t> saved;
+    if (origin.saved > 0) saved.push_back(origin.saved);
+    const auto source =
+        sources_of({kept, placement_.optimizers, saved, origin.committed, origin.saved > 0})[0];
+    const bool is_in_memory = source.from == StateSource::From::memory;
+    StartPoint loaded;
+    if (!is_in_memory) loaded = *origin.load(source.step);
+    loaded.step = source.step;
+    from_memory_ += is_in_memory ? 1 : 0;
 
     const std::vector<std::string> machines(static_cast<std::size_t>(nodes), "one");
     const auto homes = keepers_of(placement_.optimizers, machines, copies_);
     players_ = std::make_shared<Players>();
     Team real = team_of(attempt_context, attempt, [&](PlayerId id) {
       if (id.kind != PlayerId::Kind::optimizer) return spawn_player(spawner, spec_, id, {});
-      if (!found) return spawn_player(spawner, spec_, id, part_of(loaded, *spec_, id.index));
+      if (!is_in_memory) return spawn_player(spawner, spec_, id, part_of(loaded, *spec_, id.index));
       const auto index = static_cast<std::size_t>(id.index);
-      auto state =
-          *state_stores_[static_cast<std::size_t>(found->from[index])]->find(id.index, found->step);
+      auto state = *state_stores_[static_cast<std::size_t>(source.givers[index])]->find(
+          id.index, source.step);
       return spawn_player(spawner, spec_, id,
                           StartPoint{state.step, std::move(state.weights), std::move(state.moments),
                                      state.loss_scale});
@@ -97,7 +102,7 @@ class Nodes final : public PlayerHost {
     for (const auto& home : homes) copies += home.size();
     caf_shim::post(attempt_context.supervisor, Assembled{.attempt = attempt,
                                                          .step = loaded.step,
-                                                         .from_memory = found.has_value(),
+                                                         .from_memory = is_in_memory,
                                                          .nodes_here = nodes,
                                                          .copies = static_cast<int>(copies)});
     return real;

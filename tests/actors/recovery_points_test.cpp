@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "actors/nodes/attempt.h"
 #include "catch.h"
 
 using namespace troupe;
@@ -13,7 +12,6 @@ using namespace std::chrono_literals;
 namespace {
 
 using Processes = std::vector<std::vector<int>>;
-using AllKept = std::vector<std::vector<KeptStep>>;
 
 Processes keepers(const std::vector<int>& owners, const std::vector<std::string>& machines,
                   int copies) {
@@ -32,21 +30,6 @@ TEST_CASE("copies of a state go to other machines first, then to other processes
   // There are no more copies than processes.
   CHECK(keepers({0, 1}, {"a", "b"}, 8) == Processes{{0, 1}, {1, 0}});
   CHECK(keepers({0}, {"a"}, 2) == Processes{{0}});
-}
-
-TEST_CASE("a run resumes from the newest step whose every state is in memory", "[actors]") {
-  const std::vector<int> owners{0, 1, 2};
-  const AllKept all{{{4, {0, 2}}, {6, {0, 2}}}, {{4, {1, 0}}, {6, {1, 0}}}, {{4, {2, 1}}}};
-  CHECK(find_newest(all, owners, 9) == Found{6, {0, 1, 0}});
-  // A step that is not committed does not count.
-  CHECK(find_newest(all, owners, 5) == Found{4, {0, 1, 2}});
-  CHECK(!find_newest(all, owners, 3));
-  // A state comes from its own process, or else from the next process that has it.
-  CHECK(find_newest(all, std::vector<int>{1, 2, 1}, 4) == Found{4, {1, 2, 2}});
-  CHECK(find_newest(all, std::vector<int>{2, 0, 1}, 6) == Found{6, {0, 1, 0}});
-  // No step has the third state.
-  CHECK(!find_newest(AllKept{{{4, {0, 1}}}, {{4, {1, 0}}, {6, {0, 1, 2}}}}, owners, 5));
-  CHECK(!find_newest(AllKept{{}, {}}, std::vector<int>{0, 1}, 5));
 }
 
 TEST_CASE("a step becomes the recovery point once all copies exist and the ledger has it",
@@ -142,26 +125,4 @@ TEST_CASE("the rate of losses is estimated from the last losses", "[actors]") {
 TEST_CASE("a run without copies never asks for a recovery point", "[actors]") {
   CHECK(!RecoveryPoints().may_ask(1h));
   CHECK(!RecoveryPoints(5, 0, 3, 24h).may_ask(1h));
-}
-
-TEST_CASE("a state in memory is used if it is newer than the newest good checkpoint", "[actors]") {
-  const Found in_memory{20, {0}};
-  const auto loads = [](std::int64_t step) {
-    return [step]() -> Result<StartPoint> {
-      StartPoint start;
-      start.step = step;
-      return start;
-    };
-  };
-  const auto fails = []() -> Result<StartPoint> { return Error{"the disk is gone"}; };
-  const auto step = [](const Result<NewestState>& state) { return state ? state->step() : -1; };
-  CHECK(newest_state(in_memory, 10, fails)->in_memory);  // No checkpoint is read.
-  CHECK_FALSE(newest_state(in_memory, 30, loads(30))->in_memory);
-  CHECK(step(newest_state(in_memory, 30, loads(30))) == 30);
-  // The checkpoint of step 30 is damaged; the previous one is older than the state in memory.
-  CHECK(newest_state(in_memory, 30, loads(10))->in_memory);
-  CHECK(step(newest_state(in_memory, 30, loads(10))) == 20);
-  CHECK(step(newest_state(in_memory, 30, fails)) == 20);
-  CHECK(step(newest_state({}, 30, loads(10))) == 10);
-  CHECK(step(newest_state({}, 30, fails)) == -1);
 }

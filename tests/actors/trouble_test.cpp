@@ -52,6 +52,7 @@ void check_failed(const Played& played, std::int64_t step, const std::string& wh
 class SilentStore final : public CheckpointStore {
  public:
   void save(storage::CheckpointContent, std::function<void(Status)>) override {}
+  Result<StartPoint> load(std::int64_t, MemoryPool&) override { return Error{"there is none"}; }
   Result<std::optional<StartPoint>> newest(MemoryPool&) override {
     return std::optional<StartPoint>();
   }
@@ -63,6 +64,7 @@ class LateStore final : public CheckpointStore {
   void save(storage::CheckpointContent, std::function<void(Status)> done) override {
     waiting_.push_back(std::move(done));
   }
+  Result<StartPoint> load(std::int64_t, MemoryPool&) override { return Error{"there is none"}; }
   Result<std::optional<StartPoint>> newest(MemoryPool&) override {
     return std::optional<StartPoint>();
   }

@@ -37,7 +37,7 @@ class Wires final : public PlayerHost {
 
   Team begin(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context, int attempt,
              Origin origin) override {
-    auto start = *origin.load();
+    auto start = *origin.load(origin.saved);
     spec_ = attempt_context.spec;
     const std::vector<NodeHere> nodes(static_cast<std::size_t>(nodes_));
     const auto sharing = sharing_of(*spec_, nodes, nodes_);

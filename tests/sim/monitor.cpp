@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/nodes/run_orders.h"
 #include "core/json.h"
 #include "storage/checkpoint/checkpoint.h"
 #include "storage/checkpoint/ledger.h"
 #include "storage/files/records.h"
-#include "transport/wire/wire.h"
+#include "transport/wire/fields.h"
 
 namespace troupe::simulation {
 
@@ -86,19 +87,49 @@ void Monitor::head_crashed() {
   if (told_saved_ > 0) check_saves("its machine had crashed");
 }
 
-/// Rule 1: heads tell each node to prepare ever newer attempts of a run.
 void Monitor::watch_packet(const Wires::Party& from, const Wires::Party& to, const Parts& parts) {
   if (parts.size() < 3 || !parts[0].starts_with("TRPE")) return;
-  if (parts[1].find("prepare") == std::string::npos) return;
+  const auto has = [&](std::string_view type) { return parts[1].find(type) != std::string::npos; };
+  if (!has(actors::Prepare::type) && !has(actors::Start::type)) return;
   const std::vector<std::string_view> views(parts.begin(), parts.end());
   const auto message = transport::decode(views);
-  if (!message || message->type != "prepare") return;
+  if (!message) return;
+  if (message->type == actors::Prepare::type) check_prepare(from, to, *message);
+  if (message->type == actors::Prepared::type)
+    if (const auto prepared = transport::from_message<actors::Prepared>(*message))
+      for (const auto& [step, optimizers] : prepared->kept)
+        attempts_[message->epoch].kept[step].insert(optimizers.begin(), optimizers.end());
+  if (message->type == actors::Start::type) check_start(*message);
+}
+
+/// Rule 1: heads tell each node to prepare ever newer attempts of a run.
+void Monitor::check_prepare(const Wires::Party& from, const Wires::Party& to,
+                            const transport::Message& message) {
+  if (const auto order = transport::from_message<actors::Prepare>(message))
+    attempts_[message.epoch].optimizers = static_cast<int>(order->placement.optimizers.size());
   auto& told = told_[to.process];
-  if (from.process == told.head && message->seq <= told.seq) return;  // It is sent again.
-  if (message->epoch <= told.attempt)
-    violate(1, "attempt " + std::to_string(message->epoch) + " is prepared, after attempt " +
+  if (from.process == told.head && message.seq <= told.seq) return;  // It is sent again.
+  if (message.epoch <= told.attempt)
+    violate(1, "attempt " + std::to_string(message.epoch) + " is prepared, after attempt " +
                    std::to_string(told.attempt));
-  told = {message->seq, message->epoch, from.process};
+  told = {message.seq, message.epoch, from.process};
+}
+
+/// Rule 4: an attempt begins at the best state that is left.
+void Monitor::check_start(const transport::Message& message) {
+  auto& attempt = attempts_[message.epoch];
+  if (std::exchange(attempt.has_begun, true)) return;
+  const auto order = transport::from_message<actors::Start>(message);
+  if (!order) return violate(4, "an order to start cannot be read: " + order.error().text);
+  const std::string begins = "attempt " + std::to_string(message.epoch) + " begins after step " +
+                             std::to_string(order->step) + ", but step ";
+  const auto ledger = storage::read_segments(head_.disk.files(), "runs/" + run_ + "/ledger");
+  const auto committed = ledger ? storage::audit(*ledger).steps : 0;
+  for (const auto& [step, optimizers] : attempt.kept)
+    if (step > order->step && step <= committed && std::ssize(optimizers) == attempt.optimizers)
+      violate(4, begins + std::to_string(step) + " is in the memory of its nodes");
+  if (told_saved_ > order->step && !is_damaged_ && !reads_may_fail_)
+    violate(4, begins + std::to_string(told_saved_) + " is saved");
 }
 
 void Monitor::ended(const Value& standing, std::int64_t steps) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "core/value.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/reference.h"
+#include "transport/wire/wire.h"
 
 namespace troupe::simulation {
 
@@ -29,6 +31,8 @@ class Monitor {
   void head_crashed();
   /// A fault has damaged a checkpoint.
   void is_damaged() { is_damaged_ = true; }
+  /// From now on a head may fail to read a good checkpoint.
+  void reads_may_fail() { reads_may_fail_ = true; }
   /// A run has ended as its head tells.
   void ended(const Value& standing, std::int64_t steps);
 
@@ -44,6 +48,16 @@ class Monitor {
   void learn(const Value& event);
   void check_save(std::int64_t step, const std::string& weights);
   void check_saves(const std::string& when);
+  /// An attempt, as far as messages told of it.
+  struct Attempt {
+    int optimizers = 0;
+    std::map<std::int64_t, std::set<int>> kept;  // The states in the memory of its nodes, by step.
+    bool has_begun = false;
+  };
+
+  void check_prepare(const Wires::Party& from, const Wires::Party& to,
+                     const transport::Message& message);
+  void check_start(const transport::Message& message);
   void watch_packet(const Wires::Party& from, const Wires::Party& to, const Parts& parts);
 
   SimulatedCluster& cluster_;
@@ -55,6 +69,8 @@ class Monitor {
   std::int64_t last_step_ = 0, recoveries_ = 0;
   std::int64_t told_saved_ = 0;  // The newest step that was told as saved.
   bool is_damaged_ = false;
+  bool reads_may_fail_ = false;
+  std::map<std::uint64_t, Attempt> attempts_;  // Keyed by number.
   std::string state_;
   std::uint64_t term_ = 0;
   /// The newest attempt that a head told a node to prepare.

@@ -193,6 +193,7 @@ class Playing {
         later(fault, [&place] { place.machine.disk.set_capacity({}); });
         break;
       case Kind::failing_call:
+        if (place.head) monitor_->reads_may_fail();
         place.machine.disk.fail_call(static_cast<std::int64_t>(fault.number % 200));
         break;
       case Kind::kill_at_call:

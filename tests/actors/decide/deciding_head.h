@@ -34,7 +34,7 @@ class Head {
   }
 
   Row begin(std::vector<std::int64_t> saved = {}) {
-    return on(JournalRead{JournalRead::Health::whole, records, std::move(saved)});
+    return on(JournalRead{JournalRead::Health::whole, records, std::move(saved), committed});
   }
   Row come(Life life) { return on(Attached{life, name(life)}); }
   static std::string name(Life life) { return "n" + std::to_string(life); }
@@ -43,13 +43,12 @@ class Head {
   Row plan(double rate = 1) {
     const auto* asked = ordered<MakePlan>();
     REQUIRE(asked);
-    return on(PlanMade{asked->number, PlanChoice{asked->nodes, rate, "a plan"}, {}});
+    return on(PlanMade{asked->number, PlanChoice{asked->nodes, rate, "a plan", owners}, {}});
   }
   Row prepare_all() {
     Row row = Row::of_the_past;
     for (const Life life : std::vector<Life>(state.plan.members))
-      row = on(reconciler::Prepared{life, state.epoch});
-    if (row == Row::prepared_all) on(LineFound{state.epoch, kept});
+      row = on(reconciler::Prepared{life, state.epoch, kept});
     return row;
   }
   Row load_all() {
@@ -86,7 +85,9 @@ class Head {
   Time now{std::chrono::hours(1)};
   Answer answer;
   std::vector<Record> records;
-  std::int64_t kept = 0;  // The newest step in the memory of nodes.
+  std::int64_t committed = 0;  // Steps in the ledger when it begins.
+  std::vector<KeptStep> kept;  // In the memory of each node.
+  std::vector<int> owners;     // The process of each optimizer, in each plan.
 };
 
 }  // namespace troupe::actors::reconciler

@@ -15,6 +15,10 @@ std::optional<Deed> done(const MemberAnswer& answer) {
   return {};
 }
 
+Load load_of(std::int64_t step) {
+  return {1, {1}, {troupe::actors::StateSource::From::checkpoint, step, {}}};
+}
+
 }  // namespace
 
 TEST_CASE("a node that stopped its attempt reports that to the head that adopts it", "[actors]") {
@@ -38,13 +42,13 @@ TEST_CASE("a node ignores late orders to load or activate an abandoned state", "
   };
   hears(Prepare{1, {{1}, 1, "alone"}});
   member = is_ready(member, MakeReady{1}, troupe::Done{}).member;
-  CHECK(done<ReadState>(hears(Load{1, {1}, 7}))->step == 7);
-  CHECK(done<ReadState>(hears(Load{1, {1}, 0}))->step == 0);
-  CHECK_FALSE(done<ReadState>(hears(Load{1, {1}, 7})));
+  CHECK(done<ReadState>(hears(load_of(7)))->step == 7);
+  CHECK(done<ReadState>(hears(load_of(0)))->step == 0);
+  CHECK_FALSE(done<ReadState>(hears(load_of(7))));
   const auto read = has_read(member, ReadState{1, 0}, {"initial", {}, {}});
   member = read.member;
   CHECK(std::get<Loaded>(done<Tell>(read)->event).step == 0);
-  CHECK_FALSE(done<ReadState>(hears(Load{1, {1}, 7})));
+  CHECK_FALSE(done<ReadState>(hears(load_of(7))));
   CHECK_FALSE(done<PlayOn>(hears(Activate{1, {1}, 7})));
   CHECK(done<PlayOn>(hears(Activate{1, {1}, 0})));
 }

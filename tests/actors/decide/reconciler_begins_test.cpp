@@ -19,7 +19,7 @@ TEST_CASE("a new run waits for nodes, plans, prepares, loads and runs", "[actors
   CHECK(head.ordered<reconciler::Prepare>()->epoch == 1);
   CHECK(head.on(reconciler::Prepared{1, 1}) == Row::prepared_some);
   CHECK(head.prepare_all() == Row::prepared_all);
-  CHECK(head.ordered<Load>()->step == 0);
+  CHECK(head.ordered<Load>()->source.step == 0);
   CHECK(head.on(Loaded{1, 1, 0, "digest"}) == Row::loaded_some);
   CHECK(head.load_all() == Row::loaded_all);
   CHECK(head.recorded(Record::Kind::active));

@@ -74,10 +74,10 @@ TEST_CASE("a bad checkpoint is skipped for the one before it", "[actors]") {
   for (const Life life : {1, 2, 3}) head.come(life);
   head.plan();
   head.prepare_all();
-  CHECK(head.ordered<Load>()->step == 20);
+  CHECK(head.ordered<Load>()->source.step == 20);
   CHECK(head.on(LoadFailed{1, 1, 20, LoadFailed::Cause::checkpoint, "a bit"}) ==
         Row::load_failed_checkpoint);
-  CHECK(head.ordered<Load>()->step == 10);
+  CHECK(head.ordered<Load>()->source.step == 10);
   // The report about the bad checkpoint was sent before the node heard that it is bad.
   CHECK(head.on(Loaded{2, 1, 20, "late"}) == Row::of_the_past);
   head.on(Loaded{1, 1, 10, "one"});
@@ -91,25 +91,66 @@ TEST_CASE("a run resumes from memory if the state there is newer than the newest
           "[actors]") {
   const auto prepared = [](std::vector<std::int64_t> saved, std::int64_t kept) {
     Head head;
+    head.committed = 25;
     head.begin(std::move(saved));
     for (const Life life : {1, 2, 3}) head.come(life);
     head.plan();
-    head.kept = kept;
+    head.kept = {{kept, {}}};
     head.prepare_all();
     return head;
   };
-  CHECK(prepared({10, 20}, 15).ordered<Load>()->step == 20);
-  CHECK(prepared({}, 25).ordered<Load>()->step == 25);
+  CHECK(prepared({10, 20}, 15).ordered<Load>()->source.step == 20);
+  CHECK(prepared({}, 25).ordered<Load>()->source.step == 25);
   Head head = prepared({10, 20}, 25);
-  CHECK(head.ordered<Load>()->step == 25);
+  CHECK(head.ordered<Load>()->source.step == 25);
   // If the state is missing in memory, the checkpoints keep their standing.
   const LoadFailed gone{1, 1, 25, LoadFailed::Cause::checkpoint, "gone"};
   CHECK(head.on(gone) == Row::load_failed_checkpoint);
-  CHECK(head.ordered<Load>()->step == 20);
+  CHECK(head.ordered<Load>()->source.step == 20);
   CHECK(head.state.saved == std::vector<std::int64_t>{10, 20});
   Head fresh = prepared({}, 25);
   CHECK(fresh.on(gone) == Row::load_failed_checkpoint);
-  CHECK(fresh.ordered<Load>()->step == 0);
+  CHECK(fresh.ordered<Load>()->source.step == 0);
+}
+
+TEST_CASE("an attempt begins at the best source, and at the next one if that is bad", "[actors]") {
+  using From = StateSource::From;
+  Head head;
+  head.committed = 30;
+  head.owners = {0, 1};
+  head.begin({10, 30});
+  for (const Life life : {1, 2, 3}) head.come(life);
+  head.plan();
+  // Step 40 is not in the ledger, and nobody has the second state of step 25.
+  head.on(reconciler::Prepared{1, 1, {{20, {0}}, {25, {0}}, {40, {0, 1}}}});
+  head.on(reconciler::Prepared{2, 1, {}});
+  CHECK(head.on(reconciler::Prepared{3, 1, {{20, {1}}}}) == Row::prepared_all);
+  CHECK(head.ordered<Load>()->source == StateSource{From::checkpoint, 30, {}});
+  // The state in memory is older than the newest checkpoint, but newer than the next one.
+  const auto fails = [&](std::int64_t step) {
+    return head.on(LoadFailed{0, 1, step, LoadFailed::Cause::checkpoint, "a bit"});
+  };
+  CHECK(fails(30) == Row::load_failed_checkpoint);
+  CHECK(head.ordered<Load>()->source == StateSource{From::memory, 20, {0, 2}});
+  CHECK(fails(20) == Row::load_failed_checkpoint);
+  CHECK(head.ordered<Load>()->source == StateSource{From::checkpoint, 10, {}});
+  CHECK(head.state.saved == std::vector<std::int64_t>{10});
+  CHECK(fails(10) == Row::load_failed_checkpoint);
+  CHECK(head.state.phase == Phase::halted);
+  CHECK(head.ordered<End>()->why.find("no good checkpoint is left") != std::string::npos);
+}
+
+TEST_CASE("a step that is done while its attempt ends counts", "[actors]") {
+  Head head;
+  head.run();
+  head.run_to(4);
+  head.on(Lost{1, "gone"});
+  CHECK(head.on(StepDecided{1, 5}) == Row::run_decided);
+  head.kept = {{5, {}}};
+  head.freeze_all();
+  head.plan();
+  head.prepare_all();
+  CHECK(head.ordered<Load>()->source == StateSource{StateSource::From::memory, 5, {}});
 }
 
 TEST_CASE("a node with deviating weights is excluded and the checkpoint stays valid", "[actors]") {

@@ -20,7 +20,7 @@ TEST_CASE("a loss freezes all nodes, and the run resumes from the newest checkpo
   CHECK(head.on(Frozen{3, 1, 14}) == Row::recover_plans);
   head.plan();
   head.prepare_all();
-  CHECK(head.ordered<Load>()->step == 10);
+  CHECK(head.ordered<Load>()->source.step == 10);
   head.load_all();
   CHECK(head.ordered<Activate>()->step == 10);
   CHECK(head.state.decided == 10);
@@ -94,7 +94,7 @@ TEST_CASE("a new node is used at a save point if that pays", "[actors]") {
   head.save_all();
   CHECK(head.ordered<reconciler::Prepare>()->plan.members == std::vector<Life>{1, 2, 3, 4});
   head.prepare_all();
-  CHECK(head.ordered<Load>()->step == 11);  // No step is repeated.
+  CHECK(head.ordered<Load>()->source.step == 11);  // No step is repeated.
   head.load_all();
   // A second switch must not follow so soon.
   head.come(5);
@@ -142,7 +142,7 @@ TEST_CASE("a node with a notice leaves at a boundary if there is time", "[actors
   CHECK(head.ordered<MakePlan>()->nodes == std::vector<Life>{1, 3});
   head.plan();
   head.prepare_all();
-  CHECK(head.ordered<Load>()->step == 4);
+  CHECK(head.ordered<Load>()->source.step == 4);
   head.load_all();
   CHECK(head.ordered<Retire>()->life == 2);
   CHECK(head.on(Lost{2, "it went"}) == Row::run_spare_lost);

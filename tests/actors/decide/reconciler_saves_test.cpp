@@ -56,6 +56,7 @@ TEST_CASE("a run resumes from a save that completes after it was aborted", "[act
   CHECK(head.state.phase == Phase::recover);
   head.freeze_all();
   head.plan();
+  head.prepare_all();
   CHECK(head.state.line == 10);
 }
 
@@ -71,7 +72,7 @@ TEST_CASE("a run resumes from a save that completes while the next attempt prepa
   CHECK(head.state.line == 0);
   head.on(reconciler::Saved{save, 10});
   CHECK(head.prepare_all() == Row::prepared_all);
-  CHECK(head.ordered<Load>()->step == 10);
+  CHECK(head.ordered<Load>()->source.step == 10);
 }
 
 TEST_CASE("a new save is kept although a bad checkpoint has a higher step", "[actors]") {
