@@ -93,7 +93,7 @@ class PlanTimes {
   };
 
   PlanTimesLimits limits_;
-  std::string plan_and_nodes_;  // Those of the attempt.
+  std::string plan_and_nodes_;  // The plan and the nodes of the attempt.
   int ignored_ = 0;             // Steps of the attempt that do not count.
   int steps_ = 0;
   double counted_ = 0;  // Seconds of all steps that count.

@@ -16,7 +16,7 @@
 
 namespace troupe::apps {
 
-/// Which events run which command.
+/// The command that events run, and the events that run it.
 struct NotifyOptions {
   std::string command;  // A program and its arguments, separated by blanks. No shell reads it.
   std::string on = "done,failed,stopped";

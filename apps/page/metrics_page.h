@@ -22,7 +22,7 @@ struct MetricsOptions {
   bool without_token = false;
 };
 
-/// Where the metrics are, and who may read them: everybody if there is no token.
+/// The address of the metrics, and the token that they want. Without a token everybody may read.
 struct MetricsAccess {
   std::string address;
   std::optional<transport::AccessToken> token;

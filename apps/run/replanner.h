@@ -64,7 +64,7 @@ class Replanner {
   /// The best choice for a standing.
   struct Best {
     std::vector<std::uint64_t> used, usable;  // Incarnations, sorted.
-    std::vector<std::string> names;           // Of all usable nodes, sorted.
+    std::vector<std::string> names;           // The names of all usable nodes, sorted.
     RunChoice before, choice;
     double speed = 1;                         // The speed relative to the plan in force.
     std::vector<actors::MeasuredLink> links;  // Links of all usable nodes.

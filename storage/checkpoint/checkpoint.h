@@ -145,7 +145,7 @@ struct Pruned {
 /// How many checkpoints of each run stay.
 struct KeepCount {
   int newest = 1;  // At least 1.
-  int best = 0;    // Those with the lowest losses on the validation data.
+  int best = 0;    // Checkpoints with the lowest losses on the validation data.
 };
 
 /// Keeps the newest and the best checkpoints of each run that verify. Removes all others, and

@@ -349,7 +349,7 @@ TEST_CASE("pruning keeps the checkpoints with the lowest validation losses too",
   REQUIRE(prune_checkpoints(files, "run", {.newest = 1, .best = 3}));
   CHECK(names_in(files, "run") ==
         "step-000000000002 step-000000000004 step-000000000005 step-000000000006 ");
-  // Of equal losses the earlier one is better.
+  // The earlier one of equal losses is better.
   REQUIRE(prune_checkpoints(files, "run", {.newest = 1, .best = 1}));
   CHECK(names_in(files, "run") == "step-000000000002 step-000000000006 ");
   CHECK(*best_checkpoint(files, "run") == "run/step-000000000002");

@@ -28,7 +28,7 @@ Value state(const std::string& name) {
   return value;
 }
 
-/// What a notifier says. Read it after the notifier has finished.
+/// The lines that a notifier says. Read them after the notifier has finished.
 struct Said {
   std::vector<std::string> lines;
   EventFd bell;  // Rings with each line.
