@@ -21,16 +21,16 @@ def check(holds, what):
         raise Failed(what)
 
 
-def until(condition, what):
+def until(condition, what, seconds=patience):
     """Waits until a condition holds, and returns its value. What it reads may be away for a while."""
-    end = time.monotonic() + patience
+    end = time.monotonic() + seconds
     while True:
         try:
             if found := condition():
                 return found
         except (OSError, IndexError, KeyError):
             pass
-        check(time.monotonic() < end, f"in {patience} s: {what}")
+        check(time.monotonic() < end, f"in {seconds} s: {what}")
         select.select([], [], [], 0.05)
 
 
