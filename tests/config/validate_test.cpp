@@ -95,7 +95,7 @@ TEST_CASE("if a kind is wrong, its keys are not checked", "[config]") {
 }
 
 TEST_CASE("an error says how a value is written that is meant", "[config]") {
-  CHECK(complaints({"train.device=gpu"}).find("^~~~ 'cuda' is the GPU\n") != std::string::npos);
+  CHECK(complaints({"train.device=gpu"}).find("^~~ 'cuda' is the GPU\n") != std::string::npos);
   CHECK(complaints({"train.steps=1e3"}).find("^~~ write 1000\n") != std::string::npos);
   CHECK(complaints({"train.steps=1.5"}).find("write") == std::string::npos);
   CHECK(complaints({"train.steps=1e300"}).find("write") == std::string::npos);
