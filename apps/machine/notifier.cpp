@@ -157,7 +157,8 @@ void Notifier::run() {
     {
       const std::lock_guard lock(mutex_);
       ends = ends_;
-      left = std::ssize(waiting_) + dropped_;
+      left = dropped_;
+      for (const auto& one : waiting_) left += 1 + one.dropped;
       if (!waiting_.empty() && Clock::now() < end_by_) {
         next = std::move(waiting_.front());
         waiting_.pop_front();

@@ -69,7 +69,7 @@ TEST_CASE("rm removes the folder of a run, and nothing that is no run", "[apps]"
   CHECK(std::filesystem::exists(here.path() / "precious"));
   const Ended nothing = tests::troupe(here, {"rm", "b"});
   CHECK(nothing.code == 3);
-  CHECK(mentions(nothing.err, "`troupe runs --local` lists them"));
+  CHECK(mentions(nothing.err, "`troupe runs --local` lists runs"));
 
   CHECK(tests::troupe(here, {"rm", "a"}).out == "removed a\n");
   CHECK_FALSE(std::filesystem::exists(here.path() / "runs/a"));

@@ -177,7 +177,7 @@ TEST_CASE("a report of an unknown run says where it looked", "[apps]") {
   const Workplace here;
   const Ended ended = tests::troupe(here, {"report", "none"});
   CHECK(ended.code == 3);
-  CHECK(contains(ended.err, "none/events.jsonl"));
+  CHECK(contains(ended.err, "none: there is no such run in runs/, and no such folder"));
 }
 
 TEST_CASE("steps that a run repeated count once", "[apps]") {
