@@ -23,6 +23,7 @@ from .wire import HeadError, NoHead, decode, encode
 _PORT = 4700
 _HELLO_PATIENCE = 5.0  # Seconds.
 _MOST_HANDSHAKES = 2  # A head that starts may end one connection before it answers.
+_WANTS_KEYS = "it wants keys, or is no head; give Keys.read(FILE, HEAD_KEY), or set TROUPE_KEYS and TROUPE_HEAD_KEY"
 _MONITOR_EVERY = 0.02  # Seconds between checks of a connection attempt.
 _LOOK_EVERY = 0.5  # Seconds between queries, in case a published event was lost.
 _ENDS = ("done", "stopped", "failed")
@@ -323,18 +324,18 @@ class Client:
                 raise self._refused("it does not know this key; add it to the allow list with the role operator")
             elif event == zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL:
                 raise self._refused(
-                    "it takes no keys, or is no head; leave them out for a head without keys"
-                    if self._keys
-                    else "it wants keys, or is no head; give Keys.read(FILE, HEAD_KEY), or set TROUPE_KEYS and TROUPE_HEAD_KEY"
+                    "it takes no keys, or is no head; leave them out for a head without keys" if self._keys else _WANTS_KEYS
                 )
             elif event == zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL:
                 self._handshakes += 1
                 self._trouble = "it ends the connection before both ends know each other"
-                if self._keys and self._handshakes >= _MOST_HANDSHAKES:
-                    # A head without keys may close before it sends the reason.
+                if self._handshakes >= _MOST_HANDSHAKES:
+                    # The head may close before it sends the reason.
                     raise self._refused(
                         "its key is not the head key that was given, or it takes no keys; the head prints its key"
                         " when it starts"
+                        if self._keys
+                        else _WANTS_KEYS
                     )
 
     def _refused(self, why: str) -> NoHead:
