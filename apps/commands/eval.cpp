@@ -68,6 +68,13 @@ Result<std::string> data_for(storage::Files& files, const std::string& data,
   return data + (data.find('?') == std::string::npos ? "?" : "&") + "tokenizer=" + *own;
 }
 
+/// Returns "128 of 2,000 samples". If there are fewer than were used, some were used again.
+std::string share_text(std::int64_t used, std::int64_t count) {
+  const auto text = [](std::int64_t number) { return thousands(static_cast<double>(number)); };
+  if (used <= count) return text(used) + " of " + text(count) + " samples";
+  return text(used) + " samples (the data have " + text(count) + ": the first ones count again)";
+}
+
 ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
   const auto files = storage::disk_files();
   const auto products =
@@ -114,9 +121,8 @@ ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
     std::puts(to_json(result).c_str());
   } else {
     const std::string perplexity = is_text ? ", perplexity " + brief(std::exp(loss)) : "";
-    std::printf("loss %.5f nats%s over %s of %s samples%s: %s\n", loss, perplexity.c_str(),
-                thousands(static_cast<double>(micro_batches * micro)).c_str(),
-                thousands(static_cast<double>((*data)->count())).c_str(),
+    std::printf("loss %.5f nats%s over %s%s: %s\n", loss, perplexity.c_str(),
+                share_text(micro_batches * micro, (*data)->count()).c_str(),
                 exam->as_in_training ? ", as in training" : "", (*data)->description().c_str());
   }
   return ExitCode::done;

@@ -142,6 +142,13 @@ TEST_CASE("eval without data repeats the evaluation of training", "[apps]") {
   CHECK(result->find("perplexity")->number() == Approx(std::exp(result->find("loss")->number())));
   CHECK(tests::troupe(here, {"eval", "own"}).out.find("over 24 of ") != std::string::npos);
   CHECK(tests::troupe(here, {"eval", "own"}).out.find(", as in training") != std::string::npos);
+  // The validation text is short.
+  goes_well(tests::troupe(
+      here, {"train", "own.toml", "-q", "--set", "name=long", "--set", "train.eval_batches=20"}));
+  const std::string said = tests::troupe(here, {"eval", "long"}).out;
+  INFO(said);
+  CHECK(said.find("over 160 samples (the data have ") != std::string::npos);
+  CHECK(said.find(": the first ones count again), as in training: ") != std::string::npos);
 }
 
 TEST_CASE("eval without data says why it cannot know the data", "[apps]") {
