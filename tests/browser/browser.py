@@ -8,6 +8,9 @@ import re
 import shutil
 import sys
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "watch"))
+from cluster import check, patience
+
 try:
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
@@ -20,18 +23,6 @@ except ImportError:
 if not (shutil.which("chromium") and shutil.which("chromedriver")):
     print("skipped: chromium and chromium-driver are not installed")
     sys.exit(77)
-
-patience = 60
-
-
-class Failed(Exception):
-    pass
-
-
-def check(holds, what):
-    if not holds:
-        raise Failed(what)
-
 
 def start():
     options = webdriver.ChromeOptions()

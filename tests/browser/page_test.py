@@ -16,7 +16,7 @@ import tempfile
 import urllib.request
 
 import browser
-from browser import Failed, check, patience
+from cluster import Failed, check, patience
 from selenium.webdriver.support.ui import Select
 from selenium.webdriver.common.by import By
 

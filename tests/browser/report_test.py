@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 import browser
-from browser import Failed, check
+from cluster import Failed, check
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
