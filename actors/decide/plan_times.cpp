@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 namespace troupe::actors {
 namespace {
+
+// Times that differ by less are equal but for their rounding.
+constexpr double equal_times = 1e-3;
 
 std::ptrdiff_t count_since(const std::vector<Time>& times, Time since) {
   return std::ranges::count_if(times, [&](Time at) { return at >= since; });
@@ -104,11 +108,17 @@ std::optional<PlanTimes::Choice> PlanTimes::better(const std::vector<ForecastPla
   }
   if (choices.empty()) return {};
   const double shortest = std::ranges::min_element(choices, {}, &Choice::seconds)->seconds;
-  return *std::ranges::min_element(choices, {}, [&](const Choice& choice) {
-    const auto& plan = plans[choice.plan];
-    return std::tuple(choice.seconds > shortest * (1 + limits_.alike), plan.layout(),
-                      choice.seconds);
+  const auto rank = [&](const Choice& choice) {
+    return std::tuple(choice.seconds > shortest * (1 + limits_.alike), plans[choice.plan].layout());
+  };
+  const auto fastest = *std::ranges::min_element(
+      choices, {}, [&](const Choice& choice) { return std::tuple(rank(choice), choice.seconds); });
+  // No forecast knows that what fits into caches is faster.
+  std::erase_if(choices, [&](const Choice& choice) {
+    return rank(choice) != rank(fastest) || choice.seconds > fastest.seconds * (1 + equal_times);
   });
+  return *std::ranges::min_element(choices, {},
+                                   [&](const Choice& choice) { return plans[choice.plan].memory; });
 }
 
 }  // namespace troupe::actors

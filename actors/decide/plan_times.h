@@ -21,6 +21,7 @@ struct ForecastPlan {
   int chunks = 1;
   int devices = 1;
   double seconds = 0;
+  std::int64_t memory = 0;  // Bytes on the fullest device.
 
   /// Plans of one layout differ in their cuts and in the order of their passes.
   auto layout() const { return std::tuple(stages, chunks, devices); }

@@ -73,7 +73,8 @@ actors::ForecastPlan forecast_of(const schedules::Plan& plan, std::string name) 
           .stages = static_cast<int>(plan.stages.size()),
           .chunks = plan.chunks,
           .devices = plan.devices(),
-          .seconds = forecast_seconds(plan)};
+          .seconds = forecast_seconds(plan),
+          .memory = plan.most_memory()};
 }
 
 std::vector<actors::MeasuredLink> links_of(const std::vector<actors::NodeHere>& nodes) {

@@ -83,8 +83,11 @@ Seconds time_of(const PlanRequest& request, const Plan& plan) {
   return request.objective == Objective::makespan ? plan.step : plan.period;
 }
 
+// Forecasts that differ by less than this count as equal.
+constexpr double equal_times = 1e-3;
+
 /// Returns the simplest of the plans whose times are alike the shortest. Among equally simple plans
-/// the fastest wins, and then the first.
+/// the fastest wins; of equally fast ones the one that needs least memory, and then the first.
 Plan& simplest(const PlanRequest& request, std::vector<Plan>& plans) {
   Seconds shortest = time_of(request, plans.front());
   for (const Plan& plan : plans) shortest = std::min(shortest, time_of(request, plan));
@@ -93,7 +96,16 @@ Plan& simplest(const PlanRequest& request, std::vector<Plan>& plans) {
     return std::tuple(time > shortest * (1 + request.alike), plan.stages.size(), plan.chunks,
                       plan.devices(), time);
   };
-  return *std::ranges::min_element(plans, {}, rank);
+  Plan& fastest = *std::ranges::min_element(plans, {}, rank);
+  const auto is_equal = [&](const Plan& plan) {
+    return plan.stages.size() == fastest.stages.size() && plan.chunks == fastest.chunks &&
+           plan.devices() == fastest.devices() &&
+           time_of(request, plan) <= time_of(request, fastest) * (1 + equal_times);
+  };
+  Plan* best = &fastest;
+  for (Plan& plan : plans)
+    if (is_equal(plan) && plan.most_memory() < best->most_memory()) best = &plan;
+  return *best;
 }
 
 bool fits(const PlanRequest& request) {
@@ -171,6 +183,12 @@ Bytes Plan::memory_at(int position) const {
   for (const PlannedSeat& seat : seats)
     if (seat.position == position) bytes += seat.memory.total();
   return bytes;
+}
+
+Bytes Plan::most_memory() const {
+  Bytes most = 0;
+  for (const PlannedSeat& seat : seats) most = std::max(most, memory_at(seat.position));
+  return most;
 }
 
 Result<Plan> make_plan(const PlanRequest& request) {

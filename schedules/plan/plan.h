@@ -124,6 +124,8 @@ struct Plan {
   int devices() const;
   /// Returns the bytes of the fullest device at a position in the pipeline.
   Bytes memory_at(int position) const;
+  /// Returns the bytes of the fullest device.
+  Bytes most_memory() const;
 };
 
 /// Returns the simplest of the plans that fit and whose step (or period) is about the shortest; see

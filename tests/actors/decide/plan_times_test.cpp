@@ -148,3 +148,13 @@ TEST_CASE("plans are known for an hour, or until the nodes are others", "[actors
   run.times.forget();
   CHECK_FALSE(run.times.knows_plans(run.now));
 }
+
+TEST_CASE("of equally fast plans the one that needs least memory is better", "[actors]") {
+  TimedRun run;
+  const ForecastPlan gpipe{"gpipe", 1, 1, 1, 0.02 * (1 - 1e-15), 200};
+  const ForecastPlan seq{"seq", 1, 1, 1, 0.02, 100};
+  const ForecastPlan slow{"slow", 1, 1, 1, 0.03, 10};
+  run.plans = {gpipe, seq, slow, run.replicas};
+  run.play(0.1);
+  CHECK(run.better(run.replicas) == "seq");
+}

@@ -101,3 +101,27 @@ TEST_CASE("of plans whose forecasts are alike the simplest is chosen", "[schedul
   CHECK(simple.devices() == 1);
   CHECK(simple.stages.size() == 1);
 }
+
+TEST_CASE("of equally fast plans the one that needs least memory is chosen", "[schedules]") {
+  PlanRequest request = open_request();
+  request.cluster.nodes.resize(1);
+  // Sums that are added up in another order differ in their last bits.
+  for (int pass = 1; pass <= 50; ++pass) {
+    request.pass = Seconds(pass * 1e-5);
+    for (const auto objective : {Objective::makespan, Objective::period}) {
+      request.objective = objective;
+      const auto plans = candidate_plans(request);
+      REQUIRE(plans);
+      const auto& best = plans->front();
+      INFO(best.schedule << " with " << pass);
+      const auto needs_more = [&](const Plan& other) {
+        return other.memory_at(0) > best.memory_at(0);
+      };
+      CHECK(std::ranges::any_of(*plans, needs_more));
+      CHECK(std::ranges::none_of(*plans, [&](const Plan& other) {
+        return other.stages.size() == best.stages.size() && other.step < best.step * 1.0001 &&
+               other.memory_at(0) < best.memory_at(0);
+      }));
+    }
+  }
+}
