@@ -14,7 +14,6 @@ bool Clock::step() {
   const auto happen = std::move(const_cast<Event&>(events_.top()).happen);
   now_ = events_.top().time;
   events_.pop();
-  ++happened_;
   happen();
   return true;
 }

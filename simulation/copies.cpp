@@ -1,84 +1,69 @@
 #include "simulation/copies.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace troupe::simulation {
 
-void Copies::begin(std::uint64_t epoch, std::int64_t step) {
-  // Each node of the plan calls begin(), so only the first call counts.
-  if (epoch <= epoch_) return;
-  epoch_ = epoch;
-  told_ = step;
+void Copies::begin(std::uint64_t attempt, std::int64_t step) {
+  attempt_ = attempt;
   // One account stands for all nodes, because a simulated step is kept by all nodes or by none.
   recovery_points_ =
       actors::RecoveryPoints(step, 1, 1, losses_.between(clock_.now().time_since_epoch()));
   std::erase_if(steps_, [step](const auto& entry) { return entry.first != step; });
 }
 
-bool Copies::keep(const Given& given) {
-  if (given.epoch != epoch_ || !is_to_be_kept(given)) return false;
-  Copy copy{0, given.owner, {}, clock_.now() + given.travel};
-  const auto nodes = given.members.size();
-  const auto mine = static_cast<std::size_t>(std::ranges::find(given.members, given.owner) -
-                                             given.members.begin());
-  for (std::size_t next = 1; next < std::min(static_cast<std::size_t>(each_), nodes); ++next)
-    copy.others.push_back(given.members[(mine + next) % nodes]);
-  for (const auto& [unit, weight] : given.weights) {
-    copy.weight = weight;
-    steps_[given.step].insert_or_assign(unit, copy);
-  }
+bool Copies::keep(const Step& step) {
+  if (each_ < 2 || step.attempt != attempt_ || !is_to_be_kept(step)) return false;
+  steps_[step.step] = {keepers(step.members), clock_.now() + step.travel};
   return true;
 }
 
-/// Decides at the first report of a step whether all nodes keep it.
-bool Copies::is_to_be_kept(const Given& given) {
-  if (given.step <= told_) return steps_.contains(given.step);
-  told_ = given.step;
+bool Copies::is_to_be_kept(const Step& step) {
   const Time now = clock_.now();
   // Every node has finished the previous step, because otherwise this one could not be done.
-  if (!steps_.empty() && there(steps_.rbegin()->second) <= now)
-    recovery_points_.kept(steps_.rbegin()->first, given.copying);
+  if (!steps_.empty() && steps_.rbegin()->second.there <= now)
+    recovery_points_.kept(steps_.rbegin()->first, step.copying);
   if (!recovery_points_.may_ask(now.time_since_epoch())) return false;
-  recovery_points_.ask(given.step, now.time_since_epoch());
+  recovery_points_.ask(step.step, now.time_since_epoch());
   steps_.erase(steps_.begin(), steps_.lower_bound(recovery_points_.line()));
-  steps_[given.step];
   return true;
-}
-
-Time Copies::there(const Step& step) const {
-  Time last{};
-  for (const auto& [unit, copy] : step) last = std::max(last, copy.there);
-  return last;
 }
 
 void Copies::lose(Life life) {
-  lost_.insert(life);
   losses_.lost(clock_.now().time_since_epoch());
-  for (auto& [number, step] : steps_)
-    for (auto& [unit, copy] : step)
-      if (copy.owner == life && copy.there > clock_.now()) copy.others.clear();
+  for (auto& [number, kept] : steps_)
+    for (auto& keepers : kept.keepers) {
+      const bool is_owner = !keepers.empty() && keepers.front() == life;
+      if (is_owner && kept.there > clock_.now()) keepers.clear();
+      std::erase(keepers, life);
+    }
 }
 
-std::optional<std::uint64_t> Copies::find(int unit, std::int64_t step) const {
-  const auto at = steps_.find(step);
-  if (at == steps_.end()) return {};
-  const auto found = at->second.find(unit);
-  if (found == at->second.end()) return {};
-  const Copy& copy = found->second;
-  const auto lives = [this](Life life) { return !lost_.contains(life); };
-  const bool is_there =
-      lives(copy.owner) || (copy.there <= clock_.now() && std::ranges::any_of(copy.others, lives));
-  return is_there ? std::optional(copy.weight) : std::nullopt;
-}
-
-std::int64_t Copies::newest(int units, std::int64_t most) const {
-  for (auto at = steps_.rbegin(); at != steps_.rend(); ++at) {
-    if (at->first > most) continue;
-    bool has_all = true;
-    for (int unit = 0; unit < units && has_all; ++unit) has_all = find(unit, at->first).has_value();
-    if (has_all) return at->first;
+std::vector<actors::KeptStep> Copies::of(Life life) const {
+  std::vector<actors::KeptStep> all;
+  for (const auto& [number, kept] : steps_) {
+    actors::KeptStep one{number, {}};
+    for (int part = 0; part < parts_; ++part) {
+      const auto& keepers = kept.keepers[static_cast<std::size_t>(part)];
+      const auto found = std::ranges::find(keepers, life);
+      if (found == keepers.end()) continue;
+      if (found == keepers.begin() || kept.there <= clock_.now()) one.optimizers.push_back(part);
+    }
+    if (!one.optimizers.empty()) all.push_back(std::move(one));
   }
-  return 0;
+  return all;
+}
+
+std::vector<std::vector<Copies::Life>> Copies::keepers(const std::vector<Life>& members) const {
+  std::vector<std::vector<Life>> all;
+  const auto nodes = members.size();
+  for (int part = 0; part < parts_; ++part) {
+    auto& keepers = all.emplace_back();
+    for (std::size_t next = 0; next < std::min(static_cast<std::size_t>(each_), nodes); ++next)
+      keepers.push_back(members[(static_cast<std::size_t>(part) + next) % nodes]);
+  }
+  return all;
 }
 
 }  // namespace troupe::simulation

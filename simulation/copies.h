@@ -6,68 +6,59 @@
 #include <set>
 #include <vector>
 
-#include "actors/decide/reconciler.h"
+#include "actors/decide/records.h"
+#include "actors/kept_step.h"
 #include "actors/play/recovery_points.h"
 #include "simulation/clock.h"
 
 namespace troupe::simulation {
 
-/// The simulated state store of all nodes' memory. The real code in actors/play decides which steps
-/// are kept. This class computes which node holds which unit from when on, without messages: the
-/// owner of a unit at once, the next nodes of the plan after the travel time.
+/// The states of a run in the memory of nodes. The code in actors/play decides which steps are
+/// kept. This class knows which node has which part of a state: its owner at once, and the next
+/// nodes of the plan after the travel time.
 class Copies {
  public:
-  using Life = actors::reconciler::Life;
-  /// The state of one node's units after a step.
-  struct Given {
-    std::uint64_t epoch = 0;
+  using Life = actors::decide::Life;
+  /// A step that the nodes of a plan have done.
+  struct Step {
+    std::uint64_t attempt = 0;
     std::int64_t step = 0;
-    Life owner = 0;
-    const std::vector<Life>& members;  // The plan's members.
-    const std::map<int, std::uint64_t>& weights;
+    const std::vector<Life>& members;  // The plan's nodes. They own the parts in turn.
     Duration travel{};
     Duration copying{};  // Time that a node spends to copy what other nodes send it.
   };
 
-  explicit Copies(const Clock& clock) : clock_(clock) {}
-
-  /// Sets the copies of each unit, including the owner's. With one, nothing is kept.
-  void keep_of_each(int copies) { each_ = copies; }
-  bool are_kept() const { return each_ > 1; }
+  /// `each`: the copies of each part, including the owner's. With one, nothing is kept.
+  Copies(const Clock& clock, int parts, int each) : clock_(clock), parts_(parts), each_(each) {}
 
   /// Starts an attempt that continues after `step`. Drops the copies of all other steps.
-  void begin(std::uint64_t epoch, std::int64_t step);
+  void begin(std::uint64_t attempt, std::int64_t step);
   /// Keeps the copies; returns false if the step is not to be kept.
-  bool keep(const Given& given);
+  bool keep(const Step& step);
   /// Reports the number of steps in the ledger.
   void entered(std::int64_t steps) { recovery_points_.entered(steps); }
   /// Removes a node with its copies and the copies that it has not finished sending.
   void lose(Life life);
 
-  std::optional<std::uint64_t> find(int unit, std::int64_t step) const;
-  /// Returns the newest step up to `most` with copies of the first `units` units, or 0.
-  std::int64_t newest(int units, std::int64_t most) const;
+  /// Returns the states in a node's memory.
+  std::vector<actors::KeptStep> of(Life life) const;
+  /// Returns, by part, the nodes of a plan that keep it.
+  std::vector<std::vector<Life>> keepers(const std::vector<Life>& members) const;
 
  private:
-  struct Copy {
-    std::uint64_t weight = 0;
-    Life owner = 0;
-    std::vector<Life> others;
-    Time there{};  // The time from which the others have it.
+  struct Kept {
+    std::vector<std::vector<Life>> keepers;  // By part, the owner first.
+    Time there{};                            // The time from which all of them have it.
   };
-  using Step = std::map<int, Copy>;  // Keyed by unit.
 
-  bool is_to_be_kept(const Given& given);
-  Time there(const Step& step) const;
+  bool is_to_be_kept(const Step& step);
 
   const Clock& clock_;
-  int each_ = 1;
-  std::uint64_t epoch_ = 0;
+  const int parts_, each_;
+  std::uint64_t attempt_ = 0;
   actors::RecoveryPoints recovery_points_;
   actors::LossRate losses_;
-  std::int64_t told_ = 0;               // The newest step of the attempt that a node reported.
-  std::map<std::int64_t, Step> steps_;  // The recovery point, and a step that may follow it.
-  std::set<Life> lost_;
+  std::map<std::int64_t, Kept> steps_;  // The recovery point, and a step that may follow it.
 };
 
 }  // namespace troupe::simulation

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <random>
 #include <set>
 
 #include "core/json.h"

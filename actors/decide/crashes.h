@@ -25,7 +25,7 @@ struct CrashRules {
 };
 
 /// Tells nodes and steps that end processes from random losses. A signal from outside is no
-/// evidence against a step; the reconciler counts attempts without progress.
+/// evidence against a step; the run's machine counts attempts without progress.
 class Crashes {
  public:
   enum class What : std::uint8_t {

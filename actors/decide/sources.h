@@ -1,14 +1,10 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
-#include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "actors/kept_step.h"
-#include "transport/wire/fields.h"
 
 namespace troupe::actors {
 
@@ -24,16 +20,8 @@ struct StateSource {
   std::int64_t step = 0;    // Steps done.
   std::vector<int> givers;  // From memory: by optimizer, the process that gives its state.
 
-  static constexpr auto fields() {
-    return std::tuple(transport::required("from", &StateSource::from),
-                      transport::required("step", &StateSource::step).at_least(0),
-                      transport::required("givers", &StateSource::givers).at_least(0));
-  }
   friend bool operator==(const StateSource&, const StateSource&) = default;
 };
-constexpr std::array<std::string_view, 3> enum_names(StateSource::From) {
-  return {"seed", "checkpoint", "memory"};
-}
 
 /// The known states from which an attempt may begin.
 struct KnownStates {

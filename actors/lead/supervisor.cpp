@@ -263,7 +263,7 @@ class Supervisor {
     const std::string text = who + ": " + why;
     fell_at_ = place();
     last_failure_ = text;
-    // The reconciler counts losses. It ends the run if no attempt gets further.
+    // The run's machine counts losses. It ends the run if no attempt gets further.
     if (cause == EndCause::lost) {
       run_reporter_.warn(text + "; " + going_on());
     } else {

@@ -1,7 +1,6 @@
 #include "actors/nodes/remote_players.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 #include <variant>
@@ -12,26 +11,19 @@
 namespace troupe::actors {
 namespace {
 
-namespace recon = reconciler;
-
 constexpr auto look_every = std::chrono::milliseconds(100);
-constexpr auto for_ever = std::chrono::hours(24 * 365);
 // A node with a failure is avoided for a while, twice as long each time.
 constexpr transport::StrikeRules strike_rules{.most = 1,
                                               .within = std::chrono::minutes(1),
                                               .quarantine = std::chrono::minutes(1),
                                               .longest = std::chrono::hours(1)};
 
-bool has_a_plan(const recon::State& state) {
-  return state.phase == recon::Phase::prepare || state.phase == recon::Phase::load ||
-         state.phase == recon::Phase::run;
+int last_attempt_of(const decide::JournalRead& before) {
+  return static_cast<int>(
+      std::max(decide::remember(before.records).attempt, before.earlier_attempts));
 }
 
-int last_attempt_of(const recon::JournalRead& before) {
-  return static_cast<int>(std::max(recon::remember(before.records).epoch, before.earlier_attempts));
-}
-
-recon::Life life_of(const NodeHere& node) { return static_cast<recon::Life>(node.incarnation); }
+decide::Life life_of(const NodeHere& node) { return static_cast<decide::Life>(node.incarnation); }
 
 }  // namespace
 
@@ -42,35 +34,31 @@ RemotePlayerHost::RemotePlayerHost(Env& env, transport::Network& network, NodePo
       nodes_(nodes),
       order_(std::move(order)),
       decisions_(std::move(decisions)),
-      has_begun_before_(recon::remember(decisions_.before.records).has_begun),
+      has_begun_before_(decide::remember(decisions_.before.records).has_planned),
       last_attempt_(last_attempt_of(decisions_.before)),
-      loop_(env.make_loop({"reconciling"})),
-      reconciling_(env, *loop_,
-                   {[this](const recon::State& state) { return limits(state); }, decisions_.write,
-                    [this](const recon::Answer& answer) { carry_out(answer); }}) {}
+      loop_(env.make_loop({"deciding"})),
+      driver_(env, *loop_,
+              {[this](const decide::State& state) { return limits(state); }, decisions_.write,
+               [this](const decide::Answer& answer) { carry_out(answer); }}) {}
 
 RemotePlayerHost::~RemotePlayerHost() { end(); }
 
-recon::Limits RemotePlayerHost::limits(const recon::State& state) const {
+decide::Limits RemotePlayerHost::limits(const decide::State& state) const {
   const auto order = this->order();
-  recon::Limits limits;
+  decide::Limits limits;
   limits.fewest = order.fewest;
   // All present nodes take part, and no others are waited for.
   limits.most = std::max(order.fewest, std::min(order.most, nodes_.count_usable(order.least)));
-  // The supervisor knows when the run is done, and saves it.
-  limits.steps = std::numeric_limits<std::int64_t>::max();
   limits.start_patience = order.node_patience;
   limits.gather_patience = order.gather_patience;
-  // Planning waits until the previous attempt is gone, which has its own timeouts.
-  limits.plan_patience = for_ever;
   limits.prepare_patience = order.prepare_patience;
   limits.load_patience = order.load_patience;
   const bool is_new = !has_begun_before_ && !has_played_ &&
-                      state.epoch <= static_cast<std::uint64_t>(last_attempt_);
+                      state.attempt <= static_cast<std::uint64_t>(last_attempt_);
   limits.suspend_patience = is_new ? std::chrono::milliseconds(0) : order.suspend_patience;
   limits.keep = order.keep;
   limits.strikes = strike_rules;
-  limits.futile_epochs = order.futile_epochs;
+  limits.futile_attempts = order.futile_epochs;
   limits.most_futile = order.futile_epochs + order.strikes;
   return limits;
 }
@@ -80,22 +68,22 @@ recon::Limits RemotePlayerHost::limits(const recon::State& state) const {
 Team RemotePlayerHost::begin(const caf_shim::Spawner& spawner,
                              const AttemptContext& attempt_context, int number, Origin origin) {
   const auto order = this->order();
-  reconciling_.post(
+  driver_.post(
       [this, saved = origin.saved, committed = origin.committed] { boot(saved, committed); });
   const auto own = std::make_shared<Attempt>(
       Attempt::Context{
           env_, *loop_, nodes_, network_, memory_, order.run, order.interface, order.carriers,
           order.keys, order.plain,
           [this, number](std::uint64_t node, std::vector<KeptStep> kept) {
-            reconciling_.post([this, number, node, kept = std::move(kept)] {
+            driver_.post([this, number, node, kept = std::move(kept)] {
               if (progress_.number != number) return;
-              take(recon::Prepared{static_cast<Life>(node), progress_.epoch, kept});
+              take(decide::Prepared{static_cast<Life>(node), progress_.id, kept});
             });
           },
           [this, number](const NodeHere& one, const NodeHere& other, const std::string& why) {
-            reconciling_.post([this, number, one = life_of(one), other = life_of(other), why] {
+            driver_.post([this, number, one = life_of(one), other = life_of(other), why] {
               if (progress_.number != number) return;
-              take(recon::PairLost{one, other, progress_.epoch, why});
+              take(decide::PairLost{one, other, progress_.id, why});
             });
           }},
       attempt_context, number, std::move(origin));
@@ -120,7 +108,7 @@ Team RemotePlayerHost::begin(const caf_shim::Spawner& spawner,
     attempt_ = attempt;
   }
   for (const auto& player : team.all) caf_shim::post(player.actor, Meet{team.players});
-  reconciling_.post([this, number, weak = std::weak_ptr(attempt)] { stage_is_free(number, weak); });
+  driver_.post([this, number, weak = std::weak_ptr(attempt)] { stage_is_free(number, weak); });
   return team;
 }
 
@@ -131,8 +119,8 @@ std::optional<std::string> RemotePlayerHost::set_aside(PlayerId player, const st
   const auto others = choose(nodes_.usable(order().least));
   const auto left = std::ranges::count_if(
       others, [&](const NodeHere& other) { return other.name != node->name; });
-  reconciling_.post(
-      [this, node = *node, epoch = epoch_.load(), why] { failed_on(node, epoch, why); });
+  driver_.post(
+      [this, node = *node, attempt = playing_.load(), why] { failed_on(node, attempt, why); });
   return left >= order().fewest ? std::optional(node->name) : std::nullopt;
 }
 
@@ -153,20 +141,20 @@ bool RemotePlayerHost::strike_node(const std::string& node, const std::string& w
   const auto left =
       std::ranges::count_if(others, [&](const NodeHere& other) { return other.name != node; });
   if (left < order().fewest) return false;
-  reconciling_.post([this, node, why] {
-    const auto state = reconciling_.state();
-    take(recon::StepFailed{0, state.epoch, state.decided + 1, why, node});
+  driver_.post([this, node, why] {
+    const auto state = driver_.state();
+    take(decide::PlayerFailed{0, state.attempt, state.decided + 1, why, node});
   });
   return true;
 }
 
-void RemotePlayerHost::committed(std::int64_t step) { take(recon::StepDecided{epoch_, step}); }
+void RemotePlayerHost::committed(std::int64_t step) { take(decide::StepDone{playing_, step}); }
 
-void RemotePlayerHost::saved(std::int64_t step) { take(recon::Saved{0, step}); }
+void RemotePlayerHost::saved(std::int64_t step) { take(decide::Saved{step}); }
 
 std::vector<NodeHere> RemotePlayerHost::choose(std::vector<NodeHere> nodes) const {
-  const auto state = reconciling_.state();
-  const auto lives = recon::usable(state, env_.now(), limits(state));
+  const auto state = driver_.state();
+  const auto lives = decide::usable(state, env_.now(), limits(state));
   std::erase_if(nodes, [&](const NodeHere& node) {
     return !std::ranges::binary_search(lives, life_of(node));
   });
@@ -175,18 +163,16 @@ std::vector<NodeHere> RemotePlayerHost::choose(std::vector<NodeHere> nodes) cons
 
 void RemotePlayerHost::over(Outcome::How how) {
   const bool goes_on = comes_back_ && how == Outcome::How::stopped;
-  const auto state = reconciling_.state();
-  std::vector<recon::Record> last;
+  const auto state = driver_.state();
+  std::vector<decide::Record> last;
   // A later head that resumes the run then waits for no nodes.
-  if (!goes_on && state.epoch > 0)
-    last.push_back({recon::Record::Kind::aborted,
-                    state.term,
-                    state.epoch,
-                    state.decided,
-                    {},
-                    {},
-                    "the run has ended"});
-  reconciling_.rest(last);
+  if (!goes_on && state.attempt > 0)
+    last.push_back({.kind = decide::Record::Kind::aborted,
+                    .term = state.term,
+                    .attempt = state.attempt,
+                    .step = state.decided,
+                    .why = "the run has ended"});
+  driver_.rest(last);
   if (goes_on) return;
   auto message = transport::to_message(Forget{});
   message.run = order().run;
@@ -216,13 +202,13 @@ void RemotePlayerHost::heard(std::uint64_t node, transport::Message message) {
 
 void RemotePlayerHost::arrived() {
   if (looks_soon_.exchange(true)) return;
-  reconciling_.post([this] {
+  driver_.post([this] {
     // Many nodes may come at once: the first is looked at now, and the others together.
     const Duration wait = looked_ + look_every - env_.now();
-    reconciling_.after(std::max(wait, Duration::zero()), [this] {
+    driver_.after(std::max(wait, Duration::zero()), [this] {
       looks_soon_ = false;
       looked_ = env_.now();
-      look_at_nodes(false);
+      look_at_nodes();
       foresee();
     });
   });
@@ -234,11 +220,11 @@ void RemotePlayerHost::lost(const NodeHere& node, const NodeLoss& loss) {
     attempt->end_all_of(node.incarnation, loss.why, EndCause::lost);
   }
   if (loss.has_ended)
-    reconciling_.post([this, text = "on node " + node.name + " " + loss.why] { last_end_ = text; });
-  take(recon::Lost{life_of(node), loss.why, !loss.has_ended});
+    driver_.post([this, text = "on node " + node.name + " " + loss.why] { last_end_ = text; });
+  take(decide::NodeLost{life_of(node), loss.why, !loss.has_ended});
   if (foresees_soon_.exchange(true)) return;
   // Many nodes may go at once.
-  reconciling_.after(look_every, [this] {
+  driver_.after(look_every, [this] {
     foresees_soon_ = false;
     foresee();
   });
@@ -246,9 +232,9 @@ void RemotePlayerHost::lost(const NodeHere& node, const NodeLoss& loss) {
 
 // The functions below run on the run's loop.
 
-/// Tells the reconciler once from where the run may begin.
+/// Tells the machine once from where the run may begin.
 void RemotePlayerHost::boot(std::int64_t saved, std::int64_t committed) {
-  if (reconciling_.state().phase != recon::Phase::boot) return;
+  if (driver_.state().phase != decide::Phase::boot) return;
   auto read = decisions_.before;
   // Newer checkpoints were found to be damaged.
   std::erase_if(read.saved, [&](std::int64_t step) { return step >= saved; });
@@ -260,14 +246,9 @@ void RemotePlayerHost::boot(std::int64_t saved, std::int64_t committed) {
 /// Starts a new attempt, after the previous one is gone.
 void RemotePlayerHost::stage_is_free(int number, std::weak_ptr<Attempt> attempt) {
   progress_ = {.number = number, .attempt = std::move(attempt), .began = env_.now()};
-  epoch_ = 0;
-  look_at_nodes(true);
-  reconciling_.post([this] {
-    const auto state = reconciling_.state();
-    // The attempt ended by itself: at a boundary, or for a reason that is no node's fault.
-    if (has_a_plan(state))
-      take(recon::Frozen{state.plan.members.front(), state.epoch, state.decided});
-  });
+  playing_ = 0;
+  look_at_nodes();
+  driver_.post([this] { take(decide::AttemptEnded{driver_.state().attempt}); });
   tick(number);
 }
 
@@ -275,62 +256,63 @@ void RemotePlayerHost::stage_is_free(int number, std::weak_ptr<Attempt> attempt)
 void RemotePlayerHost::tick(int number) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.number != number) return;
-  const auto state = reconciling_.state();
-  if (state.phase == recon::Phase::run && progress_.is_planned) return;
+  const auto state = driver_.state();
+  if (state.phase == decide::Phase::run && progress_.is_planned) return;
   if (ended_) return attempt->give_up(*ended_);
-  attempt->wait(state.phase == recon::Phase::prepare ? "nodes to prepare"
-                : state.phase == recon::Phase::load  ? "the state to be read"
-                                                     : "nodes");
-  look_at_nodes(false);
+  attempt->wait(state.phase == decide::Phase::prepare ? "nodes to prepare"
+                : state.phase == decide::Phase::load  ? "the state to be read"
+                                                      : "nodes");
+  look_at_nodes();
   plan();
-  reconciling_.after(look_every, [this, number] { tick(number); });
+  driver_.after(look_every, [this, number] { tick(number); });
 }
 
-/// Tells the reconciler which nodes joined or became unusable. Members of the plan are excluded:
-/// their end is reported elsewhere, and a drain waits for a boundary.
-void RemotePlayerHost::look_at_nodes(bool all_have_stopped) {
-  const auto state = reconciling_.state();
-  std::set<Life> usable;
-  for (const auto& node : nodes_.usable(order().least)) {
-    usable.insert(life_of(node));
-    if (!state.nodes.contains(life_of(node))) take(recon::Attached{life_of(node), node.name, 0, 0});
-  }
-  for (const auto& [life, known] : state.nodes) {
-    const bool has_part = has_a_plan(state) && std::ranges::count(state.plan.members, life) > 0;
-    if ((has_part && !all_have_stopped) || usable.contains(life)) continue;
-    const bool is_known = nodes_.find(static_cast<std::uint64_t>(life)).has_value();
-    take(recon::Lost{life, "it is not to be used now", !is_known});
+/// Tells the machine which nodes joined, and which of those that it knows became usable or
+/// unusable.
+void RemotePlayerHost::look_at_nodes() {
+  const auto state = driver_.state();
+  const auto least = order().least;
+  for (const auto& node : nodes_.all()) {
+    const Life life = life_of(node);
+    const auto known = state.nodes.find(life);
+    if (known == state.nodes.end()) {
+      if (!node.away && !node.cordoned && has(node.inventory, least))
+        take(decide::NodeCame{life, node.name});
+      continue;
+    }
+    if (known->second.is_heard == node.away) take(decide::NodeHeard{life, !node.away});
+    if (known->second.is_cordoned != node.cordoned) take(decide::NodeCordoned{life, node.cordoned});
   }
 }
 
-void RemotePlayerHost::failed_on(const NodeHere& node, std::uint64_t epoch,
+void RemotePlayerHost::failed_on(const NodeHere& node, std::uint64_t attempt,
                                  const std::string& why) {
-  const auto state = reconciling_.state();
+  const auto state = driver_.state();
   const Life life = life_of(node);
-  if (epoch != state.epoch) return;
-  if (state.phase == recon::Phase::prepare)
-    take(recon::PrepareFailed{life, state.epoch, why});
-  else if (state.phase == recon::Phase::load)
-    take(recon::LoadFailed{life, state.epoch, state.line, recon::LoadFailed::Cause::node, why});
+  if (attempt != state.attempt) return;
+  if (state.phase == decide::Phase::prepare)
+    take(decide::PrepareFailed{life, state.attempt, why});
+  else if (state.phase == decide::Phase::load)
+    take(decide::LoadFailed{life, state.attempt, state.line, decide::LoadFailed::Cause::node, why});
   else
-    take(recon::StepFailed{life, state.epoch, state.decided + 1, why});
+    take(decide::PlayerFailed{life, state.attempt, state.decided + 1, why});
 }
 
-void RemotePlayerHost::carry_out(const recon::Answer& answer) {
+void RemotePlayerHost::carry_out(const decide::Answer& answer) {
   if (!answer.reason.empty()) last_reason_ = answer.reason;
   for (const auto& record : answer.records)
-    if (record.kind == recon::Record::Kind::strike) hold_against(record);
+    if (record.kind == decide::Record::Kind::strike) hold_against(record);
   for (const auto& order : answer.orders) std::visit([this](const auto& one) { on(one); }, order);
 }
 
 /// Handles a strike: ends the players on the struck nodes, and informs nodes that are avoided for a
 /// while.
-void RemotePlayerHost::hold_against(const recon::Record& strike) {
-  const auto state = reconciling_.state();
+void RemotePlayerHost::hold_against(const decide::Record& strike) {
+  const auto state = driver_.state();
   const auto chosen = choose(nodes_.usable(order().least));
   for (const auto& node : nodes_.all()) {
     if (std::ranges::count(strike.names, node.name) == 0) continue;
-    if (const auto attempt = progress_.attempt.lock(); attempt && progress_.epoch == strike.epoch)
+    if (const auto attempt = progress_.attempt.lock(); attempt && progress_.id == strike.attempt)
       attempt->end_all_of(node.incarnation, strike.why, EndCause::failed);
     const auto left = state.strikes.quarantine_left(node.name, env_.now());
     if (!left || std::ranges::count(chosen, node.name, &NodeHere::name) > 0) continue;
@@ -342,12 +324,10 @@ void RemotePlayerHost::hold_against(const recon::Record& strike) {
   }
 }
 
-void RemotePlayerHost::on(const recon::MakePlan& order) {
-  if (reconciling_.state().phase != recon::Phase::plan)
-    return take(recon::PlanMade{order.number, {}, "whether a switch pays is looked at elsewhere"});
+void RemotePlayerHost::on(const decide::MakePlan& order) {
   asked_ = order;
   // Further nodes may have joined whose events are still queued.
-  reconciling_.post([this] { plan(); });
+  driver_.post([this] { plan(); });
 }
 
 /// Makes the run's plan with the nodes that are there now.
@@ -355,16 +335,16 @@ void RemotePlayerHost::plan() {
   const auto attempt = progress_.attempt.lock();
   if (!asked_ || !attempt || progress_.is_planned) return;
   const auto asked = *std::exchange(asked_, std::nullopt);
-  if (asked.number != reconciling_.state().plan_number) return;
+  if (asked.number != driver_.state().plan_number) return;
   const auto order = this->order();
   auto nodes = choose(nodes_.usable(order.least));
   if (static_cast<int>(nodes.size()) < order.fewest)
-    return take(recon::PlanMade{asked.number, {}, "some of them are not there any more"});
+    return take(decide::PlanMade{asked.number, {}, "some of them are not there any more"});
   const auto& spec = attempt->spec();
   lineup_ = line_up(spec, nodes, loss_plans_.shares(sharing_of(spec, nodes, order.most)), lineup_);
-  recon::PlanChoice choice{{}, 0, to_text(lineup_), lineup_.placement.optimizers};
+  decide::PlanChoice choice{{}, to_text(lineup_), lineup_.placement.optimizers};
   for (const auto& node : lineup_.nodes) choice.members.push_back(life_of(node));
-  take(recon::PlanMade{
+  take(decide::PlanMade{
       asked.number, std::move(choice), {}, static_cast<std::uint64_t>(progress_.number)});
 }
 
@@ -377,48 +357,47 @@ void RemotePlayerHost::foresee() {
   if (!nodes.empty()) loss_plans_.look_ahead(sharing_of(attempt->spec(), nodes, order.most));
 }
 
-void RemotePlayerHost::on(const recon::Prepare& order) {
+void RemotePlayerHost::on(const decide::Prepare& order) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.is_planned) return;
   progress_.is_planned = true;
-  progress_.epoch = order.epoch;
+  progress_.id = order.attempt;
   progress_.found = env_.now();
-  epoch_ = order.epoch;
+  playing_ = order.attempt;
   const auto run = this->order();
   if (run.placed) run.placed(lineup_);
   if (auto prepared = attempt->prepare(lineup_, run.config); !prepared)
     attempt->cannot_begin(prepared.error().text, EndCause::lost);
 }
 
-void RemotePlayerHost::on(const recon::Load& order) {
+void RemotePlayerHost::on(const decide::Load& order) {
   const auto attempt = progress_.attempt.lock();
-  if (!attempt || progress_.epoch != order.epoch) return;
+  if (!attempt || progress_.id != order.attempt) return;
   if (progress_.ready == Env::Time()) progress_.ready = env_.now();
   attempt->load(order.source, [this, order](const Status& loaded) {
     if (loaded) return start(order);
-    take(recon::LoadFailed{0, order.epoch, order.source.step, recon::LoadFailed::Cause::checkpoint,
-                           loaded.error().text});
+    take(decide::LoadFailed{0, order.attempt, order.source.step, decide::LoadFailed::Cause::source,
+                            loaded.error().text});
   });
 }
 
 /// Starts the players, whose state is there.
-void RemotePlayerHost::start(const recon::Load& order) {
+void RemotePlayerHost::start(const decide::Load& order) {
   const auto attempt = progress_.attempt.lock();
-  if (!attempt || progress_.epoch != order.epoch) return;
+  if (!attempt || progress_.id != order.attempt) return;
   attempt->start([this, order, number = progress_.number](const Status& started) {
     if (!started)  // Some process could not be reached.
-      return reconciling_.post(
+      return driver_.post(
           [=, this, why = started.error().text] { cannot_begin(number, why, EndCause::lost); });
-    for (const Life life : order.nodes)
-      take(recon::Loaded{life, order.epoch, order.source.step, {}});
-    reconciling_.post([this, number, epoch = order.epoch] { tell_keepers(number, epoch); });
+    take(decide::Loaded{order.attempt, order.source.step});
+    driver_.post([this, number] { tell_keepers(number); });
   });
 }
 
-void RemotePlayerHost::tell_keepers(int number, std::uint64_t epoch) {
+void RemotePlayerHost::tell_keepers(int number) {
   const auto attempt = progress_.attempt.lock();
   if (!attempt || progress_.number != number) return;
-  recon::KeptBy kept{epoch, {}};
+  decide::KeptBy kept{progress_.id, {}};
   for (const auto& nodes : attempt->keepers()) {
     auto& lives = kept.keepers.emplace_back();
     for (const auto node : nodes) lives.push_back(static_cast<Life>(node));
@@ -426,38 +405,29 @@ void RemotePlayerHost::tell_keepers(int number, std::uint64_t epoch) {
   take(std::move(kept));
 }
 
-void RemotePlayerHost::on(const recon::Activate& order) {
+void RemotePlayerHost::on(const decide::Begin& order) {
   const auto attempt = progress_.attempt.lock();
-  if (!attempt || progress_.epoch != order.epoch || std::exchange(progress_.has_begun, true))
-    return;
+  if (!attempt || progress_.id != order.attempt || std::exchange(progress_.has_begun, true)) return;
   has_played_ = true;
   attempt->begin(progress_.found - progress_.began, progress_.ready - progress_.found,
                  env_.now() - progress_.ready);
   foresee();
 }
 
-/// Ends the attempt and reports all nodes as frozen: without the supervisor nothing they do counts.
-void RemotePlayerHost::on(const recon::Freeze& order) {
-  if (const auto attempt = progress_.attempt.lock(); attempt && progress_.epoch == order.epoch)
-    attempt->cannot_begin(last_reason_, EndCause::lost);
-  for (const Life life : order.nodes)
-    take(recon::Frozen{life, order.epoch, reconciling_.state().decided});
-}
-
-void RemotePlayerHost::on(const recon::Abort& order) {
+void RemotePlayerHost::on(const decide::EndAttempt& order) {
   const auto attempt = progress_.attempt.lock();
-  if (!attempt || progress_.epoch != order.epoch) return;
+  if (!attempt || progress_.id != order.attempt) return;
   attempt->cannot_begin(last_reason_, EndCause::lost);
 }
 
-void RemotePlayerHost::on(const recon::Warn& order) {
+void RemotePlayerHost::on(const decide::Warn& order) {
   if (const auto attempt = progress_.attempt.lock()) attempt->remark(order.text);
 }
 
-void RemotePlayerHost::on(const recon::End& order) {
+void RemotePlayerHost::on(const decide::End& order) {
   const auto run = this->order();
   const auto fitting = nodes_.usable(run.least).size();
-  lacked_nodes_ = order.code == recon::exit_too_few && static_cast<int>(fitting) < run.fewest;
+  lacked_nodes_ = order.code == decide::exit_too_few && static_cast<int>(fitting) < run.fewest;
   ended_ = order.why + (last_end_.empty() ? "" : "; the last process that ended: " + last_end_);
   if (lacked_nodes_) ended_ = too_few(fitting, run.fewest, run.least, nodes_.usable()).text;
   if (const auto attempt = progress_.attempt.lock()) attempt->give_up(*ended_);

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "actors/caf_shim.h"
+#include "actors/lead/run_driver.h"
 #include "actors/nodes/attempt.h"
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/loss_plans.h"
 #include "actors/nodes/node_pool.h"
-#include "actors/nodes/reconciling.h"
 #include "actors/play/players.h"
 #include "core/env.h"
 #include "kernels/linear.h"
@@ -46,15 +46,15 @@ struct RemoteOrder {
 
 /// The log of decisions about a run, which survives its head.
 struct DecisionLog {
-  reconciler::JournalRead before;  // Decisions of earlier heads.
+  decide::JournalRead before;  // Decisions of earlier heads.
   /// Returns when all records are on disk; an error means that none is.
-  std::function<Status(const std::vector<reconciler::Record>&)> write =
-      [](const std::vector<reconciler::Record>&) { return Status(Done{}); };
+  std::function<Status(const std::vector<decide::Record>&)> write =
+      [](const std::vector<decide::Record>&) { return Status(Done{}); };
 };
 
 /// The head's side of a run whose players are on nodes. Proxies stand for the players, so the
-/// supervisor leads them as if they were local. The reconciler decides when an attempt begins, on
-/// which nodes, and how to react to a lost or failed node.
+/// supervisor leads them as if they were local. The run's machine decides when an attempt begins,
+/// on which nodes, and how to react to a lost or failed node.
 class RemotePlayerHost final : public PlayerHost {
  public:
   /// The environment, the network and the nodes outlive it.
@@ -98,42 +98,40 @@ class RemotePlayerHost final : public PlayerHost {
   void lost(const NodeHere& node, const NodeLoss& loss);
 
  private:
-  using Life = reconciler::Life;
+  using Life = decide::Life;
   /// The current attempt and its progress.
   struct Progress {
     int number = 0;
     std::weak_ptr<Attempt> attempt;
     Env::Time began{}, found{}, ready{};
     bool is_planned = false, has_begun = false;
-    std::uint64_t epoch = 0;  // Valid if planned.
+    std::uint64_t id = 0;  // The machine's number of it; valid if planned.
   };
 
   // The functions below run on the run's loop.
-  void take(reconciler::Event event) { reconciling_.take(std::move(event)); }
+  void take(decide::Event event) { driver_.take(std::move(event)); }
   void boot(std::int64_t saved, std::int64_t committed);
   void stage_is_free(int number, std::weak_ptr<Attempt> attempt);
   void tick(int number);
-  void look_at_nodes(bool all_have_stopped);
-  void failed_on(const NodeHere& node, std::uint64_t epoch, const std::string& why);
-  void carry_out(const reconciler::Answer& answer);
-  void on(const reconciler::MakePlan& order);
-  void on(const reconciler::Prepare& order);
-  void on(const reconciler::Load& order);
-  void on(const reconciler::Activate& order);
-  void on(const reconciler::Freeze& order);
-  void on(const reconciler::Abort& order);
-  void on(const reconciler::Warn& order);
-  void on(const reconciler::End& order);
-  template <class Other>
-  void on(const Other&) {}  // The supervisor saves and leads the run to boundaries.
-  void start(const reconciler::Load& order);
+  void look_at_nodes();
+  void failed_on(const NodeHere& node, std::uint64_t attempt, const std::string& why);
+  void carry_out(const decide::Answer& answer);
+  void on(const decide::MakePlan& order);
+  void on(const decide::Prepare& order);
+  void on(const decide::Load& order);
+  void on(const decide::Begin& order);
+  void on(const decide::EndAttempt& order);
+  void on(const decide::Warn& order);
+  void on(const decide::End& order);
+  void on(const decide::SetTimer&) {}  // The driver has set it.
+  void start(const decide::Load& order);
   void plan();
   void foresee();
-  void tell_keepers(int number, std::uint64_t epoch);
+  void tell_keepers(int number);
   void cannot_begin(int number, const std::string& why, EndCause cause);
-  void hold_against(const reconciler::Record& strike);
+  void hold_against(const decide::Record& strike);
 
-  reconciler::Limits limits(const reconciler::State& state) const;
+  decide::Limits limits(const decide::State& state) const;
   std::shared_ptr<Attempt> newest() const;
   RemoteOrder order() const;
 
@@ -150,22 +148,22 @@ class RemotePlayerHost final : public PlayerHost {
   std::atomic<bool> lacked_nodes_ = false;
   std::atomic<bool> looks_soon_ = false;
   std::atomic<bool> foresees_soon_ = false;
-  std::atomic<std::uint64_t> epoch_ = 0;  // The attempt that plays.
+  std::atomic<std::uint64_t> playing_ = 0;  // The attempt that plays, by the machine's number.
   mutable std::mutex mutex_;
   std::weak_ptr<Attempt> attempt_;  // Its proxies own it.
 
   const std::unique_ptr<Loop> loop_;
   // Used by the loop.
   Progress progress_;
-  Env::Time looked_{};                         // When it last looked at nodes that came.
-  std::optional<reconciler::MakePlan> asked_;  // Waits until an attempt can use it.
-  Lineup lineup_;                              // The latest plan's.
+  Env::Time looked_{};                     // When it last looked at nodes that came.
+  std::optional<decide::MakePlan> asked_;  // Waits until an attempt can use it.
+  Lineup lineup_;                          // The latest plan's.
   LossPlans loss_plans_{*loop_};
   std::string last_reason_;
   std::string last_end_;              // The node of the last process that ended, and how.
   std::optional<std::string> ended_;  // The reason of the end.
 
-  Reconciling reconciling_;
+  RunDriver driver_;
 };
 
 }  // namespace troupe::actors

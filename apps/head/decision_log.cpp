@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/decide/reconciler_journal.h"
+#include "actors/decide/records.h"
 #include "storage/files/records.h"
 #include "transport/wire/fields.h"
 
@@ -15,15 +15,14 @@ namespace {
 std::string path_in(const std::string& folder) { return folder + "/decisions"; }
 
 /// Returns the decisions in a folder: none if there is no file.
-Result<actors::reconciler::Journal> read_decisions(storage::Files& files,
-                                                   const std::string& folder) {
+Result<actors::decide::Journal> read_decisions(storage::Files& files, const std::string& folder) {
   const std::string path = path_in(folder);
   const auto there = files.exists(path);
   if (!there.ok()) return there.error();
-  if (!*there) return actors::reconciler::Journal{};
+  if (!*there) return actors::decide::Journal{};
   const auto bytes = storage::read_into_memory(files, path);
   if (!bytes) return bytes.error();
-  return actors::reconciler::read_journal(bytes->text());
+  return actors::decide::read_journal(bytes->text());
 }
 
 }  // namespace
@@ -38,16 +37,17 @@ Result<actors::DecisionLog> open_decision_log(storage::Files& files, const std::
     return Error{path + ": " + journal->flaw +
                  "; put a copy of it there, or move it away: then the run goes on as if its " +
                  "nodes were new"};
-  decisions.before = std::move(journal->read);
+  decisions.before.is_torn = journal->is_torn;
+  decisions.before.records = std::move(journal->records);
   if (!earlier.empty()) {
     const auto before = read_decisions(files, earlier);
     if (!before) return before.error();
-    decisions.before.earlier_attempts = actors::reconciler::remember(before->read.records).epoch;
+    decisions.before.earlier_attempts = actors::decide::remember(before->records).attempt;
   }
   auto opened = storage::RecordWriter::open(files, path);
   if (!opened) return opened.error();
   decisions.write = [writer = std::make_shared<storage::RecordWriter>(std::move(*opened))](
-                        const std::vector<actors::reconciler::Record>& records) {
+                        const std::vector<actors::decide::Record>& records) {
     Status written = Done{};
     for (const auto& record : records)
       if (written) written = writer->append(transport::to_value(record));

@@ -14,7 +14,6 @@
 namespace troupe::apps {
 namespace {
 
-constexpr std::size_t most_changes = 1024;
 constexpr std::chrono::milliseconds looks_at_least_every(2000);
 constexpr std::chrono::milliseconds looks_soon(100);
 
@@ -120,8 +119,8 @@ Replanner::Replanner(Env& env, storage::Files& files, std::chrono::milliseconds 
       patience_(patience),
       look_(std::move(look)),
       begin_(std::move(begin)),
+      changes_(env.now()),
       loop_(env.make_loop({"replanner"})) {
-  outlook_.begun = env_.now();
   watch();
 }
 
@@ -252,12 +251,13 @@ Replanner::Best Replanner::best_for(const Standing& standing) {
 
 bool Replanner::pays(const Standing& standing) const {
   if (!best_ || !best_->is_of(standing)) return false;
-  actors::reconciler::PlanChoice better;
-  better.rate = outlook_.plan.rate * best_->speed;
+  auto change = outlook_;
+  change.better_rate = outlook_.rate * best_->speed;
+  change.time_to_next_change = changes_.time_to_next(env_.now());
   auto limits = limits_;
   // A wrong forecast is no reason to wait for saves.
-  if (best_->corrects && times_.may_hurry(env_.now())) limits.saves_between_switches = 0;
-  return actors::reconciler::pays(outlook_, better, env_.now(), limits);
+  if (best_->corrects && times_.may_hurry(env_.now())) limits.saves_between = 0;
+  return actors::decide::pays(change, limits);
 }
 
 std::optional<RunChoice> Replanner::take() {
@@ -271,7 +271,7 @@ void Replanner::over(bool has_switched) {
   const std::lock_guard lock(mutex_);
   if (!has_switched) return since_.reset();
   has_switched_ = true;
-  outlook_.saves_since_switch = 0;
+  outlook_.saves_since_last = 0;
   if (best_) times_.changed_over(best_->basis, env_.now());
 }
 
@@ -282,8 +282,7 @@ void Replanner::changed(bool has_come) {
   {
     const std::lock_guard lock(mutex_);
     const auto now = env_.now();
-    outlook_.changes.push_back(now);
-    if (outlook_.changes.size() > most_changes) outlook_.changes.erase(outlook_.changes.begin());
+    changes_.add(now);
     went_ = has_come ? std::nullopt : std::optional(now);
   }
   if (has_come) look();
@@ -292,7 +291,7 @@ void Replanner::changed(bool has_come) {
 void Replanner::saved() {
   {
     const std::lock_guard lock(mutex_);
-    ++outlook_.saves_since_switch;
+    ++outlook_.saves_since_last;
   }
   look();
 }
@@ -308,12 +307,11 @@ void Replanner::stepped(std::int64_t step, std::int64_t steps, double seconds,
                         std::optional<double> computing) {
   const std::lock_guard lock(mutex_);
   times_.add(seconds, computing);
-  outlook_.decided = step;
-  limits_.steps = steps;
-  outlook_.plan.rate = 1 / std::max(1e-6, seconds);
+  outlook_.steps_left = steps - step;
+  outlook_.rate = 1 / std::max(1e-6, seconds);
   // Measures the cost of this switch, by which the next one is judged.
   if (since_ && std::exchange(has_switched_, false))
-    limits_.hold_time = env_.now() - *std::exchange(since_, {});
+    limits_.cost = env_.now() - *std::exchange(since_, {});
 }
 
 }  // namespace troupe::apps

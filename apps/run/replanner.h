@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "actors/decide/plan_switch.h"
 #include "actors/decide/plan_times.h"
-#include "actors/decide/reconciler.h"
 #include "actors/nodes/node_pool.h"
 #include "apps/run/run_choice.h"
 #include "config/load.h"
@@ -92,9 +92,10 @@ class Replanner {
   Look look_;
   Begin begin_;
   std::mutex mutex_;
-  std::optional<Best> best_;           // The best choice for the standing that was examined last.
-  actors::reconciler::State outlook_;  // The known progress of the run and changes of its nodes.
-  actors::reconciler::Limits limits_;  // Includes the measured cost of a switch.
+  std::optional<Best> best_;            // The best choice for the standing that was examined last.
+  actors::decide::PlanSwitch outlook_;  // All but the other plan.
+  actors::decide::NodeChanges changes_;
+  actors::decide::SwitchLimits limits_;  // Includes the measured cost of a switch.
   actors::PlanTimes times_;
   std::optional<Env::Time> went_;   // When the last node was lost, if none has come since.
   std::optional<Env::Time> since_;  // When the switch under way began,

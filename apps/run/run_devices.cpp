@@ -75,7 +75,7 @@ Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Pr
       executor->memory().expect(
           static_cast<std::size_t>(prepared_plan.plan.memory_at(device % round.devices())),
           static_cast<std::size_t>(on_one));
-  opened.reader_ = here.executors.open(actors::OnCores{});
+  opened.reader_ = here.executors.open(actors::OnCores{.name = "reading"});
   return opened;
 }
 

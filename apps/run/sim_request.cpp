@@ -64,9 +64,9 @@ double slowest_copying(const sched::Cluster& cluster) {
   return slowest;
 }
 
-sim::ReplayOptions options_for(const SimTerms& terms, const config::RunConfig& config,
-                               const sched::PlanRequest& request, sched::PlanBook& book) {
-  sim::ReplayOptions options;
+sim::ForecastOptions options_for(const SimTerms& terms, const config::RunConfig& config,
+                                 const sched::PlanRequest& request, sched::PlanBook& book) {
+  sim::ForecastOptions options;
   for (const auto& node : request.cluster.nodes) options.hosts.push_back(node.name);
   const double bytes = state_bytes(request);
   const double bandwidth = slowest_link(request.cluster);
@@ -103,24 +103,22 @@ sim::ReplayOptions options_for(const SimTerms& terms, const config::RunConfig& c
   auto& limits = options.limits;
   limits.fewest = config.elastic.nodes.fewest;
   limits.most = static_cast<int>(options.hosts.size());
-  limits.steps = std::max<std::int64_t>(config.train.steps, 1);
   limits.keep = config.checkpoint.keep;
   limits.start_patience = config.limits.start_patience;
   limits.gather_patience = config.limits.gather_patience;
   limits.prepare_patience = config.limits.prepare_patience;
   limits.load_patience = config.limits.load_patience + 2 * whole.store;
-  limits.save_patience = config.limits.save_patience + 2 * whole.store;
   limits.suspend_patience = config.limits.suspend_patience;
-  limits.futile_epochs = config.limits.futile_epochs;
+  limits.futile_attempts = config.limits.futile_epochs;
   limits.most_futile = config.limits.futile_epochs + config.limits.strikes;
   // A switch writes the whole state and reads it again.
-  limits.hold_time = 2 * whole.store + std::chrono::milliseconds(200);
+  options.switches.cost = 2 * whole.store + std::chrono::milliseconds(200);
   options.save_every =
       config.checkpoint.every.steps > 0
           ? config.checkpoint.every.steps
           : std::max<std::int64_t>(1, static_cast<std::int64_t>(
                                           in_seconds(config.checkpoint.every.time) * whole.rate));
-  options.seed = terms.seed;
+  options.steps = std::max<std::int64_t>(config.train.steps, 1);
   return options;
 }
 
@@ -171,6 +169,7 @@ Value to_value(const Simulated& simulated) {
   value.set("arrivals", report.arrivals);
   value.set("mean_nodes", report.mean_nodes);
   value.set("goodput", report.goodput());
+  if (!report.end.empty()) value.set("end", report.end);
   Value time;
   time.set("useful", report.useful);
   time.set("again", report.again);
@@ -199,7 +198,7 @@ Result<Simulated> simulate(storage::Files& files, const config::RunConfig& confi
   const auto request = elastic_request(files, config, std::move(place));
   if (!request) return request.error();
   sched::PlanBook book(*request);
-  auto report = sim::replay(options_for(terms, config, *request, book));
+  auto report = sim::forecast(options_for(terms, config, *request, book));
   return Simulated{std::move(report), config.elastic.copies, book.plans_made()};
 }
 

@@ -8,7 +8,7 @@
 #include "core/value.h"
 #include "schedules/simulate/cluster.h"
 #include "schedules/simulate/cost_model.h"
-#include "simulation/replay.h"
+#include "simulation/forecast.h"
 #include "storage/files/files.h"
 
 namespace troupe::apps {
@@ -34,13 +34,12 @@ struct SimTerms {
 simulation::FailureTrace failures(const SimTerms& terms, int nodes);
 
 struct Simulated {
-  simulation::ReplayReport report;
+  simulation::ForecastReport report;
   int copies = 1;  // Copies of the state in the memory of nodes.
   int plans_made = 0;
 };
 
-/// Runs the real control plane on a virtual clock. Fails if the run cannot be planned at this
-/// place. A report with a flaw is not valid.
+/// Forecasts the run with the machine of a head. Fails if the run cannot be planned at this place.
 Result<Simulated> simulate(storage::Files& files, const config::RunConfig& config, SimPlace place,
                            const SimTerms& terms);
 

@@ -149,6 +149,7 @@ void SimulatedEnv::crash(const std::string& last_words) {
 }
 
 void SimulatedEnv::point(const char* name) {
+  scheduler_.pass_point(name);
   if (const auto hook = hook_) hook(name);  // A copy, because the function may replace itself.
   if (!scheduler_.is_alive(process_)) throw ProcessEnded{process_};
 }

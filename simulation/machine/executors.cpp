@@ -17,6 +17,7 @@ class SimulatedExecutors::Cores final : public actors::Executor {
         const ExecutorTimes& times, std::shared_ptr<std::size_t> open)
       : scheduler_(scheduler),
         times_(times),
+        is_device_(name == "computing"),
         open_(std::move(open)),
         // A thread for all: helpers of a stream change no result.
         stream_(memory_),
@@ -40,6 +41,7 @@ class SimulatedExecutors::Cores final : public actors::Executor {
     scheduler_.post(queue_, [this, doing] { tell(*doing); });
   }
   MemoryPool& memory() override { return memory_; }
+  std::optional<std::string> fault() const override { return fault_; }
   std::chrono::nanoseconds computed() override {
     return computed_ += scheduler_.draw_time(times_.least, times_.most);
   }
@@ -52,6 +54,8 @@ class SimulatedExecutors::Cores final : public actors::Executor {
   };
 
   void compute(Doing& doing) {
+    if (!fault_ && is_device_) fault_ = times_.fault;
+    if (fault_) return;
     const auto time = scheduler_.draw_time(times_.least, times_.most);
     doing.worked = {scheduler_.now(), scheduler_.now() + time};
     scheduler_.stall(time);
@@ -61,7 +65,12 @@ class SimulatedExecutors::Cores final : public actors::Executor {
     withheld.hand_over({});
   }
 
-  static void tell(Doing& doing) {
+  void tell(Doing& doing) {
+    if (fault_) {
+      doing.job->lost(*fault_);
+      doing.job = nullptr;
+      return;
+    }
     for (const auto& say : std::exchange(doing.said, {})) say();
     doing.job->done(doing.worked);
     doing.job = nullptr;
@@ -69,11 +78,13 @@ class SimulatedExecutors::Cores final : public actors::Executor {
 
   Scheduler& scheduler_;
   const ExecutorTimes& times_;
+  const bool is_device_;  // Others only read and keep.
   const std::shared_ptr<std::size_t> open_;
   MemoryPool memory_;  // Must outlive the jobs, which hold tensors.
   Stream stream_;
   QueueId queue_;
   std::chrono::nanoseconds computed_{0};
+  std::optional<std::string> fault_;
 };
 
 /// An executor whose device is not there. Its jobs are lost.

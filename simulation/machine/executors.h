@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "actors/executors.h"
 #include "simulation/machine/scheduler.h"
@@ -13,6 +15,8 @@ namespace troupe::simulation {
 struct ExecutorTimes {
   std::chrono::nanoseconds least = std::chrono::microseconds(10);
   std::chrono::nanoseconds most = std::chrono::microseconds(500);
+  /// An executor of a device that begins a job while this is set fails for ever, with this text.
+  std::optional<std::string> fault = {};
 };
 
 /// Opens the executors of a simulated process. Each has a queue of the process. Its jobs compute

@@ -121,6 +121,9 @@ class Scheduler {
   Time now() const { return now_; }
   /// Returns how many tasks and other things have run.
   std::uint64_t events() const { return events_; }
+  /// Returns how often the code of processes passed each of its named points.
+  const std::map<std::string, std::uint64_t>& points() const { return points_; }
+  void pass_point(const std::string& name) { ++points_[name]; }
 
   /// `on_end` runs once, when the process has ended and none of its code is on the stack. It may
   /// destroy the objects of the process.
@@ -280,6 +283,7 @@ class Scheduler {
 
   Options options_;
   Time now_ = start;
+  std::map<std::string, std::uint64_t> points_;
   std::uint64_t events_ = 0;
   std::uint64_t draws_ = 0;
   std::uint64_t numbers_ = 0;

@@ -244,6 +244,15 @@ bool MemoryFiles::is_durable(const std::string& path) const {
          (!seen->second || seen->second->durable == seen->second->contents.size());
 }
 
+std::string MemoryFiles::durable_part(const std::string& path) const {
+  const std::lock_guard lock(mutex_);
+  const auto durable = durable_entries_.find(path);
+  if (durable == durable_entries_.end() || !durable->second) return {};
+  const auto& file = *durable->second;
+  const auto* bytes = reinterpret_cast<const char*>(file.contents.data());
+  return {bytes, std::min<std::size_t>(file.durable, file.contents.size())};
+}
+
 void MemoryFiles::flip_bit(const std::string& path, std::uint64_t byte) {
   const std::lock_guard lock(mutex_);
   auto& file = entries_.at(path);

@@ -55,6 +55,8 @@ class MemoryFiles final : public Files {
   void forget_locks();
   /// Returns whether the whole file would survive a crash.
   bool is_durable(const std::string& path) const;
+  /// Returns the bytes of a file that would survive a crash for sure.
+  std::string durable_part(const std::string& path) const;
   /// Flips one bit, as an ageing disk does. `byte` must lie within the file.
   void flip_bit(const std::string& path, std::uint64_t byte);
 

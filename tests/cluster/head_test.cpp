@@ -351,13 +351,13 @@ TEST_CASE("a head's decisions for a run are recorded, and the next head knows th
                         {"name=many", "train.steps=150", "pipeline.stages=2", "log.every=5"}));
     INFO(submit.said());
     REQUIRE(submit.says("step 45 "));
-    CHECK(count("active") == 1);
+    CHECK(count("begun") == 1);
     CHECK(count("dead") == 0);
     kill(cluster.node_process(0), SIGKILL);
     CHECK(submit.wait() == 0);
     // There is one for each plan, recorded before any node hears of it.
-    CHECK(count("epoch") >= 2);
-    CHECK(count("active") >= 2);
+    CHECK(count("planned") >= 2);
+    CHECK(count("begun") >= 2);
     CHECK(count("dead") == 1);
 
     // No decisions are made for a run that has ended.

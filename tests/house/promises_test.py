@@ -3,6 +3,8 @@
 - Production code outside config/ reads every configuration key.
 - Every message type has a sender and a receiver in production code, and the table names its fields.
 - A test runs every command.
+- Each event of a run's machine is told by production code, each order is carried out, and a test of the
+  machine names each row.
 
 Prints each promise that nobody keeps.
 """
@@ -242,6 +244,31 @@ def untested_commands(program: str, root: Path) -> Iterator[str]:
             yield f"the command troupe {' '.join(command)}: no test runs it; wanted {{{quoted}, ...}} in tests/"
 
 
+def variant(text: str, name: str) -> list[str]:
+    """The alternatives of `using NAME = std::variant<...>`."""
+    return re.findall(r"\w+", re.search(rf"using {name} =\s*std::variant<([^;]*)>;", text)[1])
+
+
+def idle_machine(root: Path, production: dict[str, str]) -> Iterator[str]:
+    around = "\n".join(text for path, text in production.items() if path.startswith(("actors/nodes/", "actors/lead/")))
+    events = variant(production["actors/decide/events.h"], "Event")
+    orders = variant(production["actors/decide/orders.h"], "Order")
+    rows = re.findall(r"\w+", re.search(r"enum class Row [^{]*\{([^}]*)\}", production["actors/decide/run_machine.h"])[1])
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in (root / "tests/actors/decide").glob("*_test.cpp"))
+    if min(len(events), len(orders), len(rows)) < 5:
+        yield f"found {len(events)} events, {len(orders)} orders and {len(rows)} rows of the machine; wanted more"
+    for event in events:
+        made = rf"decide::{event}(?: \w+)?\{{|decide::{event} before;"
+        if not re.search(made, around):
+            yield f"the machine's event {event}: nothing in actors/lead or actors/nodes tells it"
+    for order in orders:
+        if not re.search(rf"on\(const decide::{order}&", around):
+            yield f"the machine's order {order}: nothing in actors/nodes carries it out"
+    for row in rows:
+        if not re.search(rf"Row::{row}\b", tests):
+            yield f"the machine's row {row}: no test in tests/actors/decide names it"
+
+
 def main() -> int:
     program, root = sys.argv[1], Path(sys.argv[2])
     production = {path: without_comments(text) for path, text in sources(root, FOLDERS, (".cpp", ".h", ".cu")).items()}
@@ -254,6 +281,7 @@ def main() -> int:
     table = production["transport/wire/message_types.h"]
     broken += wrong_fields(table[table.index("MessageType table[]") :], production)
     broken += untested_commands(program, root)
+    broken += idle_machine(root, production)
     print("\n".join(broken) or f"{len(keys)} keys are read, and all messages and commands are used")
     return 1 if broken else 0
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/decide/records.h"
 #include "actors/nodes/run_orders.h"
 #include "core/json.h"
 #include "storage/checkpoint/checkpoint.h"
@@ -102,7 +103,8 @@ void Monitor::watch_packet(const Wires::Party& from, const Wires::Party& to, con
   if (message->type == actors::Start::type) check_start(*message);
 }
 
-/// Rule 1: heads tell each node to prepare ever newer attempts of a run.
+/// Rule 1: heads tell each node to prepare ever newer attempts of a run. No crash can make a head
+/// forget an attempt that a node was told of.
 void Monitor::check_prepare(const Wires::Party& from, const Wires::Party& to,
                             const transport::Message& message) {
   if (const auto order = transport::from_message<actors::Prepare>(message))
@@ -113,6 +115,13 @@ void Monitor::check_prepare(const Wires::Party& from, const Wires::Party& to,
     violate(1, "attempt " + std::to_string(message.epoch) + " is prepared, after attempt " +
                    std::to_string(told.attempt));
   told = {message.seq, message.epoch, from.process};
+  const auto path = "runs/" + run_ + "/decisions";
+  const auto safe = actors::decide::read_journal(head_.disk.files().durable_part(path));
+  const auto decided = actors::decide::remember(safe.records);
+  if (decided.attempt < message.epoch)
+    violate(1, "attempt " + std::to_string(message.epoch) +
+                   " is prepared, but the newest that would survive a crash is " +
+                   std::to_string(decided.attempt));
 }
 
 /// Rule 4: an attempt begins at the best state that is left.

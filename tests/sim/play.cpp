@@ -210,9 +210,23 @@ class Playing {
         place.machine.times.most = scenario_.slowest_job * 5 + 1ms;
         later(fault, [this, &place] { place.machine.times.most = scenario_.slowest_job; });
         break;
+      case Kind::failing_jobs:
+        place.machine.times.fault = "its memory is broken";
+        later(fault, [&place] { place.machine.times.fault.reset(); });
+        break;
+      case Kind::kill_again:
+        kill_again(place, fault, scheduler().now() + *fault.lasts);
+        break;
       default:
         act(fault);
     }
+  }
+
+  void kill_again(Place& place, const Fault& fault, Scheduler::Time until) {
+    if (scheduler().now() >= until || is_done()) return;
+    if (place.process(fault.number).is_alive()) place.process(fault.number).kill();
+    scheduler().after(world_, 5ms + Duration(fault.number * 500),
+                      [this, &place, fault, until] { kill_again(place, fault, until); });
   }
 
   void crash(Place& place, const Fault& fault) {
@@ -337,7 +351,9 @@ class Playing {
 
   /// Submits the run again. A head begins an ended run anew without `resume`.
   void resume(std::function<void(const apps::Reply&)> then) {
-    auto config = scenario_.config();
+    auto scenario = scenario_;
+    scenario.is_impatient = false;
+    auto config = scenario.config();
     config.set("resume", true);
     cluster_.request(head_machine(), "run.submit", std::move(config), std::move(then));
   }
@@ -352,7 +368,10 @@ class Playing {
       monitor_->violate(9, "the run is stopped, which nobody asked for: " + why);
     const bool has_bad_disk = drawn(Kind::full_disk) || drawn(Kind::failing_call) ||
                               drawn(Kind::slow_disk) || drawn(Kind::damage);
-    if (state == "failed" && !has_bad_disk)
+    // A person must look at a run that fails in the same way on two nodes or again and again.
+    const bool may_fail = has_bad_disk || scenario_.is_impatient || drawn(Kind::failing_jobs) ||
+                          drawn(Kind::kill_again);
+    if (state == "failed" && !may_fail)
       monitor_->violate(9, "the run has failed without a drawn reason: " + why);
   }
 
@@ -361,6 +380,7 @@ class Playing {
     played_.history = scheduler().history();
     played_.hash = scheduler().trace_hash();
     played_.events = scheduler().events();
+    played_.points = scheduler().points();
     played_.time = scheduler().now() - Scheduler::start;
     played_.recoveries = monitor_->recoveries();
     return std::move(played_);

@@ -48,7 +48,7 @@ class Drawing {
   std::mt19937_64 bits_;
 };
 
-bool is_of_people(Kind kind) { return kind >= Kind::drain; }
+bool is_of_people(Kind kind) { return kind >= Kind::drain && kind <= Kind::submit; }
 bool is_of_link(Kind kind) { return kind >= Kind::cut && kind <= Kind::delays; }
 /// Whether the fault may stay for ever.
 bool may_stay(Kind kind) {
@@ -79,7 +79,7 @@ Fault draw_fault(Drawing& draw, Kind kind, const Scenario& scenario) {
 
 std::vector<Fault> draw_faults(Drawing& draw, const Scenario& scenario) {
   std::vector<Kind> on;
-  for (std::size_t kind = 0; kind < Fault::kinds; ++kind)
+  for (std::size_t kind = 0; kind <= static_cast<std::size_t>(Kind::submit); ++kind)
     if (draw.one_in(2)) on.push_back(static_cast<Kind>(kind));
   std::vector<Fault> faults;
   if (on.empty()) return faults;
@@ -101,6 +101,34 @@ std::vector<Fault> draw_faults(Drawing& draw, const Scenario& scenario) {
   return faults;
 }
 
+/// Draws the faults that were added last, from a generator of their own: the other draws of a seed
+/// stay as they were.
+void draw_more(Scenario& scenario) {
+  Drawing draw(~scenario.seed);
+  scenario.is_impatient = draw.one_in(3);
+  for (const Kind kind : {Kind::failing_jobs, Kind::kill_again}) {
+    if (!draw.one_in(3)) continue;
+    auto fault = draw_fault(draw, kind, scenario);
+    if (fault.machine == 0) fault.machine = 1;
+    fault.at = draw.time_below(seconds(1));
+    scenario.faults.push_back(fault);
+    // The same on another machine.
+    if (kind == Kind::failing_jobs && fault.other > 0 && draw.one_in(2)) {
+      fault.machine = fault.other;
+      scenario.faults.push_back(fault);
+    }
+  }
+  // For longer than a head goes on without writing down what it decides.
+  if (draw.one_in(10)) {
+    auto fault = draw_fault(draw, Kind::full_disk, scenario);
+    fault.machine = 0;
+    fault.at = draw.time_below(seconds(1));
+    fault.lasts = seconds(70);
+    scenario.faults.push_back(fault);
+  }
+  std::ranges::stable_sort(scenario.faults, {}, &Fault::at);
+}
+
 std::string in_seconds(Duration time) {
   std::array<char, 32> text{};
   (void)std::snprintf(text.data(), text.size(), "%.3f s",
@@ -115,7 +143,7 @@ std::string_view name_of(Kind kind) {
       "kill",          "crash",         "freeze",    "cut",       "cut one way",  "links end",
       "delays",        "old message",   "slow disk", "full disk", "failing call", "kill at call",
       "crash at call", "kill at point", "damage",    "slow jobs", "drain",        "cordon",
-      "pause",         "stop",          "save",      "submit"};
+      "pause",         "stop",          "save",      "submit",    "failing jobs", "kill again"};
   return names.at(static_cast<std::size_t>(kind));
 }
 
@@ -127,6 +155,11 @@ std::string to_text(const Fault& fault) {
   text += fault.lasts ? " for " + in_seconds(*fault.lasts) : " for ever";
   return text + ", number " + std::to_string(fault.number);
 }
+
+constexpr auto patient = R"({"strikes": 20, "load_patience": "20s", "head_patience": "30s"})";
+constexpr auto impatient = R"({"strikes": 1, "futile_epochs": 1, "start_patience": "2s",
+  "prepare_patience": "60ms", "load_patience": "20ms", "suspend_patience": "4s",
+  "head_patience": "3s"})";
 
 Value Scenario::config() const {
   auto tree = parse_json(R"({
@@ -146,7 +179,8 @@ Value Scenario::config() const {
                          std::to_string(copies) + R"(},
     "checkpoint": {"every": ")" +
                          std::to_string(save_every) + R"( steps"},
-    "limits": {"strikes": 20, "load_patience": "20s", "head_patience": "30s"},
+    "limits": )" + std::string(is_impatient ? impatient : patient) +
+                         R"(,
     "train": {"steps": )" +
                          std::to_string(steps) + R"(}})");
   return tree ? *tree : Value();
@@ -185,6 +219,7 @@ Scenario draw_scenario(std::uint64_t seed) {
     stays = true;
   }
   scenario.faults = draw_faults(draw, scenario);
+  draw_more(scenario);
   return scenario;
 }
 
@@ -197,7 +232,7 @@ std::string to_text(const Scenario& scenario) {
       std::to_string(scenario.copies) + " copies; " + std::to_string(scenario.steps) +
       " steps of " + std::to_string(scenario.micro_batches) + " micro-batches, saved every " +
       std::to_string(scenario.save_every) + "; jobs up to " + in_seconds(scenario.slowest_job) +
-      "; healthy in the end:";
+      (scenario.is_impatient ? "; short limits" : "") + "; healthy in the end:";
   for (std::size_t i = 0; i < scenario.stays_healthy.size(); ++i)
     if (scenario.stays_healthy[i]) text += " " + std::to_string(i);
   for (const auto& fault : scenario.faults) text += "\n  " + to_text(fault);

@@ -38,8 +38,10 @@ struct Fault {
     stop,           // stops it,
     save,           // saves it,
     submit,         // or submits it although it is there.
+    failing_jobs,   // A device fails for ever, until its process starts again.
+    kill_again,     // A process of a machine is killed again and again.
   };
-  static constexpr std::size_t kinds = 22;
+  static constexpr std::size_t kinds = 24;
 
   Kind kind = Kind::kill;
   Scheduler::Duration at{0};  // The time since the run was submitted.
@@ -65,6 +67,8 @@ struct Scenario {
   int micro_batches = 4;
   std::string optimizer;
   Scheduler::Duration slowest_job{0};
+  /// With short limits a run gives up soon. A person who resumes it corrects them.
+  bool is_impatient = false;
   std::vector<Fault> faults;  // In the order of their times.
 
   /// Returns the configuration of the run.

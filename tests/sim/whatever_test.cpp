@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 
+#include "actors/decide/run_machine.h"
 #include "catch.h"
 #include "tests/sim/play.h"
 
@@ -63,6 +64,7 @@ struct Reached {
   std::uint64_t seeds = 0, events = 0, failed = 0;
   std::int64_t heads = 0, recoveries = 0, faults = 0;
   std::array<int, Fault::kinds> by_kind{};
+  std::map<std::string, std::uint64_t> points;
   double seconds = 0;
 
   void add(const Played& played) {
@@ -71,6 +73,7 @@ struct Reached {
     failed += played.violations.empty() ? 0 : 1;
     heads += played.heads;
     recoveries += played.recoveries;
+    for (const auto& [point, times] : played.points) points[point] += times;
     for (std::size_t i = 0; i < by_kind.size(); ++i) {
       by_kind[i] += played.faults_reached[i];
       faults += played.faults_reached[i];
@@ -86,7 +89,17 @@ struct Reached {
     for (std::size_t i = 0; i < by_kind.size(); ++i)
       std::printf("%s %s %d", i == 0 ? "" : ",",
                   std::string(name_of(static_cast<Fault::Kind>(i))).c_str(), by_kind[i]);
+    std::printf("\nhow often heads decided by each row:");
+    for (const auto row : actors::decide::all_rows()) {
+      const std::string name(actors::decide::to_string(row));
+      std::printf(" %s %llu", name.c_str(), static_cast<unsigned long long>(times_of(name)));
+    }
     std::printf("\n");
+  }
+
+  std::uint64_t times_of(const std::string& point) const {
+    const auto found = points.find(point);
+    return found == points.end() ? 0 : found->second;
   }
 };
 

@@ -6,15 +6,15 @@
 #include <variant>
 #include <vector>
 
-#include "actors/decide/reconciler.h"
+#include "actors/decide/run_machine.h"
 #include "catch.h"
 
-namespace troupe::actors::reconciler {
+namespace troupe::actors::decide {
 
 /// The deciding part of a head, and its last orders.
 class Head {
  public:
-  explicit Head(Limits limits = {.fewest = 2, .most = 3, .steps = 100}) : limits(limits) {}
+  explicit Head(Limits limits = {.fewest = 2, .most = 3}) : limits(limits) {}
 
   Row on(const Event& event) {
     answer = react(state, event, now, limits);
@@ -34,50 +34,40 @@ class Head {
   }
 
   Row begin(std::vector<std::int64_t> saved = {}) {
-    return on(JournalRead{JournalRead::Health::whole, records, std::move(saved), committed});
+    return on(JournalRead{.records = records, .saved = std::move(saved), .committed = committed});
   }
-  Row come(Life life) { return on(Attached{life, name(life)}); }
+  Row come(Life life) { return on(NodeCame{life, name(life)}); }
   static std::string name(Life life) { return "n" + std::to_string(life); }
 
   /// Continues until the plan that the planner would make.
-  Row plan(double rate = 1) {
+  Row plan() {
     const auto* asked = ordered<MakePlan>();
     REQUIRE(asked);
-    return on(PlanMade{asked->number, PlanChoice{asked->nodes, rate, "a plan", owners}, {}});
+    return on(PlanMade{asked->number, PlanChoice{asked->nodes, "a plan", owners}});
   }
   Row prepare_all() {
     Row row = Row::of_the_past;
     for (const Life life : std::vector<Life>(state.plan.members))
-      row = on(reconciler::Prepared{life, state.epoch, kept});
+      row = on(decide::Prepared{life, state.attempt, kept});
     return row;
   }
-  Row load_all() {
-    Row row = Row::of_the_past;
-    for (const Life life : std::vector<Life>(state.plan.members))
-      row = on(Loaded{life, state.epoch, state.line, "digest"});
-    return row;
-  }
-  Row freeze_all() {
-    Row row = Row::of_the_past;
-    for (const Life life : std::set<Life>(state.waits_for))
-      row = on(Frozen{life, state.epoch, state.decided});
-    return row;
-  }
-  Row save_all() {
-    const auto saving = *state.saving;
-    on(ShardsWritten{saving.save});
-    return on(reconciler::Saved{saving.save, saving.step});
-  }
+  Row load() { return on(Loaded{state.attempt, state.line}); }
+  /// Tells that nothing of the attempt is left, if there was something.
+  Row end_attempt() { return state.is_in_head ? on(AttemptEnded{state.attempt}) : answer.row(); }
   /// Begins with three nodes and a plan in force.
   void run() {
     begin();
     for (const Life life : {1, 2, 3}) come(life);
+    play();
+  }
+  /// Continues until the plan is in force.
+  void play() {
     plan();
     prepare_all();
-    REQUIRE(load_all() == Row::loaded_all);
+    REQUIRE(load() == Row::loaded);
   }
   void run_to(std::int64_t step) {
-    for (std::int64_t at = state.decided + 1; at <= step; ++at) on(StepDecided{state.epoch, at});
+    for (std::int64_t at = state.decided + 1; at <= step; ++at) on(StepDone{state.attempt, at});
   }
 
   Limits limits;
@@ -90,4 +80,4 @@ class Head {
   std::vector<int> owners;     // The process of each optimizer, in each plan.
 };
 
-}  // namespace troupe::actors::reconciler
+}  // namespace troupe::actors::decide

@@ -1,0 +1,143 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "actors/decide/detector.h"
+#include "actors/decide/records.h"
+#include "actors/kept_step.h"
+
+/// What happens to a run, as others report it to its machine.
+namespace troupe::actors::decide {
+
+/// A planner's result for a set of nodes.
+struct PlanChoice {
+  std::vector<Life> members;     // The nodes in use, in the order of the plan.
+  std::string text;              // For users.
+  std::vector<int> owners = {};  // Processes (indices of `members`), by optimizer.
+
+  friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
+};
+
+// The head.
+
+/// The head holds its lock and has read the records of an earlier head.
+struct JournalRead {
+  bool is_torn = false;  // The last record was not written to its end.
+  std::vector<Record> records;
+  std::vector<std::int64_t> saved;  // Steps of complete checkpoints, oldest first.
+  std::int64_t committed = 0;       // Steps in the ledger.
+  /// The last attempt of an earlier run of the same name. Its nodes may still speak of it.
+  std::uint64_t earlier_attempts = 0;
+};
+/// The records of an answer could not be written, so none of it holds.
+struct JournalFailed {
+  std::string why;
+};
+/// A timer of an order has expired.
+struct Timeout {
+  std::uint64_t timer = 0;
+};
+
+// Nodes.
+
+/// A node can be used. If it has the name of an earlier one, that one is gone.
+struct NodeCame {
+  Life life = 0;
+  std::string name;
+};
+/// A node is lost, by its own report or by the detector's judgement.
+struct NodeLost {
+  Life life = 0;
+  std::string why;
+  bool is_silent = false;  // The process may still live, and so may be heard again.
+};
+/// A node cannot be heard, or is heard again. It may come back with its memory.
+struct NodeHeard {
+  Life life = 0;
+  bool is_heard = true;
+};
+/// A node is to get no new work, or may get work again.
+struct NodeCordoned {
+  Life life = 0;
+  bool is_cordoned = true;
+};
+
+// The way of an attempt.
+
+/// The answer to the plan request `number`; empty if no plan fits, with the reason.
+struct PlanMade {
+  std::uint64_t number = 0;
+  std::optional<PlanChoice> choice;
+  std::string why = {};
+  std::uint64_t attempt = 0;  // The attempt's number, if it is greater than all earlier ones.
+};
+struct Prepared {
+  Life life = 0;
+  std::uint64_t attempt = 0;
+  std::vector<KeptStep> kept = {};  // The states in its memory.
+};
+struct PrepareFailed {
+  Life life = 0;
+  std::uint64_t attempt = 0;
+  std::string why;
+};
+/// All states are where they are needed, and the players have started.
+struct Loaded {
+  std::uint64_t attempt = 0;
+  std::int64_t step = 0;
+};
+/// A node cannot load its state. Or the state of that step is bad, which the reader of a checkpoint
+/// tells: then `life` is 0.
+struct LoadFailed {
+  enum class Cause : std::uint8_t { node, source };
+
+  Life life = 0;
+  std::uint64_t attempt = 0;
+  std::int64_t step = 0;
+  Cause cause = Cause::node;
+  std::string why;
+};
+/// Nothing of the attempt is left in the head, so nothing that its nodes do counts.
+struct AttemptEnded {
+  std::uint64_t attempt = 0;
+};
+/// The nodes that keep states in memory in this attempt, by optimizer.
+struct KeptBy {
+  std::uint64_t attempt = 0;
+  std::vector<std::vector<Life>> keepers;
+};
+/// Two nodes of an attempt cannot reach each other. If both still reach the head, then the path is
+/// lost, not a node.
+struct PairLost {
+  Life one = 0;
+  Life other = 0;
+  std::uint64_t attempt = 0;
+  std::string why;
+};
+/// The ledger has a step.
+struct StepDone {
+  std::uint64_t attempt = 0;
+  std::int64_t step = 0;
+};
+/// A player failed, and it was not for the loss of another one.
+struct PlayerFailed {
+  Life life = 0;
+  std::uint64_t attempt = 0;
+  std::int64_t step = 0;
+  std::string why;
+  std::string name = {};  // Set instead of `life` for a node whose process has ended.
+};
+/// A checkpoint is complete.
+struct Saved {
+  std::int64_t step = 0;
+};
+
+using Event = std::variant<JournalRead, JournalFailed, Timeout, NodeCame, NodeLost, NodeHeard,
+                           NodeCordoned, PlanMade, Prepared, PrepareFailed, Loaded, LoadFailed,
+                           AttemptEnded, KeptBy, PairLost, StepDone, PlayerFailed, Saved>;
+
+}  // namespace troupe::actors::decide
