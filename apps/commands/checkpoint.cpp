@@ -3,10 +3,11 @@
 #include <cstdio>
 
 #include "apps/command.h"
-#include "apps/commands/ecosystem.h"
 #include "apps/commands/trained_model.h"
 #include "apps/events/number_text.h"
 #include "apps/real/read_host.h"
+#include "apps/weights/ecosystem.h"
+#include "apps/weights/foreign_weights.h"
 #include "config/load.h"
 #include "core/json.h"
 #include "core/threads/real_env.h"
@@ -285,20 +286,16 @@ ExitCode import_one(const ImportArguments& given, const CommonFlags& flags) {
   if (!model) return invalid(model.error());
   const auto file = storage::Safetensors::open(*files, arguments.file);
   if (!file) return invalid(file.error());
-  const auto weights = match_foreign(*file, *model);
+  MemoryPool memory;
+  auto weights = read_weights(*file, *model, memory);
   if (!weights) return invalid(within(arguments.file, weights.error()));
 
-  MemoryPool memory;
   storage::CheckpointContent content;
   content.model = *description;
   content.recipe = Value(Value::Map{});
   content.state.set("prefix", weights->prefix);
   content.metadata = file->metadata();
-  for (const auto& view : weights->tensors) {
-    auto tensor = storage::load(view, memory);
-    if (!tensor) return invalid(within(view.name, tensor.error()));
-    content.weights.push_back({view.name, std::move(*tensor)});
-  }
+  content.weights = std::move(weights->tensors);
   if (auto made = files->make_directory(arguments.to); !made) return invalid(made.error());
   RealEnv env;
   const auto lock =

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "apps/report/run_events.h"
+#include "apps/weights/foreign_weights.h"
 #include "config/load.h"
 #include "config/schema/dotted.h"
 
@@ -105,6 +106,7 @@ Result<std::unique_ptr<TrainedModel>> TrainedModel::open(storage::Files& files,
     if (!tensor) return tensor.error();
     tensors.push_back({view.name, std::move(*tensor)});
   }
+  widen(tensors, trained->memory_);
   // Only an optimizer can make a version of the weights, so one makes the only version here.
   models::Optimizer optimizer({}, trained->stage_.parameters(), trained->stage_.buffers(),
                               precision);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "actors/checkpoints.h"
+#include "apps/weights/foreign_weights.h"
 #include "config/recipe.h"
 #include "config/schema.h"
 #include "core/json.h"
@@ -16,17 +17,12 @@
 namespace troupe::apps {
 namespace {
 
-Result<std::vector<NamedTensor>> load_file(storage::Files& files, const std::string& path,
-                                           MemoryPool& memory) {
-  const auto file = storage::Safetensors::open(files, path);
+Result<std::vector<NamedTensor>> load_file(const RunToBegin& run, const std::string& path) {
+  const auto file = storage::Safetensors::open(*run.setup.files, path);
   if (!file) return file.error();
-  std::vector<NamedTensor> tensors;
-  for (const auto& view : file->tensors()) {
-    auto tensor = storage::load(view, memory);
-    if (!tensor) return within(path + ": " + view.name, tensor.error());
-    tensors.push_back({view.name, std::move(*tensor)});
-  }
-  return tensors;
+  auto weights = read_weights(*file, run.setup.model, run.memory);
+  if (!weights) return within(path, weights.error());
+  return std::move(weights->tensors);
 }
 
 /// Opens the newest good checkpoint of a run, which is named by its folder below runs/, or the best
@@ -109,9 +105,10 @@ Result<actors::StartPoint> first_state(const RunToBegin& run) {
   const std::string& init = run.config.model.init;
   auto tensors = init.starts_with(of_run)
                      ? load_run(*run.setup.files, init.substr(of_run.size()), run.memory)
-                     : load_file(*run.setup.files, init, run.memory);
+                     : load_file(run, init);
   if (!tensors) return within("model.init", tensors.error());
   start.weights = std::move(*tensors);
+  widen(start.weights, run.memory);
   if (auto good = check(run, start, "model.init: " + run.config.model.init); !good)
     return good.error();
   return start;

@@ -1,6 +1,8 @@
 // Weights that leave as a folder come back without any option, and `eval` agrees with training.
 
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -112,6 +114,73 @@ steps = 2
   const Ended unknown = tests::troupe(here, {"checkpoint", "import", "out", "--to", "third"});
   CHECK(unknown.code == 3);
   CHECK(unknown.err.find("no model of the kind \"gpt9\"") != std::string::npos);
+}
+
+TEST_CASE("a run begins with weights that have the names of another library", "[apps]") {
+  const Workplace here;
+  train_with_tokenizer(here);
+  goes_well(tests::troupe(here, {"checkpoint", "export", "own", "--to", "out"}));
+  // A base model of Hugging Face saves its tensors without the prefix of the language model around
+  // it; a language model has it.
+  const std::string plain = here.read("out/model.safetensors");
+  std::string prefixed = plain;
+  std::uint64_t length = 0;
+  std::memcpy(&length, plain.data(), sizeof length);
+  auto header = parse_json(std::string_view(plain).substr(8, length));
+  REQUIRE(header.ok());
+  Value renamed = Value::Map{};
+  for (const auto& entry : *header->map())
+    renamed.set(entry.key == "__metadata__" ? entry.key : "transformer." + entry.key, entry.value);
+  const std::string text = to_json(renamed);
+  length = text.size();
+  prefixed.assign(reinterpret_cast<const char*>(&length), sizeof length);
+  std::uint64_t before = 0;
+  std::memcpy(&before, plain.data(), sizeof before);
+  here.write("named.safetensors", prefixed + text + plain.substr(8 + before));
+  const auto begin = [&](const std::string& name, const std::string& init) {
+    goes_well(tests::troupe(
+        here, {"train", "own.toml", "-q", "--set", "name=" + name, "--set",
+               "train.export=" + name + ".safetensors", "--set", "model.init=" + init}));
+    return weights_digest(here, name);
+  };
+  CHECK(begin("other", "named.safetensors") == begin("same", "out/model.safetensors"));
+}
+
+TEST_CASE("weights in bf16 come back as they were, and can be sampled and trained", "[apps]") {
+  const Workplace here;
+  train_with_tokenizer(here);
+  goes_well(tests::troupe(here, {"checkpoint", "export", "own", "--to", "out"}));
+  const std::string plain = here.read("out/model.safetensors");
+  std::uint64_t length = 0;
+  std::memcpy(&length, plain.data(), sizeof length);
+  const auto header = parse_json(std::string_view(plain).substr(8, length));
+  REQUIRE(header.ok());
+  // bf16 has the upper half of each number.
+  Value halved = Value::Map{};
+  std::string numbers;
+  for (const auto& entry : *header->map()) {
+    Value tensor = entry.value;
+    if (const Value* offsets = tensor.find("data_offsets")) {
+      tensor.set("dtype", "BF16");
+      Value::List half;
+      for (const auto& offset : *offsets->list()) half.push_back(*offset.integer() / 2);
+      tensor.set("data_offsets", std::move(half));
+    }
+    halved.set(entry.key, std::move(tensor));
+  }
+  for (std::size_t at = 8 + length; at < plain.size(); at += 4) numbers += plain.substr(at + 2, 2);
+  std::string text = to_json(halved);
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  length = text.size();
+  std::string file(reinterpret_cast<const char*>(&length), sizeof length);
+  here.write("out/model.safetensors", file + text + numbers);
+
+  goes_well(tests::troupe(here, {"checkpoint", "import", "out", "--to", "half/checkpoints"}));
+  goes_well(tests::troupe(here, {"sample", "half", "--prompt", "to be", "--tokens", "4"}));
+  goes_well(tests::troupe(here, {"train", "own.toml", "-q", "--set", "name=on", "--set",
+                                 "model.init=out/model.safetensors"}));
+  goes_well(tests::troupe(here, {"checkpoint", "export", "half", "--to", "back.safetensors"}));
+  CHECK(here.read("back.safetensors").ends_with(numbers));
 }
 
 TEST_CASE("a run says where its exported weights are, and a lone file says what is missing",

@@ -81,7 +81,7 @@ const std::map<std::string, Folders> allowed_within = {
     {"actors/decide", {"actors"}},
     {"actors/play", {"actors"}},
     {"actors/lead", {"actors", "actors/decide", "actors/play"}},
-    {"actors/nodes", {"actors", "actors/decide", "actors/play"}},
+    {"actors/nodes", {"actors", "actors/decide", "actors/lead", "actors/play"}},
     {"simulation/machine", {}},
     {"apps", {}},
     {"apps/machine", {"apps"}},
@@ -90,7 +90,8 @@ const std::map<std::string, Folders> allowed_within = {
     {"apps/hosts", {"apps/machine"}},
     {"apps/gpu", {"apps/hosts"}},
     {"apps/client", {"apps", "apps/machine", "apps/events", "apps/hosts"}},
-    {"apps/run", {"apps", "apps/machine", "apps/events", "apps/gpu"}},
+    {"apps/weights", {}},
+    {"apps/run", {"apps", "apps/machine", "apps/events", "apps/gpu", "apps/weights"}},
     {"apps/head",
      {"apps", "apps/client", "apps/events", "apps/gpu", "apps/machine", "apps/report", "apps/run"}},
     {"apps/page", {"apps/client", "apps/events", "apps/run"}},
@@ -100,7 +101,7 @@ const std::map<std::string, Folders> allowed_within = {
       "apps/run"}},
     {"apps/commands",
      {"apps", "apps/client", "apps/events", "apps/gpu", "apps/head", "apps/hosts", "apps/machine",
-      "apps/node", "apps/page", "apps/real", "apps/report", "apps/run"}},
+      "apps/node", "apps/page", "apps/real", "apps/report", "apps/run", "apps/weights"}},
 };
 
 /// The program's main file, which includes all commands.

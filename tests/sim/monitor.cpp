@@ -117,11 +117,12 @@ void Monitor::check_prepare(const Wires::Party& from, const Wires::Party& to,
   told = {message.seq, message.epoch, from.process};
   const auto path = "runs/" + run_ + "/decisions";
   const auto safe = actors::decide::read_journal(head_.disk.files().durable_part(path));
-  const auto decided = actors::decide::remember(safe.records);
-  if (decided.attempt < message.epoch)
+  std::uint64_t newest = 0;
+  for (const auto& record : safe.records) newest = std::max(newest, record.attempt);
+  if (newest < message.epoch)
     violate(1, "attempt " + std::to_string(message.epoch) +
                    " is prepared, but the newest that would survive a crash is " +
-                   std::to_string(decided.attempt));
+                   std::to_string(newest));
 }
 
 /// Rule 4: an attempt begins at the best state that is left.

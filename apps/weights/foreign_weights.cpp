@@ -1,0 +1,72 @@
+#include "apps/weights/foreign_weights.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "core/memory/stream.h"
+#include "kernels/rounding.h"
+#include "storage/checkpoint/match.h"
+
+namespace troupe::apps {
+namespace {
+
+/// Returns whether the tensor is a mask, which older libraries saved beside the weights.
+bool is_mask(std::string_view name) {
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+         name.ends_with(".rotary_emb.inv_freq");
+}
+
+/// Returns the prefix that the names of a file have and those of the model lack.
+std::string_view prefix_of(const storage::Safetensors& file, const std::set<std::string>& names) {
+  for (const std::string_view prefix : {"transformer.", "model."}) {
+    const auto starts = [&](const auto& name) { return name.starts_with(prefix); };
+    const auto& tensors = file.tensors();
+    if (std::ranges::none_of(names, starts) &&
+        std::ranges::any_of(tensors, starts, &storage::TensorView::name))
+      return prefix;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ForeignWeights> read_weights(const storage::Safetensors& file, const models::Model& model,
+                                    MemoryPool& memory) {
+  std::vector<storage::WantedTensor> wanted;
+  std::set<std::string> names;
+  for (const auto& unit : model.units) {
+    for (const auto& parameter : unit.layer->parameters())
+      if (names.insert(parameter.name).second) wanted.push_back({parameter.name, parameter.shape});
+    for (const auto& buffer : unit.layer->buffers())
+      if (names.insert(buffer.name).second) wanted.push_back({buffer.name, buffer.shape});
+  }
+  ForeignWeights weights;
+  weights.prefix = prefix_of(file, names);
+  std::vector<storage::TensorView> views;
+  for (auto view : file.tensors()) {
+    if (is_mask(view.name) && !names.contains(view.name)) {
+      weights.ignored.push_back(view.name);
+      continue;
+    }
+    if (view.name.starts_with(weights.prefix)) view.name.erase(0, weights.prefix.size());
+    views.push_back(std::move(view));
+  }
+  if (auto matched = storage::match_tensors(views, wanted); !matched) return matched.error();
+  for (const auto& view : views) {
+    auto tensor = storage::load(view, memory);
+    if (!tensor) return within(view.name, tensor.error());
+    weights.tensors.push_back({view.name, std::move(*tensor)});
+  }
+  return weights;
+}
+
+void widen(std::vector<NamedTensor>& tensors, MemoryPool& memory) {
+  Stream stream(memory);
+  for (auto& [name, tensor] : tensors)
+    if (tensor.dtype() == DType::bf16 || tensor.dtype() == DType::f16)
+      tensor = kernels::as_type(stream, tensor, DType::f32);
+}
+
+}  // namespace troupe::apps
