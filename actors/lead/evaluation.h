@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/caf_shim.h"
 #include "actors/messages.h"
 #include "actors/run_spec.h"
 
@@ -29,7 +30,12 @@ class Evaluation {
     return step == spec.steps || (every && step / *every > done_ / *every);
   }
 
-  void begin(int micro_batches) { losses_.assign(static_cast<std::size_t>(micro_batches), {}); }
+  void begin(int micro_batches, caf_shim::TimePoint now) {
+    losses_.assign(static_cast<std::size_t>(micro_batches), {});
+    begun_ = now;
+  }
+  /// Returns the time since begin().
+  caf_shim::Duration takes(caf_shim::TimePoint now) const { return now - begun_; }
   /// Returns whether this loss is still missing.
   bool expects(const MicroBatchLoss& loss) const {
     const auto index = static_cast<std::size_t>(loss.index);
@@ -62,6 +68,7 @@ class Evaluation {
 
  private:
   std::int64_t done_ = 0;
+  caf_shim::TimePoint begun_;
   std::vector<storage::EvaluatedStep> all_;
   std::vector<std::optional<double>> losses_;  // Indexed by micro-batch, the order of summing.
 };

@@ -7,6 +7,7 @@
 #include "actors/lead/step_event.h"
 #include "actors/play/not_finite.h"
 #include "actors/play/players.h"
+#include "core/units.h"
 
 namespace troupe::actors {
 namespace {
@@ -141,8 +142,7 @@ void StepDriver::heard(Snapshot snapshot) {
     spec_->alive("it puts the checkpoint of step " + std::to_string(step()) + " together");
   saves.write(*spec_, {step(), evaluation_.loss_after(step())},
               spec_->memory(0, 0, spec_->evaluation->devices()), *around_.self);
-  phase_ = Phase::playing;
-  history_.step_begins(around_.self->now());
+  interlude_ends();
 }
 
 void StepDriver::recorded() {
@@ -183,11 +183,13 @@ void StepDriver::tell_step(const Progress::Done& done) {
   const auto took = history_.done(done.entry, now);
   const auto* round = done.round ? &*done.round : nullptr;
   const auto on_device = round ? history_.time_on_device(*round) : std::nullopt;
-  around_.run_reporter.tell(step_event(
-      *spec_, {step(), &done.entry, round, on_device.value_or(took), history_.goodput(now)}));
   straggler_watch_.step_took(took);
-  if (!round) return;
-  for (auto& event : straggler_watch_.add(*spec_, *round, step()))
+  const auto timed = round ? straggler_watch_.times_of(*round) : std::nullopt;
+  around_.run_reporter.tell(step_event(
+      *spec_, {step(), &done.entry, round, on_device.value_or(took), history_.goodput(now),
+               timed ? straggler_watch_.waits(*timed) : Value::List()}));
+  if (!timed) return;
+  for (auto& event : straggler_watch_.add(*spec_, *timed, step()))
     around_.run_reporter.tell(std::move(event));
 }
 
@@ -274,11 +276,18 @@ bool StepDriver::keep(std::int64_t step) {
   return order.has_value();
 }
 
+/// Training goes on after something else.
+void StepDriver::interlude_ends() {
+  phase_ = Phase::playing;
+  history_.step_begins(around_.self->now());
+  straggler_watch_.interrupted();
+}
+
 // The functions below are called while nothing else is in flight.
 
 void StepDriver::evaluate() {
   phase_ = Phase::evaluating;
-  evaluation_.begin(spec_->evaluation->schedule.micro_batches);
+  evaluation_.begin(spec_->evaluation->schedule.micro_batches, around_.self->now());
   give_out({spec_->evaluation, step()});
 }
 
@@ -288,6 +297,7 @@ void StepDriver::complete_evaluation() {
   Value eval = around_.run_reporter.event("eval");
   eval.set("step", step());
   eval.set("loss", *mean);
+  eval.set("seconds", in_seconds(evaluation_.takes(around_.self->now())));
   around_.run_reporter.tell(std::move(eval));
   progress_.evaluated();
   evaluation_.complete(step(), *mean);
@@ -295,8 +305,7 @@ void StepDriver::complete_evaluation() {
   if (newest_is_among_best(evaluation_.all(), spec_->keep_best)) around_.saves.ask(step());
   look_for_early_stop();
   if (early_stop_) tell_early_stop();
-  phase_ = Phase::playing;
-  history_.step_begins(around_.self->now());
+  interlude_ends();
 }
 
 void StepDriver::tell_early_stop() {

@@ -76,7 +76,10 @@ class StepDriver {
   /// Called when players were lost.
   void lost() { copies_.lost(around_.self->now()); }
   void paused() { history_.paused(around_.self->now()); }
-  void resumed() { history_.resumed(around_.self->now()); }
+  void resumed() {
+    history_.resumed(around_.self->now());
+    straggler_watch_.interrupted();
+  }
 
   /// Requests; each needs a moment at which nothing is in flight.
   struct Wishes {
@@ -126,6 +129,7 @@ class StepDriver {
   void complete_evaluation();
   void look_for_early_stop() { early_stop_ = stops_early(evaluation_.all(), spec_->early_stop); }
   void tell_early_stop();
+  void interlude_ends();
   void collect();
 
   const Context around_;

@@ -54,7 +54,7 @@ std::optional<std::int64_t> peak_memory(const RunSpec& spec) {
 }  // namespace
 
 Value step_event(const RunSpec& spec, const StepReport& report) {
-  const auto& [step, entry, round, took, goodput] = report;
+  const auto& [step, entry, round, took, goodput, waits] = report;
   const double seconds = in_seconds(took);
   const auto tokens = std::max<std::int64_t>(1, spec.tokens_in_sample);
   Value told = run_event(spec, "step");
@@ -79,6 +79,7 @@ Value step_event(const RunSpec& spec, const StepReport& report) {
     told.set("computing", in_seconds(round->busiest) / round->play.round->steps);
   told.set("goodput", std::round(goodput * 10'000) / 10'000);
   if (const auto memory = peak_memory(spec)) told.set("memory", *memory);
+  if (!waits.empty()) told.set("waits", waits);
   if (auto late = lateness_of(*entry); !late.empty()) told.set("staleness", std::move(late));
   return told;
 }

@@ -20,7 +20,8 @@ struct StepReport {
   const StepLedger::Entry* entry = nullptr;
   const RoundUnderWay* round = nullptr;  // Null unless the step is the last one of a round.
   caf_shim::Duration took{};
-  double goodput = 1;  // Up to this step.
+  double goodput = 1;      // Up to this step.
+  Value::List waits = {};  // How long nodes waited for each other.
 };
 /// Returns the event that is recorded for every step.
 Value step_event(const RunSpec& spec, const StepReport& report);

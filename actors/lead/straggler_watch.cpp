@@ -1,17 +1,21 @@
 #include "actors/lead/straggler_watch.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <utility>
 
 #include "actors/lead/step_event.h"
 #include "actors/play/players.h"
+#include "core/units.h"
 
 namespace troupe::actors {
 namespace {
 
-constexpr double whole_factor = 100;  // Two digits of a factor are believable,
-constexpr double whole_share = 1000;  // and three of a share.
+constexpr std::ptrdiff_t most_waits = 128;  // An event has a limit of 64 KiB.
+constexpr double whole_factor = 100;        // Two digits of a factor are believable,
+constexpr double whole_share = 1000;        // and three of a share.
 
 /// Returns an empty list if some nodes are unknown.
 std::vector<std::string> find_nodes(const RunSpec& spec) {
@@ -59,6 +63,7 @@ std::vector<Value> StragglerWatch::attempt_begins(const RunSpec& spec) {
   }
   nodes_.clear();
   stragglers_.attempt_begins({}, 1);
+  waits_.attempt_begins({}, 1);
   return events;
 }
 
@@ -66,17 +71,38 @@ void StragglerWatch::begun(const RunSpec& spec) {
   nodes_ = find_nodes(spec);
   took_ = {};
   stragglers_.attempt_begins(nodes_, spec.replicas());
+  waits_.attempt_begins(nodes_, spec.replicas());
 }
 
-std::vector<Value> StragglerWatch::add(const RunSpec& spec, const RoundUnderWay& round,
-                                       std::int64_t step) {
+std::optional<TimedRound> StragglerWatch::times_of(const RoundUnderWay& round) {
   const auto took = std::exchange(took_, {});
+  if (nodes_.empty() || nodes_.size() != round.spans.size()) return {};
+  return timed_round(round, took);
+}
+
+Value::List StragglerWatch::waits(const TimedRound& round) {
+  auto waits = waits_.add(round);
+  if (waits.size() > most_waits) {
+    std::ranges::nth_element(waits, waits.begin() + most_waits, std::ranges::greater(),
+                             &LinkWait::time);
+    waits.resize(most_waits);
+  }
+  Value::List all;
+  for (const auto& wait : waits) {
+    Value told;
+    told.set("from", wait.from);
+    told.set("to", wait.to);
+    told.set("seconds", in_seconds(wait.time));
+    all.push_back(std::move(told));
+  }
+  return all;
+}
+
+std::vector<Value> StragglerWatch::add(const RunSpec& spec, const TimedRound& round,
+                                       std::int64_t step) {
   step_ = step;
   std::vector<Value> events;
-  if (nodes_.empty() || nodes_.size() != round.spans.size()) return events;
-  const auto timed = timed_round(round, took);
-  if (!timed) return events;
-  for (const auto& straggler : stragglers_.add(*timed)) events.push_back(event(spec, straggler));
+  for (const auto& straggler : stragglers_.add(round)) events.push_back(event(spec, straggler));
   return events;
 }
 
