@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
-#include <vector>
 
 namespace troupe::apps {
 namespace {
@@ -35,6 +34,12 @@ void RunCounters::add(const Value& event) {
   if (type == "checkpoint.saved") {
     ++numbers_.checkpoints;
     numbers_.saved_at = number_of(event, "time");
+    if (const auto seconds = number_of(event, "seconds")) numbers_.save_seconds.add(*seconds);
+  }
+  if (type == "plan.changed") {
+    // Other nodes may wait for each other now; what is counted of others would stay for ever.
+    numbers_.link_waits.clear();
+    numbers_.planned_at = number_of(event, "time");
   }
   if (type == "run.recovered") {
     ++numbers_.recoveries;
@@ -54,11 +59,23 @@ void RunCounters::add_step(const Value& event) {
   numbers_.lr = number_of(event, "lr");
   numbers_.bubble = number_of(event, "bubble");
   numbers_.memory = number_of(event, "memory");
+  add_waits(event);
   const auto seconds = number_of(event, "seconds");
   if (!seconds || *seconds <= 0) return;
   numbers_.step_seconds.add(*seconds);
   recent_.push_back(*seconds);
   if (recent_.size() > most_recent) recent_.pop_front();
+}
+
+void RunCounters::add_waits(const Value& event) {
+  const Value* waits = event.find("waits");
+  if (!waits || !waits->list()) return;
+  for (const auto& wait : *waits->list()) {
+    const auto seconds = number_of(wait, "seconds");
+    if (!seconds) continue;
+    const LinkEnds ends{text_in(wait, "from"), text_in(wait, "to")};
+    numbers_.link_waits.try_emplace(ends, wait_bounds).first->second.add(*seconds);
+  }
 }
 
 RunNumbers RunCounters::numbers() const {

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
@@ -148,22 +149,42 @@ void add_runs(Metrics& metrics, const Value::List& runs) {
 
 using Numbers = std::map<std::string, RunNumbers>;
 
-void add_histogram(Metrics& metrics, const Numbers& numbers, const std::string& name,
-                   const std::string& help, Histogram RunNumbers::*member) {
-  metrics.begin(name, help, "histogram");
-  for (const auto& [run, of_run] : numbers) {
-    const Histogram& histogram = of_run.*member;
-    const auto labels = label("run", run);
-    std::int64_t up_to = 0;
-    for (std::size_t i = 0; i < Histogram::bounds.size(); ++i) {
-      up_to += histogram.counts[i];
-      metrics.add(labels + "," + label("le", shortest(Histogram::bounds[i])),
-                  static_cast<double>(up_to), "_bucket");
-    }
-    metrics.add(labels + ",le=\"+Inf\"", static_cast<double>(histogram.count), "_bucket");
-    metrics.add(labels, histogram.sum, "_sum");
-    metrics.add(labels, static_cast<double>(histogram.count), "_count");
+void add_histogram(Metrics& metrics, const std::string& labels, const Histogram& histogram) {
+  std::int64_t up_to = 0;
+  for (std::size_t i = 0; i < histogram.bounds.size(); ++i) {
+    up_to += histogram.counts[i];
+    metrics.add(labels + "," + label("le", shortest(histogram.bounds[i])),
+                static_cast<double>(up_to), "_bucket");
   }
+  metrics.add(labels + ",le=\"+Inf\"", static_cast<double>(histogram.count), "_bucket");
+  metrics.add(labels, histogram.sum, "_sum");
+  metrics.add(labels, static_cast<double>(histogram.count), "_count");
+}
+
+void add_durations(Metrics& metrics, const Numbers& numbers) {
+  const auto of_runs = [&](const std::string& name, const std::string& help,
+                           Histogram RunNumbers::*member) {
+    metrics.begin("troupe_run_" + name + "_seconds", help, "histogram");
+    for (const auto& [run, of_run] : numbers)
+      add_histogram(metrics, label("run", run), of_run.*member);
+  };
+  of_runs("step", "Duration of steps.", &RunNumbers::step_seconds);
+  of_runs("recovery", "Time from a failure until the run has one step more than before it.",
+          &RunNumbers::recovery_seconds);
+  of_runs("save", "Time until a checkpoint was complete, while training went on.",
+          &RunNumbers::save_seconds);
+  const bool has_waits =
+      std::ranges::any_of(numbers, [](const auto& one) { return !one.second.link_waits.empty(); });
+  if (!has_waits) return;
+  metrics.begin("troupe_run_link_wait_seconds",
+                "Time in a step in which devices of a node waited for tensors of another node.",
+                "histogram");
+  for (const auto& [run, of_run] : numbers)
+    for (const auto& [ends, histogram] : of_run.link_waits)
+      add_histogram(
+          metrics,
+          label("run", run) + "," + label("from", ends.first) + "," + label("to", ends.second),
+          histogram);
 }
 
 void add_numbers(Metrics& metrics, const Value::List& runs, const Numbers& numbers) {
@@ -202,11 +223,7 @@ void add_numbers(Metrics& metrics, const Value::List& runs, const Numbers& numbe
     const double left = number_in(run, "steps") - number_in(run, "step");
     metrics.add(label("run", found->first), std::max(0.0, left) * *found->second.pace);
   }
-  add_histogram(metrics, numbers, "troupe_run_step_seconds", "Duration of steps.",
-                &RunNumbers::step_seconds);
-  add_histogram(metrics, numbers, "troupe_run_recovery_seconds",
-                "Time from a failure until the run has one step more than before it.",
-                &RunNumbers::recovery_seconds);
+  add_durations(metrics, numbers);
 }
 
 /// Adds what Prometheus knows of processes by these names.

@@ -4,6 +4,7 @@
 
 #include "actors/checkpoints.h"
 #include "apps/events/event.h"
+#include "core/units.h"
 
 namespace troupe::apps {
 
@@ -22,7 +23,7 @@ DiskCheckpoints::DiskCheckpoints(const Context& around)
 void DiskCheckpoints::save(storage::CheckpointContent content, std::function<void(Status)> done) {
   {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back(done);
+    waiting_.push_back({done, around_.env.now()});
   }
   if (auto accepted = writer_.submit(std::move(content)); !accepted) {
     const std::lock_guard lock(mutex_);
@@ -49,11 +50,18 @@ Result<std::optional<actors::StartPoint>> DiskCheckpoints::newest(MemoryPool& me
 }
 
 void DiskCheckpoints::tell(const storage::SaveOutcome& outcome) {
+  Waiting waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting = std::move(waiting_.front());
+    waiting_.pop_front();
+  }
   if (outcome.saved) {
     Value saved = event("checkpoint.saved", around_.config.name);
     saved.set("step", outcome.step);
     saved.set("directory", outcome.saved->directory);
     saved.set("weights", to_string(outcome.saved->manifest.weights_digest));
+    saved.set("seconds", in_seconds(around_.env.now() - waiting.began));
     around_.record(saved);
     // Records the save in the ledger, so that a resumed run requires this checkpoint or a newer
     // one.
@@ -67,13 +75,7 @@ void DiskCheckpoints::tell(const storage::SaveOutcome& outcome) {
     warn("step " + std::to_string(outcome.step) + " was not saved: " + outcome.saved.error().text +
          "; training continues, and the last good checkpoint remains");
   }
-  std::function<void(Status)> done;
-  {
-    const std::lock_guard lock(mutex_);
-    done = std::move(waiting_.front());
-    waiting_.pop_front();
-  }
-  done(outcome.saved ? Status(Done{}) : Status(outcome.saved.error()));
+  waiting.done(outcome.saved ? Status(Done{}) : Status(outcome.saved.error()));
 }
 
 void DiskCheckpoints::warn(const std::string& text) const {

@@ -45,7 +45,12 @@ class DiskCheckpoints final : public actors::CheckpointStore {
 
   const Context around_;
   std::mutex mutex_;
-  std::deque<std::function<void(Status)>> waiting_;
+  /// A save that is under way.
+  struct Waiting {
+    std::function<void(Status)> done;
+    Env::Time began;
+  };
+  std::deque<Waiting> waiting_;
   storage::CheckpointWriter writer_;  // Last: its thread uses the members above.
 };
 

@@ -134,6 +134,9 @@ def run_test(cluster):
     for query in ("up == 1", "troupe_build_info", "rate(troupe_run_steps_done_total[5s]) > 0", "troupe_run_recoveries_total >= 1",
                   "histogram_quantile(0.5, rate(troupe_run_step_seconds_bucket[5s])) > 0", 'troupe_run_state{state="running"} == 1',
                   "troupe_run_left_seconds > 0", "rate(troupe_run_seen_total[5s]) > 1", "troupe_run_recovery_seconds_count >= 1",
+                  "histogram_quantile(0.5, rate(troupe_run_save_seconds_bucket[5s])) > 0",
+                  'histogram_quantile(0.5, rate(troupe_run_link_wait_seconds_bucket{from="alpha", to="beta"}[5s])) > 0',
+                  'rate(troupe_run_link_wait_seconds_sum{from="beta", to="alpha"}[5s]) > 0',
                   "time() - troupe_run_checkpoint_timestamp_seconds < 60", "process_open_fds > 3"):
         until(lambda query=query: prometheus.value(query) is not None, f"Prometheus answers {query}")
     # Nobody gets in without the token.

@@ -34,6 +34,7 @@ TEST_CASE("a run's counters count what its events tell, and know nothing else", 
   counters.add(recovered);
   Value saved = event("checkpoint.saved", "r");
   saved.set("time", 1.75e9);
+  saved.set("seconds", 20);
   counters.add(saved);
   counters.add(event("warn", "r"));
   const auto numbers = counters.numbers();
@@ -53,6 +54,40 @@ TEST_CASE("a run's counters count what its events tell, and know nothing else", 
   CHECK(numbers.step_seconds.counts[4] == 1);
   CHECK(numbers.step_seconds.counts[5] == 2);
   CHECK(numbers.recovery_seconds.counts[7] == 1);
+  CHECK(numbers.save_seconds.counts[13] == 1);
+  CHECK(numbers.link_waits.empty());
+}
+
+TEST_CASE("waits are counted for the links of the plan in force", "[apps]") {
+  RunCounters counters;
+  const auto waited = [](const std::string& to, double seconds) {
+    Value wait;
+    wait.set("from", "alpha");
+    wait.set("to", to);
+    wait.set("seconds", seconds);
+    Value told = step_in(1, 0.5);
+    told.set("waits", Value::List{wait});
+    return told;
+  };
+  counters.add(waited("beta", 0.0002));
+  counters.add(waited("beta", 0.02));
+  counters.add(waited("gamma", 0.5));
+  const auto before = counters.numbers();
+  REQUIRE(before.link_waits.size() == 2);
+  const auto& beta = before.link_waits.at({"alpha", "beta"});
+  CHECK(beta.count == 2);
+  CHECK(beta.sum == Approx(0.0202));
+  CHECK(beta.counts[1] == 1);
+  CHECK(beta.counts[7] == 1);
+  CHECK_FALSE(before.planned_at);
+  Value changed = event("plan.changed", "r");
+  changed.set("time", 1.75e9);
+  counters.add(changed);
+  CHECK(counters.numbers().link_waits.empty());
+  counters.add(waited("gamma", 0.5));
+  CHECK(counters.numbers().link_waits.size() == 1);
+  CHECK(counters.numbers().planned_at == 1.75e9);
+  CHECK(counters.numbers().steps == 4);
 }
 
 TEST_CASE("a step without a duration counts, but says nothing of the pace", "[apps]") {
