@@ -25,6 +25,7 @@
 #include "apps/real/read_host.h"
 #include "apps/real/real_context.h"
 #include "apps/real/real_processes.h"
+#include "apps/telemetry/otlp_arguments.h"
 #include "core/threads/event_fd.h"
 #include "core/threads/real_env.h"
 #include "transport/channels/socket.h"
@@ -47,6 +48,7 @@ struct HeadArguments {
   bool plain_tensors = false;
   MetricsOptions metrics;
   NotifyArguments notify;
+  OtlpArguments otlp;
   std::string state = ".troupe";
   bool supervised = false;
   bool only_submitted = false;
@@ -229,8 +231,12 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
   }
   const auto notifier = open_notifier(arguments.notify, say);
   if (!notifier) return complain(ExitCode::usage, "error: " + notifier.error().text);
-  if (*notifier)
-    options.notify = [&notifier = **notifier](const Value& event) { notifier.tell(event); };
+  const auto otlp = open_otlp(arguments.otlp, program.host.host, say);
+  if (!otlp) return complain(ExitCode::usage, "error: " + otlp.error().text);
+  options.notify = [&notifier = *notifier, &otlp = *otlp](const Value& event) {
+    if (notifier) notifier->tell(event);
+    if (otlp) otlp->tell(event);
+  };
   if (arguments.plain_tensors) options.plain = actors::PlainTensors::anywhere;
   options.state = arguments.state;
   options.say = say;
@@ -333,6 +339,7 @@ void add_head(Program& program) {
                  "let everybody who reaches this address read the metrics, for a private network")
       ->needs(metrics);
   arguments.notify.add_to(*command);
+  arguments.otlp.add_to(*command);
   command->add_option("--keys", arguments.keys, "key file of this head, from `troupe keys new`");
   command->add_option("--allow", arguments.allow, "allow list of public keys and their roles");
   command->add_option("--allow-path", arguments.paths,

@@ -15,6 +15,7 @@
 #include "apps/run/run_record.h"
 #include "apps/run/run_session.h"
 #include "apps/run/run_setup.h"
+#include "apps/telemetry/otlp_arguments.h"
 #include "config/load.h"
 #include "config/pages/render.h"
 #include "core/threads/real_env.h"
@@ -34,6 +35,7 @@ struct TrainArguments {
   bool from_scratch = false;
   std::int64_t extend = 0;
   NotifyArguments notify;
+  OtlpArguments otlp;
 };
 
 /// Returns the command that resumes the run.
@@ -194,17 +196,20 @@ ExitCode train(const TrainArguments& given, const CommonFlags& flags) {
   if (arguments.nodes < 0)
     return complain(ExitCode::invalid,
                     "error: --nodes " + std::to_string(arguments.nodes) + ": wanted 1 or more");
-  // Outlives the session, whose watchdog would not let it wait for its commands.
-  const auto notifier = open_notifier(arguments.notify, [&flags](const std::string& text) {
+  const auto say = [&flags](const std::string& text) {
     if (!flags.quiet) std::fprintf(stderr, "%s\n", text.c_str());
-  });
+  };
+  // These outlive the session, whose watchdog would not let them wait.
+  const auto notifier = open_notifier(arguments.notify, say);
   if (!notifier) return complain(ExitCode::usage, "error: " + notifier.error().text);
+  const auto host = read_host();
+  const auto otlp = open_otlp(arguments.otlp, host.host, say);
+  if (!otlp) return complain(ExitCode::usage, "error: " + otlp.error().text);
   RealEnv env;
   EventFd bell;
   const auto disk = storage::disk_files();
   actors::RealExecutors executors;
   std::atomic<std::optional<ExitCode>> told;  // How the run ended, once the user knows.
-  const auto host = read_host();
   RunSession session({env, host, *disk, *disk}, std::move(*loaded),
                      !arguments.resume        ? RunStart::anew
                      : arguments.from_scratch ? RunStart::resume_or_scratch
@@ -231,7 +236,10 @@ ExitCode train(const TrainArguments& given, const CommonFlags& flags) {
     return invalid(planned.error());
   auto begun = session.enter();
   SinkOptions sinks = sinks_of(config, flags);
-  if (*notifier) sinks.notify = [&to = **notifier](const Value& event) { to.tell(event); };
+  sinks.notify = [&notifier = *notifier, &otlp = *otlp](const Value& event) {
+    if (notifier) notifier->tell(event);
+    if (otlp) otlp->tell(event);
+  };
   if (begun) begun = session.open_events(std::move(sinks));
   if (!begun) return complain(ExitCode::failed, "error: " + begun.error().text);
   Recorder& recorder = session.recorder();
@@ -268,6 +276,7 @@ ExitCode train(const TrainArguments& given, const CommonFlags& flags) {
         code,
         [&] {
           tell();
+          if (*otlp) (*otlp)->finish();
           if (*notifier) (*notifier)->finish();
         },
         [&] {
@@ -294,6 +303,7 @@ void add_train(Program& program) {
   command->add_option("--nodes", arguments.nodes,
                       "number of local node processes (default: train in this process)");
   arguments.notify.add_to(*command);
+  arguments.otlp.add_to(*command);
   command
       ->add_option("--carrier", arguments.carrier,
                    "transport between node processes: auto (shared memory) or tcp (default: auto)")

@@ -152,7 +152,8 @@ TEST_CASE("a supervised head gets every option of its supervisor", "[cluster]") 
                                                   {"--metrics", "127.0.0.1:0"},
                                                   {"--metrics-token-file", "token"},
                                                   {"--notify", "true"},
-                                                  {"--notify-on", "failed"}};
+                                                  {"--notify-on", "failed"},
+                                                  {"--otlp", "http://127.0.0.1:1"}};
   // Uses every option of `head --help`.
   const auto help = tests::troupe(here, {"head", "--help"}).out;
   std::vector<std::string> words{"head"};

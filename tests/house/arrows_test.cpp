@@ -95,13 +95,15 @@ const std::map<std::string, Folders> allowed_within = {
     {"apps/head",
      {"apps", "apps/client", "apps/events", "apps/gpu", "apps/machine", "apps/report", "apps/run"}},
     {"apps/page", {"apps/client", "apps/events", "apps/run"}},
+    {"apps/telemetry", {"apps/events", "apps/run"}},
     {"apps/real", {"apps", "apps/hosts", "apps/machine", "apps/run"}},
     {"apps/node",
      {"apps", "apps/client", "apps/gpu", "apps/head", "apps/hosts", "apps/machine", "apps/real",
       "apps/run"}},
     {"apps/commands",
      {"apps", "apps/client", "apps/events", "apps/gpu", "apps/head", "apps/hosts", "apps/machine",
-      "apps/node", "apps/page", "apps/real", "apps/report", "apps/run", "apps/weights"}},
+      "apps/node", "apps/page", "apps/real", "apps/report", "apps/run", "apps/telemetry",
+      "apps/weights"}},
 };
 
 /// The program's main file, which includes all commands.
