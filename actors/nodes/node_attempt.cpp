@@ -89,7 +89,7 @@ class NodeAttempt::Work : public std::enable_shared_from_this<Work> {
   void start(const Start& start);
   Status deliver(transport::Message message);
   void end(std::function<void()> then);
-  void drop();
+  void drop(std::shared_ptr<Work> self);
 
  private:
   /// An event of a node attempt.
@@ -225,7 +225,10 @@ NodeAttempt::NodeAttempt(Context context, NodeAttemptOrder order, std::function<
     : work_(std::make_shared<Work>(context, std::move(order))) {
   work_->prepare(std::move(then));
 }
-NodeAttempt::~NodeAttempt() { work_->drop(); }
+NodeAttempt::~NodeAttempt() {
+  auto& work = *work_;
+  work.drop(std::move(work_));
+}
 
 NodeAttempt::Phase NodeAttempt::phase() const { return work_->phase(); }
 void NodeAttempt::start(const Start& start) { work_->start(start); }
@@ -705,8 +708,7 @@ void NodeAttempt::Work::close_home() {
 }
 
 /// From now on it calls nobody, and lives as long as its actors and the copies of its states.
-void NodeAttempt::Work::drop() {
-  const auto self = shared_from_this();
+void NodeAttempt::Work::drop(std::shared_ptr<Work> self) {
   {
     const std::lock_guard lock(link_->mutex);
     link_->work = nullptr;
@@ -721,8 +723,10 @@ void NodeAttempt::Work::drop() {
   if (phase_ == Phase::ended) return;
   if (mesh_) mesh_->abort("the attempt was dropped");
   group_->kill_all();
-  group_->when_empty([self, store = std::exchange(store_, nullptr)] {
-    if (store) store->settle([self] {});
+  // It may hold memory of the store, which must outlive it, and a store cannot be destroyed on its
+  // own thread. So the last job of that thread owns the attempt, and somebody else the store.
+  group_->when_empty([self = std::move(self), store = std::exchange(store_, nullptr)]() mutable {
+    if (store) store->settle([self = std::move(self)] {});
   });
 }
 

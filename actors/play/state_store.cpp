@@ -24,7 +24,9 @@ StateStore::StateStore(std::shared_ptr<Executor> thread) : thread_(std::move(thr
 StateStore::~StateStore() {
   ++settled_;
   const std::lock_guard lock(mutex_);
-  states_.clear();  // The states return memory to a pool that must still exist.
+  // The states return memory to a pool that must still exist, so a copy under way adds none.
+  is_closed_ = true;
+  states_.clear();
 }
 
 void StateStore::put(StateCopy copy, Done done) {
@@ -51,6 +53,7 @@ void StateStore::copy(const StateCopy& copy, const Done& done) {
                  copies_of(state.moments, thread_->memory()),
                  state.loss_scale};
     const std::lock_guard lock(mutex_);
+    if (is_closed_) return;
     states_[state.optimizer].insert_or_assign(state.step, std::move(own));
   } catch (const std::bad_alloc& full) {
     return done(Error{full.what()});

@@ -49,6 +49,7 @@ class StateStore {
 
   mutable std::mutex mutex_;
   std::map<int, std::map<std::int64_t, Snapshot>> states_;  // Indexed by optimizer, then step.
+  bool is_closed_ = false;                                  // Takes no more states.
   std::atomic<int> settled_ = 0;                            // Counts calls.
   std::shared_ptr<Executor> thread_;                        // Destroyed first: it uses the others.
 };
