@@ -8,6 +8,7 @@
 #include "apps/command.h"
 #include "apps/commands/trained_model.h"
 #include "apps/events/number_text.h"
+#include "apps/events/terminal_width.h"
 #include "apps/machine/machine_share.h"
 #include "core/json.h"
 #include "storage/data/data_spec.h"
@@ -121,9 +122,11 @@ ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
     std::puts(to_json(result).c_str());
   } else {
     const std::string perplexity = is_text ? ", perplexity " + brief(std::exp(loss)) : "";
-    std::printf("loss %.5f nats%s over %s%s: %s\n", loss, perplexity.c_str(),
-                share_text(micro_batches * micro, (*data)->count()).c_str(),
-                exam->as_in_training ? ", as in training" : "", (*data)->description().c_str());
+    char number[32];
+    std::snprintf(number, sizeof number, "loss %.5f nats", loss);
+    print_wrapped(
+        number + perplexity + " over " + share_text(micro_batches * micro, (*data)->count()) +
+        (exam->as_in_training ? ", as in training: " : ": ") + (*data)->description() + "\n");
   }
   return ExitCode::done;
 }

@@ -14,6 +14,7 @@
 
 #include "apps/command.h"
 #include "apps/events/number_text.h"
+#include "apps/events/terminal_width.h"
 #include "apps/machine/machine_share.h"
 #include "apps/machine/this_machine.h"
 #include "apps/run/plan_request.h"
@@ -178,12 +179,11 @@ Status tell_plan(storage::Files& files, const config::RunConfig& config) {
   std::int64_t memory = 0;
   for (const auto& seat : plan->seats) memory += seat.memory.total();
   const double step = plan->step.count();
-  std::printf("model: %s parameters; %s of memory while it trains\n",
-              count_text(static_cast<double>(setup->parameters())).c_str(),
-              memory_text(static_cast<double>(memory)).c_str());
-  std::printf("time: about %s for %s on this machine\n",
-              duration(step * static_cast<double>(config.train.steps)).c_str(),
-              plural(config.train.steps, "step").c_str());
+  print_wrapped("model: " + count_text(static_cast<double>(setup->parameters())) + " parameters; " +
+                memory_text(static_cast<double>(memory)) +
+                " of memory while it trains\ntime: about " +
+                duration(step * static_cast<double>(config.train.steps)) + " for " +
+                plural(config.train.steps, "step") + " on this machine\n");
   return Done{};
 }
 
@@ -223,12 +223,11 @@ ExitCode start_own(const InitArguments& given, const CommonFlags& flags) {
   const auto loaded = config::load({path, {}});
   if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
   if (flags.quiet) return ExitCode::done;
-  std::printf("data: %s for training, the last 5 %% of the text for validation%s\n",
-              plural(draft.tokens, is_bytes ? "byte" : "token").c_str(),
-              is_bytes
-                  ? ""
-                  : ("; " + draft.name + "_tokenizer.json has " + plural(draft.vocabulary, "token"))
-                        .c_str());
+  const std::string tokenizer =
+      is_bytes ? ""
+               : "; " + draft.name + "_tokenizer.json has " + plural(draft.vocabulary, "token");
+  print_wrapped("data: " + plural(draft.tokens, is_bytes ? "byte" : "token") +
+                " for training, the last 5 % of the text for validation" + tokenizer + "\n");
   if (auto told = tell_plan(*files, loaded->config); !told) return invalid(told.error());
   std::printf("%s is written. Next:\n    troupe train %s\n    troupe sample %s\n", path.c_str(),
               path.c_str(), draft.name.c_str());

@@ -1,10 +1,13 @@
 #include "schedules/plan/plan.h"
 
+#include <cstddef>
 #include <cstdio>
+#include <limits>
 
 #include "apps/client/which_head.h"
 #include "apps/command.h"
 #include "apps/commands/cluster_file.h"
+#include "apps/events/terminal_width.h"
 #include "apps/gpu/card.h"
 #include "apps/machine/machine_share.h"
 #include "apps/machine/this_machine.h"
@@ -66,9 +69,11 @@ void print(const sched::PlanRequest& request, const sched::Plan& plan,
     std::puts(to_json(all).c_str());
     return;
   }
-  std::string text = sched::to_table(request, plan) + "\n" + sched::to_table(plan, changes);
+  const auto columns = columns_of(stdout).value_or(std::numeric_limits<std::size_t>::max());
+  std::string text =
+      sched::to_table(request, plan, columns) + "\n" + sched::to_table(plan, changes, columns);
   if (arguments.explain) text += "\n" + sched::explain(request, plan);
-  std::fputs(text.c_str(), stdout);
+  print_wrapped(text);
 }
 
 /// Prints the model of a step's time on GPUs that need not be here.
@@ -97,7 +102,7 @@ ExitCode plan(const PlanArguments& arguments, const CommonFlags& flags) {
   if (!loaded->warnings.empty()) std::fputs(loaded->warnings.c_str(), stderr);
   if (!arguments.head.address.empty())
     return ask(arguments.head, "plan.request", loaded->tree, flags,
-               [](const Value& answer) { std::fputs(text_of(answer, "table").c_str(), stdout); });
+               [](const Value& answer) { print_wrapped(text_of(answer, "table")); });
   if (!arguments.device.empty()) return model_step(arguments, loaded->config, flags);
   const auto files = storage::disk_files();
   const auto request = request_for(*files, arguments, loaded->config);

@@ -1,28 +1,17 @@
 #include "apps/events/terminal_sink.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdio>
-#include <optional>
 #include <string>
 
 #include "apps/events/event_text.h"
+#include "apps/events/terminal_width.h"
 #include "core/text.h"
 
 namespace troupe::apps {
 namespace {
 
 constexpr std::size_t usual_columns = 80;
-
-/// Returns the width of the terminal now, since a person may change it; nothing if the stream is
-/// none.
-std::optional<std::size_t> columns_of(std::FILE* stream) {
-  winsize size{};
-  if (ioctl(fileno(stream), TIOCGWINSZ, &size) != 0) return {};
-  return size.ws_col > 0 ? size.ws_col : usual_columns;
-}
 
 }  // namespace
 

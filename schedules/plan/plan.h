@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -155,9 +157,12 @@ struct Outlook {
 /// one keeps its stages, because they affect its numbers.
 std::vector<Outlook> outlooks(const PlanRequest& request);
 
-/// Format the stages and the predicted performance as a table.
-std::string to_table(const PlanRequest& request, const Plan& plan);
-std::string to_table(const Plan& plan, const std::vector<Outlook>& outlooks);
+/// Format the stages and the predicted performance as a table, in blocks if its rows are wider than
+/// `columns`.
+std::string to_table(const PlanRequest& request, const Plan& plan,
+                     std::size_t columns = std::numeric_limits<std::size_t>::max());
+std::string to_table(const Plan& plan, const std::vector<Outlook>& outlooks,
+                     std::size_t columns = std::numeric_limits<std::size_t>::max());
 
 /// Explains the formula behind each number of the table.
 std::string explain(const PlanRequest& request, const Plan& plan);

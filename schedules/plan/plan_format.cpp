@@ -42,25 +42,33 @@ std::string show(Seconds time) {
 
 std::string percent(double part) { return fixed(100 * part, 1) + " %"; }
 
-std::string TextTable::text() const {
-  const std::size_t columns = rows_.front().size();
-  std::vector<std::size_t> widths(columns, 0);
-  std::vector<bool> are_numbers(columns, false);
+std::string TextTable::text(std::size_t columns) const {
+  const std::size_t count = rows_.front().size();
+  std::vector<std::size_t> widths(count, 0);
+  std::vector<bool> are_numbers(count, false);
   for (const auto& row : rows_) {
-    for (std::size_t c = 0; c < columns; ++c) {
+    for (std::size_t c = 0; c < count; ++c) {
       widths[c] = std::max(widths[c], row[c].size());
       if (!row[c].empty() && row[c][0] >= '0' && row[c][0] <= '9') are_numbers[c] = true;
     }
   }
+  const auto cell = [&](const std::vector<std::string>& row, std::size_t c) {
+    const std::string space(widths[c] - row[c].size(), ' ');
+    return are_numbers[c] ? space + row[c] : row[c] + space;
+  };
   std::string text;
-  for (const auto& row : rows_) {
-    std::string line;
-    for (std::size_t c = 0; c < columns; ++c) {
-      const std::string space(widths[c] - row[c].size(), ' ');
-      line += (c == 0 ? "" : "  ") + (are_numbers[c] ? space + row[c] : row[c] + space);
+  for (std::size_t begin = 1; begin == 1 || begin < count;) {
+    std::size_t end = begin, width = widths[0];
+    while (end < count && (end == begin || width + 2 + widths[end] <= columns))
+      width += 2 + widths[end++];
+    if (begin > 1) text += '\n';
+    for (const auto& row : rows_) {
+      std::string line = cell(row, 0);
+      for (std::size_t c = begin; c < end; ++c) line += "  " + cell(row, c);
+      line.erase(line.find_last_not_of(' ') + 1);
+      text += line + "\n";
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    begin = std::max(end, begin + 1);
   }
   return text;
 }

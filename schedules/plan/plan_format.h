@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,9 @@ class TextTable {
   explicit TextTable(std::vector<std::string> header) : rows_{std::move(header)} {}
 
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  std::string text() const;
+  /// Returns the table. If its rows are wider than `columns`, the columns that do not fit follow
+  /// in blocks of their own, each of which repeats the first column.
+  std::string text(std::size_t columns = std::numeric_limits<std::size_t>::max()) const;
 
  private:
   std::vector<std::vector<std::string>> rows_;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 
 #include "core/units.h"
 #include "schedules/plan/plan.h"
@@ -47,7 +48,7 @@ std::string headline(const Plan& plan) {
          ", " + counted(plan.micro_batches, "micro-batch", "es") + " a step";
 }
 
-std::string to_table(const PlanRequest& request, const Plan& plan) {
+std::string to_table(const PlanRequest& request, const Plan& plan, std::size_t columns) {
   TextTable table({"stage", "units", "layers", "devices", "weights", "gradients", "optimizer",
                    "activations", "buffers", "total", "of", "forward", "backward"});
   for (const PlannedSeat& seat : plan.seats) {
@@ -64,14 +65,14 @@ std::string to_table(const PlanRequest& request, const Plan& plan) {
                available < unknown_memory ? show(available) : "unknown", show(stage.forward),
                show(stage.backward)});
   }
-  return headline(plan) + "\n\n" + table.text() + "\nstep " + show(plan.step) + ", bubble " +
+  return headline(plan) + "\n\n" + table.text(columns) + "\nstep " + show(plan.step) + ", bubble " +
          percent(plan.bubble) + "; steps back to back " + show(plan.period) + ", bubble " +
          percent(plan.steady_bubble) + "\n" + significant(plan.rate) +
          " micro-batches a second\ntraffic in a step: " + show(plan.boundary_traffic) +
          " between stages, " + show(plan.reduction_traffic) + " for sums of gradients\n";
 }
 
-std::string to_table(const Plan& plan, const std::vector<Outlook>& outlooks) {
+std::string to_table(const Plan& plan, const std::vector<Outlook>& outlooks, std::size_t columns) {
   TextTable table({"if", "the run", "stages", "replicas", "step", "rate", "because"});
   for (const Outlook& outlook : outlooks) {
     if (!outlook.plan) {
@@ -85,7 +86,7 @@ std::string to_table(const Plan& plan, const std::vector<Outlook>& outlooks) {
                show(then.step), plan.rate > 0 ? percent(then.rate / plan.rate) : "-",
                outlook.reason});
   }
-  return table.text();
+  return table.text(columns);
 }
 
 }  // namespace troupe::schedules

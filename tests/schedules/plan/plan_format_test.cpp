@@ -33,6 +33,22 @@ two more nodes like node0 join  continues                                 2     
 )");
 }
 
+TEST_CASE("columns that do not fit follow in blocks that repeat the first column", "[schedules]") {
+  TextTable table({"stage", "devices", "weights", "optimizer"});
+  table.add({"0", "node0:0", "40 B", "8 B"});
+  table.add({"1", "node1:0", "4 B", "16 B"});
+  CHECK(table.text(23) ==
+        "stage  devices  weights\n"
+        "    0  node0:0     40 B\n"
+        "    1  node1:0      4 B\n"
+        "\n"
+        "stage  optimizer\n"
+        "    0        8 B\n"
+        "    1       16 B\n");
+  CHECK(table.text(22).find("stage  weights\n") != std::string::npos);
+  CHECK(table.text(1).find("stage  optimizer\n") != std::string::npos);
+}
+
 TEST_CASE("explain prints the formula of every number", "[schedules]") {
   PlanRequest request = two_stages();
   request.units[0].workspace = 50;
