@@ -135,6 +135,7 @@ struct KubernetesArguments {
   std::string priority_class;
   std::vector<std::string> node_labels;
   std::vector<std::string> tolerations;
+  int evicted = 1;
 
   Status check() const {
     for (const auto& [option, word] : {std::pair("--image", &image),
@@ -161,6 +162,7 @@ struct KubernetesArguments {
     order.storage = storage;
     order.name_space = name_space;
     order.priority_class = priority_class;
+    order.evicted = evicted;
     for (const auto& text : node_labels) {
       if (auto fits = fits_line("--node-label", text); !fits) return fits.error();
       const auto equals = text.find('=');
@@ -267,6 +269,11 @@ void add_render(Program& program) {
     command->add_option("--namespace", arguments.name_space,
                         "namespace of all objects (default: the one that kubectl chooses)");
     command->add_option("--priority-class", arguments.priority_class, "PriorityClass of the pods");
+    command
+        ->add_option("--max-evicted", arguments.evicted,
+                     "most nodes that voluntary evictions may take at once, as when machines are "
+                     "drained (default: 1)")
+        ->check(CLI::Range(1, 10'000));
     command->add_option("--node-label", arguments.node_labels,
                         "KEY=VALUE: a label that each machine must have (nodeSelector); can be "
                         "repeated");

@@ -67,6 +67,7 @@ struct KubernetesOrder {
   std::string priority_class;                      // Empty: the cluster's default.
   std::map<std::string, std::string> node_labels;  // Labels that each machine must have.
   std::vector<Toleration> tolerations;
+  int evicted = 1;  // The most nodes that voluntary evictions may take at once.
 };
 /// Renders a manifest for kubectl apply. A Job and a JobSet end with the run. With StatefulSets a
 /// head and its nodes stay and accept submissions. Keys come from a Secret; the text says how to

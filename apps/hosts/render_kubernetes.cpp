@@ -220,6 +220,19 @@ std::string network_policy(const KubernetesOrder& order) {
          indented(these, 12);
 }
 
+/// Renders how many nodes Kubernetes may take away at once by its own choice, as when it drains
+/// machines. The pods of a Job have no number of replicas that it could ask for, so for them the
+/// budget counts the nodes that must stay.
+std::string disruption_budget(const KubernetesOrder& order) {
+  const bool is_set = order.flavour == Flavour::statefulset;
+  const int stay = std::max(order.job.nodes - order.evicted, 0);
+  return "apiVersion: policy/v1\nkind: PodDisruptionBudget\n" + metadata(order, "-node") +
+         "spec:\n  " +
+         (is_set ? "maxUnavailable: " + std::to_string(order.evicted)
+                 : "minAvailable: " + std::to_string(stay)) +
+         "\n  selector:\n    matchLabels:\n" + indented(labels(order.job.name, "node"), 6);
+}
+
 std::string context(const KubernetesOrder& order) {
   const std::string& name = order.job.name;
   const std::string service =
@@ -233,7 +246,8 @@ std::string context(const KubernetesOrder& order) {
          indented(order.job.run, 4) + "---\napiVersion: v1\nkind: PersistentVolumeClaim\n" +
          metadata(order, "-runs") +
          "spec:\n  accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: " +
-         quoted(order.storage) + "}}\n---\n" + network_policy(order);
+         quoted(order.storage) + "}}\n---\n" + network_policy(order) + "---\n" +
+         disruption_budget(order);
 }
 
 /// Renders a node's command. Kubernetes replaces a node whose pod it evicts only if the pod's exit

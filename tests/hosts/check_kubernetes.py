@@ -7,15 +7,16 @@ from typing import Any
 import yaml
 
 KINDS = {
-    "job": ["Service", "ConfigMap", "PersistentVolumeClaim", "NetworkPolicy", "Job", "Job"],
-    "jobset": ["ConfigMap", "PersistentVolumeClaim", "NetworkPolicy", "JobSet"],
-    "statefulset": ["Service", "ConfigMap", "PersistentVolumeClaim", "NetworkPolicy", "StatefulSet", "StatefulSet"],
+    "job": ["Service", "ConfigMap", "PersistentVolumeClaim", "NetworkPolicy", "PodDisruptionBudget", "Job", "Job"],
+    "jobset": ["ConfigMap", "PersistentVolumeClaim", "NetworkPolicy", "PodDisruptionBudget", "JobSet"],
+    "statefulset": ["Service", "ConfigMap", "PersistentVolumeClaim", "NetworkPolicy", "PodDisruptionBudget", "StatefulSet", "StatefulSet"],
 }
 VERSIONS = {
     "Service": "v1",
     "ConfigMap": "v1",
     "PersistentVolumeClaim": "v1",
     "NetworkPolicy": "networking.k8s.io/v1",
+    "PodDisruptionBudget": "policy/v1",
     "Job": "batch/v1",
     "JobSet": "jobset.x-k8s.io/v1alpha2",
     "StatefulSet": "apps/v1",
@@ -121,6 +122,20 @@ def check_workload(thing: dict[str, Any], things: dict[str, dict[str, Any]]) -> 
         want(any("onPodConditions" in rule for rule in ignored), "preemption is no failure")
 
 
+def check_budget(budget: dict[str, Any], templates: list[dict[str, Any]], flavour: str) -> None:
+    """Checks that voluntary evictions leave most nodes, and that the budget counts nodes alone."""
+    spec = budget["spec"]
+    limits = set(spec) - {"selector"}
+    # Kubernetes accepts only a whole minAvailable for pods of a Job, which has no scale.
+    want(limits == {"maxUnavailable" if flavour == "statefulset" else "minAvailable"}, "one limit that the pods' controller allows")
+    want(all(type(spec[limit]) is int and spec[limit] >= 0 for limit in limits), "a whole number")
+    want(spec.get("maxUnavailable", 1) > 0, "evictions that can go on")
+    chosen = spec["selector"]["matchLabels"]
+    found = [template for template in templates if chosen.items() <= template["metadata"]["labels"].items()]
+    roles = [template["metadata"]["labels"]["app.kubernetes.io/component"] for template in found]
+    want(roles == ["node"], "a budget of the nodes alone")
+
+
 def main() -> None:
     flavour, path = sys.argv[1:]
     with open(path, encoding="utf-8") as file:
@@ -144,6 +159,8 @@ def main() -> None:
     for template in (template for thing in workloads for template in pods(thing)):
         chosen = policy["spec"]["podSelector"]["matchLabels"]
         want(chosen.items() <= template["metadata"]["labels"].items(), "a policy for all pods")
+    (budget,) = things["PodDisruptionBudget"].values()
+    check_budget(budget, [template for thing in workloads for template in pods(thing)], flavour)
     for service in things.get("Service", {}).values():
         spec = service["spec"]
         want(spec["clusterIP"] == "None" and spec["publishNotReadyAddresses"], "a headless Service")

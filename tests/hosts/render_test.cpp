@@ -116,6 +116,25 @@ TEST_CASE("the rendered Kubernetes objects match the reviewed files in three fla
   CHECK(!passes(check_kubernetes + "job", kubernetes(Flavour::jobset)));
 }
 
+TEST_CASE("evictions of Kubernetes leave all nodes but as many as allowed", "[hosts]") {
+  using Flavour = KubernetesOrder::Flavour;
+  KubernetesOrder order;
+  order.job = job();
+  const auto limit = [&](Flavour flavour, int evicted) {
+    order.flavour = flavour;
+    order.evicted = evicted;
+    const auto text = render_kubernetes(order);
+    const auto at = text.find("kind: PodDisruptionBudget");
+    const auto begin = text.find("spec:\n  ", at) + 8;
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  REQUIRE(order.job.nodes == 3);
+  CHECK(limit(Flavour::job, 1) == "minAvailable: 2");
+  CHECK(limit(Flavour::jobset, 2) == "minAvailable: 1");
+  CHECK(limit(Flavour::job, 5) == "minAvailable: 0");
+  CHECK(limit(Flavour::statefulset, 1) == "maxUnavailable: 1");
+}
+
 TEST_CASE("the scripts in a head's pod pass shellcheck", "[hosts]") {
   const auto text = kubernetes(KubernetesOrder::Flavour::job);
   const auto script = [&](const std::string& name) {
@@ -192,14 +211,15 @@ steps = 7
     words.insert(words.begin(), {"render", "k8s", "tiny.toml"});
     return tests::troupe(here, words);
   };
-  const Ended on_gpus = placed({"--set", "train.device=cuda", "--gpus", "2", "--namespace", "ml",
-                                "--node-label", "has-gpu=true", "--toleration",
-                                "nvidia.com/gpu:NoSchedule", "--priority-class", "p"});
+  const Ended on_gpus =
+      placed({"--set", "train.device=cuda", "--gpus", "2", "--namespace", "ml", "--node-label",
+              "has-gpu=true", "--toleration", "nvidia.com/gpu:NoSchedule", "--priority-class", "p",
+              "--nodes", "5", "--max-evicted", "2"});
   REQUIRE(on_gpus.code == 0);
   CHECK(passes(check_kubernetes + "job", on_gpus.out));
   for (const std::string part :
        {"nvidia.com/gpu: \"2\"", "\"has-gpu\": \"true\"", "namespace: \"ml\"",
-        "{key: \"nvidia.com/gpu\", operator: Exists, effect: NoSchedule}",
+        "{key: \"nvidia.com/gpu\", operator: Exists, effect: NoSchedule}", "minAvailable: 3",
         "create secret generic -n ml"})
     CHECK(on_gpus.out.find(part) != std::string::npos);
   for (const auto& wrong : {std::vector<std::string>{"--namespace", "A b"},
