@@ -167,6 +167,7 @@ struct SubmitArguments {
   bool wait = false;
   bool resume = false;
   bool from_scratch = false;
+  std::int64_t extend = 0;
 };
 
 ExitCode submit(const SubmitArguments& arguments, const CommonFlags& flags) {
@@ -178,6 +179,7 @@ ExitCode submit(const SubmitArguments& arguments, const CommonFlags& flags) {
   Value body = loaded->tree;
   if (arguments.resume) body.set("resume", true);
   if (arguments.from_scratch) body.set("from_scratch", true);
+  if (arguments.extend > 0) body.set("extend", arguments.extend);
   // Relative names of files mean files in this folder.
   const auto here = read_host();
   body.set("host", here.host);
@@ -214,6 +216,11 @@ void add_follow(Program& program) {
     command
         ->add_flag("--from-scratch", arguments.from_scratch,
                    "with --resume: begin at step 0 if the run's saved checkpoints are gone")
+        ->needs(resume);
+    command
+        ->add_option("--extend", arguments.extend,
+                     "with --resume: train this many steps beyond the run's last one (default: 0)")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
         ->needs(resume);
   }
   const auto about = [&](const std::string& name, const std::string& help, auto run) {

@@ -179,18 +179,20 @@ Result<std::unique_ptr<LocalNodes>> start_nodes(const LocalNodes::Context& conte
 
 /// Returns the configuration. With --extend it adds settings to the arguments, so that the commands
 /// that are printed later do not extend the run once more.
-Result<config::Loaded> load(TrainArguments& arguments) {
+Result<config::Loaded> load(storage::Files& files, TrainArguments& arguments) {
   auto loaded = config::load({arguments.config, arguments.settings});
   if (!loaded || arguments.extend == 0) return loaded;
-  const auto more = settings_to_extend("runs/" + loaded->config.name, arguments.extend);
-  if (!more) return within("--extend", more.error());
-  arguments.settings.insert(arguments.settings.end(), more->begin(), more->end());
+  const auto keys = keys_to_extend(files, "runs/" + loaded->config.name, arguments.extend);
+  if (!keys) return within("--extend", keys.error());
+  for (const auto& key : *keys)
+    arguments.settings.push_back(key.name + "=" + std::to_string(key.value));
   return config::load({arguments.config, arguments.settings});
 }
 
 ExitCode train(const TrainArguments& given, const CommonFlags& flags) {
   TrainArguments arguments = given;
-  auto loaded = load(arguments);
+  const auto disk = storage::disk_files();
+  auto loaded = load(*disk, arguments);
   if (!loaded) return complain(ExitCode::invalid, loaded.error().text);
   if (!loaded->warnings.empty()) std::fputs(loaded->warnings.c_str(), stderr);
   if (arguments.nodes < 0)
@@ -207,7 +209,6 @@ ExitCode train(const TrainArguments& given, const CommonFlags& flags) {
   if (!otlp) return complain(ExitCode::usage, "error: " + otlp.error().text);
   RealEnv env;
   EventFd bell;
-  const auto disk = storage::disk_files();
   actors::RealExecutors executors;
   std::atomic<std::optional<ExitCode>> told;  // How the run ended, once the user knows.
   RunSession session({env, host, *disk, *disk}, std::move(*loaded),

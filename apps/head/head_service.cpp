@@ -19,8 +19,10 @@
 #include "apps/head/misconfigured.h"
 #include "apps/head/node_gate.h"
 #include "apps/head/submitted_paths.h"
+#include "apps/run/run_record.h"
 #include "apps/run/run_setup.h"
 #include "config/load.h"
+#include "config/schema/dotted.h"
 #include "core/json.h"
 #include "core/printable.h"
 #include "transport/control/publisher.h"
@@ -60,6 +62,10 @@ Value take_field(Value& config, std::string_view name) {
 bool take_flag(Value& config, std::string_view name) {
   const Value field = take_field(config, name);
   return field.boolean() && *field.boolean();
+}
+std::int64_t take_integer(Value& config, std::string_view name) {
+  const Value field = take_field(config, name);
+  return field.integer() ? *field.integer() : 0;
 }
 std::string take_text(Value& config, std::string_view name) {
   const Value field = take_field(config, name);
@@ -206,12 +212,31 @@ class HeadService::Service {
   /// Rejects a configuration whose files the head must not use.
   Status may_use(const config::Loaded& loaded) const { return options_.confinement.check(loaded); }
 
+  /// Adds the keys with which a run trains `more` steps longer than the configuration in its
+  /// folder.
+  Result<config::Loaded> extended(const config::Loaded& loaded, std::int64_t more, Value& body) {
+    const auto keys = keys_to_extend(program_.files, "runs/" + loaded.config.name, more);
+    if (!keys) return keys.error();
+    for (const auto& key : *keys) config::set_at(body, key.name, key.value);
+    return config::load_message(body, "run.submit");
+  }
+
+  /// How a submitted run begins.
+  struct Beginning {
+    RunStart start = RunStart::anew;
+    std::int64_t more_steps = 0;  // Than its last configuration says.
+  };
+
   /// Submits a run and answers with its name.
-  Reply submit(const Value& body, RunStart begins, std::uint64_t submission,
+  Reply submit(Value body, const Beginning& begins, std::uint64_t submission,
                const Submitter& from) {
     config::Diagnostics found;
     auto loaded = config::load_message(body, "run.submit", found);
     if (!loaded) return misconfigured(loaded.error(), found);
+    if (begins.more_steps > 0) {
+      loaded = extended(*loaded, begins.more_steps, body);
+      if (!loaded) return misconfigured(loaded.error());
+    }
     if (auto inside = may_use(*loaded); !inside) return misconfigured(inside.error());
     const std::string name = loaded->config.name;
     {
@@ -226,7 +251,7 @@ class HeadService::Service {
             std::to_string(most_runs) + " runs are active, the most that a head can lead",
             "wait until one has ended, or stop one");
     }
-    auto run = make_run(std::move(*loaded), begins);
+    auto run = make_run(std::move(*loaded), begins.start);
     if (!run) return misconfigured(with_place(run.error(), program_.host, from));
     // Records the run once it is known to be valid, and starts it once it is recorded.
     if (auto noted = journal_->submitted(name, submission, body); !noted) return noted.error();
@@ -442,9 +467,15 @@ class HeadService::Service {
     Value config = message.body;
     const bool resumes = take_flag(config, "resume");
     const bool from_scratch = take_flag(config, "from_scratch");
-    const auto begins = !resumes       ? RunStart::anew
-                        : from_scratch ? RunStart::resume_or_scratch
-                                       : RunStart::resume;
+    const Beginning begins{!resumes       ? RunStart::anew
+                           : from_scratch ? RunStart::resume_or_scratch
+                                          : RunStart::resume,
+                           take_integer(config, "extend")};
+    if (begins.more_steps < 0 || (begins.more_steps > 0 && !resumes))
+      return transport::refusal(RefusalCode::invalid, "extend",
+                                "found extend = " + std::to_string(begins.more_steps) +
+                                    (resumes ? ", wanted at least 1" : " without resume"),
+                                "extend a run that is resumed by 1 step or more");
     const Submitter from{take_text(config, "host"), take_text(config, "folder")};
     // Names relative to the head's own folder stay as they are: checkpoints have them, too.
     if (from.folder != program_.host.folder) resolve_inputs(program_.files, from, config);

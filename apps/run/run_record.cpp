@@ -8,6 +8,7 @@
 #include "config/recipe.h"
 #include "config/run_config.h"
 #include "config/schema.h"
+#include "config/toml/toml.h"
 #include "core/json.h"
 #include "storage/data/data_spec.h"
 #include "storage/tokenizer/tokenizer.h"
@@ -124,20 +125,26 @@ Status keep_config(storage::Files& files, const std::string& folder, const confi
                                config_text(loaded, std::move(tree)));
 }
 
-Result<std::vector<std::string>> settings_to_extend(const std::string& folder, std::int64_t more) {
-  const auto kept = config::load({folder + "/config.toml", {}});
-  if (!kept)
-    return Error{folder +
-                 "/config.toml: a run that is extended leaves its configuration there, but: " +
-                 kept.error().text};
-  std::vector<std::string> settings = {"train.steps=" +
-                                       std::to_string(kept->config.train.steps + more)};
+Result<std::vector<LongerKey>> keys_to_extend(storage::Files& files, const std::string& folder,
+                                              std::int64_t more) {
+  const std::string path = folder + "/config.toml";
+  const auto unknown = [&](const Error& error) {
+    return Error{path +
+                 ": a run that is extended leaves its configuration there, but: " + error.text};
+  };
+  const auto text = files.read(path);
+  if (!text) return unknown(text.error());
+  auto tree = config::parse_toml(text->text());
+  if (!tree) return unknown(tree.error());
+  const auto kept = config::load_message(std::move(*tree), path);
+  if (!kept) return unknown(kept.error());
+  std::vector<LongerKey> keys = {{"train.steps", kept->config.train.steps + more}};
   const Value recipe = config::recipe_of(kept->tree);
-  const std::string key = "optimizer.schedule.total_steps";
-  const Value* total = config::value_at(recipe, key);
+  const std::string total_steps = "optimizer.schedule.total_steps";
+  const Value* total = config::value_at(recipe, total_steps);
   if (total && total->integer() && *total->integer() > 0)
-    settings.push_back(key + "=" + std::to_string(*total->integer()));
-  return settings;
+    keys.push_back({total_steps, *total->integer()});
+  return keys;
 }
 
 std::vector<std::string> describe_run(storage::Files& files, const std::string& folder,

@@ -22,10 +22,16 @@ namespace troupe::apps {
 Status keep_config(storage::Files& files, const std::string& folder, const config::Loaded& loaded,
                    Value tree);
 
-/// Returns the settings with which a run, as its folder describes it, trains `more` steps beyond
-/// its last one. The schedule of its learning rate stays: it ends where it was to end, and further
+/// A key of a run that trains longer, and its value.
+struct LongerKey {
+  std::string name;
+  std::int64_t value = 0;
+};
+/// Returns the keys with which a run, as its folder describes it, trains `more` steps beyond its
+/// last one. The schedule of its learning rate stays: it ends where it was to end, and further
 /// steps have its last rate.
-Result<std::vector<std::string>> settings_to_extend(const std::string& folder, std::int64_t more);
+Result<std::vector<LongerKey>> keys_to_extend(storage::Files& files, const std::string& folder,
+                                              std::int64_t more);
 
 /// A process that begins to lead a run.
 struct RunLife {

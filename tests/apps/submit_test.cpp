@@ -6,6 +6,7 @@
 #include "apps/program.h"
 #include "apps/small_cluster.h"
 #include "catch.h"
+#include "core/json.h"
 
 using namespace troupe;
 using namespace troupe::tests;
@@ -69,4 +70,30 @@ TEST_CASE("submit says that it moved an earlier run of the name aside", "[apps]"
   const Ended again = cluster.run({"submit", "own.toml"});
   CHECK(again.code == 0);
   CHECK(mentions(again.err, "the earlier run of this name was moved to runs/own.1"));
+}
+
+TEST_CASE("submit --extend trains a run longer that has ended", "[apps]") {
+  const SmallCluster cluster;
+  cluster.here().write("own.toml",
+                       text_run + std::string("[optimizer]\nschedule = { kind = \"cosine\" }\n"));
+  cluster.here().write("book.txt", short_book());
+  // There is nothing to extend yet.
+  const Ended early = cluster.run({"submit", "own.toml", "--resume", "--extend", "3"});
+  CHECK(early.code == 3);
+  CHECK(mentions(early.err, "runs/own/config.toml: a run that is extended leaves"));
+  REQUIRE(cluster.run({"submit", "own.toml", "--wait"}).code == 0);
+  const Ended longer = cluster.run(
+      {"submit", "own.toml", "--resume", "--extend", "3", "--wait", "--output", "json"});
+  INFO(longer.err << longer.out);
+  REQUIRE(longer.code == 0);
+  const auto steps = longer.events("step");
+  REQUIRE(steps.size() == 3);
+  CHECK(integer_in(steps.front(), "step") == 3);
+  CHECK(integer_in(steps.back(), "step") == 5);
+  const auto config = cluster.here().read("runs/own/config.toml");
+  CHECK(mentions(config, "steps = 5"));
+  CHECK(mentions(config, "total_steps = 2"));
+  // The head goes on with the longer run, and the program refuses what cannot be extended.
+  CHECK(mentions(cluster.run({"runs"}).out, "5/5"));
+  CHECK(cluster.run({"submit", "own.toml", "--extend", "3"}).code == 2);
 }

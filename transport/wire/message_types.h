@@ -132,9 +132,10 @@ inline constexpr MessageType table[] = {
      "`recovered`: how it recovered the last time; `stragglers`: what slows it down now, each as in "
      "the event `node.straggler`]"},
     {"run.submit", question, person, 1_MiB, {H::head},
-     "a configuration, [`resume`], [`from_scratch`], [`host` and `folder`]",
+     "a configuration, [`resume`], [`extend`], [`from_scratch`], [`host` and `folder`]",
      "Starts a run, or resumes it from its newest checkpoint. With `from_scratch` a resumed run "
-     "starts at step 0 if its checkpoints are gone. `host` and `folder` tell where the sender is: "
+     "starts at step 0 if its checkpoints are gone. With `extend` it trains this many steps more than "
+     "its last configuration says. `host` and `folder` tell where the sender is: "
      "relative names of files that the run reads are first looked for there. [`run`; `chosen` if there are enough nodes: "
      "the fields of the event `run.chosen`; `moved`: the new folder of an earlier run of this "
      "name]"},

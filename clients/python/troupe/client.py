@@ -174,16 +174,20 @@ class Client:
         config: Config,
         *,
         resume: bool = False,
+        extend: int = 0,
         **settings: Any,
     ) -> str:
         """Submits a run to the head and returns its name.
 
         `config` is a file or a table. Settings override it: `optimizer__lr=1e-3`, or
-        `**{"optimizer.lr": 1e-3}`. With `resume` the run continues from its newest checkpoint.
+        `**{"optimizer.lr": 1e-3}`. With `resume` the run continues from its newest checkpoint,
+        and with `extend` it trains that many steps beyond its last one.
         """
         body = configuration(config, settings)
         if resume:
             body["resume"] = True
+        if extend:
+            body["extend"] = extend
         body["host"], body["folder"] = socket.gethostname(), os.getcwd()
         return str(self.ask("run.submit", **body)["run"])
 
