@@ -103,6 +103,7 @@ struct RunSpec {
   EarlyStop early_stop;
   int keep_best = 0;                  // Evaluated states with the lowest losses that are saved.
   std::int64_t save_every_steps = 0;  // 0: save by time.
+  std::int64_t sample_every = 0;      // Steps; states for samples are saved. 0: no samples.
   std::chrono::nanoseconds save_every_time{};
   Value recipe;  // Stored in checkpoints.
   /// The files that samples are read from. They must be equal on all nodes.

@@ -234,6 +234,16 @@ void check_evaluation(const Examined& examined) {
                                                  "set");
 }
 
+void check_samples(const Examined& examined) {
+  const auto& every = examined.config.sample.every;
+  const auto& kind = examined.config.model.kind;
+  const bool is_of_text = value_at(examined.tree, "model.vocab") != nullptr;
+  if (every && !is_of_text)
+    examined.error({"sample.every", "model.kind"},
+                   "sample.every = " + to_string(*every) + ", but a model of the kind \"" + kind +
+                       "\" writes no text; only language models such as gpt2 do");
+}
+
 /// Stages that step on their own do not know which steps other stages skip.
 void check_precision(const Examined& examined) {
   const auto* schedule = schedules::find_schedule(examined.config.pipeline.schedule);
@@ -302,6 +312,7 @@ void check_agreement(const Examined& examined) {
   check_schedule(examined);
   check_learning_rate(examined);
   check_evaluation(examined);
+  check_samples(examined);
   check_staleness(examined);
   check_precision(examined);
   check_waits(examined);

@@ -19,6 +19,7 @@ const std::vector<Section>& sections() {
       {"elastic", "How the run reacts when nodes join and leave."},
       {"checkpoint", "Checkpoints: where and how often they are saved."},
       {"train", "Length of training, evaluation and compute devices."},
+      {"sample", "Texts that a language model writes while it trains."},
       {"log", "Progress output."},
       {"limits", "Timeouts and failure limits. The defaults suit a cluster in one building."},
   };

@@ -42,6 +42,7 @@ RunConfig read_run_config(const Value& complete) {
   config.checkpoint.directory = with_name(config.checkpoint.directory, config.name);
   config.train = read_fields<RunConfig::Train>(complete);
   config.limits = read_fields<RunConfig::Limits>(complete);
+  config.sample = read_fields<RunConfig::Sample>(complete);
   config.log = read_fields<RunConfig::Log>(complete);
   config.optimizer.rate.total_steps = config.train.steps;
   read_fields(complete, optimizer_fields(), config.optimizer);

@@ -39,6 +39,7 @@ struct RunConfig {
   using Checkpoint = section::Checkpoint;
   using Train = section::Train;
   using Limits = section::Limits;
+  using Sample = section::Sample;
   using Log = section::Log;
   enum class Exactness { bits, samples };
 
@@ -57,6 +58,7 @@ struct RunConfig {
   Checkpoint checkpoint;
   Train train;
   Limits limits;
+  Sample sample;
   Log log;
 
   /// Returns the keys outside of all tables.

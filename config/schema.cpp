@@ -84,6 +84,7 @@ Schema::Schema() {
   add_keys(keys_, RunConfig::Elastic::fields());
   add_keys(keys_, RunConfig::Checkpoint::fields());
   add_keys(keys_, RunConfig::Train::fields());
+  add_keys(keys_, RunConfig::Sample::fields());
   add_keys(keys_, RunConfig::Log::fields());
   add_keys(keys_, RunConfig::Limits::fields());
 }

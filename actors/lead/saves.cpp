@@ -14,8 +14,10 @@ void Saves::count_from(std::int64_t step) {
 bool Saves::is_due(const RunSpec& spec, std::int64_t step, caf_shim::TimePoint now) const {
   if (step <= tried_) return false;
   if (step == spec.steps || step == asked_) return true;
+  const auto passes = [&](std::int64_t every) { return step / every > tried_ / every; };
+  if (spec.sample_every > 0 && passes(spec.sample_every)) return true;
   const auto every = spec.save_every_steps;
-  return every > 0 ? step / every > tried_ / every : now - at_ >= spec.save_every_time;
+  return every > 0 ? passes(every) : now - at_ >= spec.save_every_time;
 }
 
 void Saves::go_on() {

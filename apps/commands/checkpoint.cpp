@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "apps/command.h"
-#include "apps/commands/trained_model.h"
+#include "apps/commands/named_checkpoint.h"
 #include "apps/events/number_text.h"
 #include "apps/real/read_host.h"
 #include "apps/weights/ecosystem.h"

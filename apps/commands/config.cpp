@@ -35,8 +35,12 @@ ExitCode check(const CheckArguments& arguments, const CommonFlags& flags) {
   if (const auto good = check_schedule_file(*files, loaded->config.pipeline); !good)
     return complain(ExitCode::invalid, "error: " + good.error().text);
   if (const auto good = check_support(loaded->config); !good) return invalid(good.error());
-  if (arguments.data)
-    if (const auto setup = set_up(*files, loaded->config); !setup) return invalid(setup.error());
+  if (arguments.data) {
+    const auto setup = set_up(*files, loaded->config);
+    if (!setup) return invalid(setup.error());
+    if (const auto good = check_samples(loaded->config, *setup); !good)
+      return invalid(good.error());
+  }
   if (!flags.quiet)
     std::printf("%s: good%s\n", arguments.config.c_str(),
                 arguments.data ? "" : "; data and model were not looked at (--data does)");

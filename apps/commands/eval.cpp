@@ -6,10 +6,11 @@
 #include <string>
 
 #include "apps/command.h"
-#include "apps/commands/trained_model.h"
+#include "apps/commands/named_checkpoint.h"
 #include "apps/events/number_text.h"
 #include "apps/events/terminal_width.h"
 #include "apps/machine/machine_share.h"
+#include "apps/run/run_setup.h"
 #include "core/json.h"
 #include "storage/data/data_spec.h"
 #include "storage/data/dataset.h"
@@ -78,10 +79,8 @@ std::string share_text(std::int64_t used, std::int64_t count) {
 
 ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
   const auto files = storage::disk_files();
-  const auto products =
-      arguments.data.empty() ? TrainedModel::Products::as_trained : TrainedModel::Products::fp32;
-  auto trained =
-      TrainedModel::open(*files, arguments.checkpoint, own_machine_share().cores(), products);
+  const auto products = arguments.data.empty() ? Products::as_trained : Products::fp32;
+  auto trained = open_model(*files, arguments.checkpoint, own_machine_share().cores(), products);
   if (!trained) return invalid(trained.error());
   TrainedModel& model = **trained;
   const auto& form = model.model().sample;

@@ -1,9 +1,12 @@
 #include "apps/events/event_text.h"
 
 #include <cmath>
+#include <cstddef>
+#include <string_view>
 
 #include "apps/events/number_text.h"
 #include "core/json.h"
+#include "core/printable.h"
 
 namespace troupe::apps {
 namespace {
@@ -22,6 +25,15 @@ std::string share_text(double share) { return std::to_string(std::llround(100 * 
 std::string factor_text(double factor) {
   constexpr double has_decimals = 9.95;
   return factor < has_decimals ? brief(factor, 2) : thousands(factor);
+}
+
+/// Quotes a text on one line. A long one is cut.
+std::string sample_text(std::string_view text) {
+  constexpr std::size_t most_bytes = 400;
+  const bool is_long = text.size() > most_bytes;
+  std::size_t end = is_long ? most_bytes : text.size();
+  while (is_long && end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return '"' + printable(text.substr(0, end)) + (is_long ? " ...\"" : "\"");
 }
 
 }  // namespace
@@ -49,6 +61,9 @@ std::string sentence(const Value& event) {
   if (type == "eval")
     return "step " + text_of(event, "step") + "  validation loss " +
            brief(number_in(event, "loss"), 5);
+  if (type == "sample")
+    return "step " + text_of(event, "step") +
+           "  sample: " + sample_text(text_of(event, "prompt") + text_of(event, "text"));
   if (type == "run.stopped_early")
     return "step " + text_of(event, "step") + "  " + text_of(event, "why");
   if (type == "checkpoint.saved")

@@ -75,6 +75,22 @@ void append_value(std::string& summary, std::string_view tag, double number) {
   append_bytes(summary, 1, value);
 }
 
+/// Adds a text to a Summary, as TensorBoard's plugin for texts reads it.
+void append_text(std::string& summary, std::string_view tag, std::string_view text) {
+  std::string plugin, metadata, dimension, shape, tensor, value;
+  append_bytes(plugin, 1, "text");
+  append_bytes(metadata, 1, plugin);
+  append_integer(dimension, 1, 1);
+  append_bytes(shape, 2, dimension);
+  append_integer(tensor, 1, 7);  // DT_STRING
+  append_bytes(tensor, 2, shape);
+  append_bytes(tensor, 8, text);
+  append_bytes(value, 1, tag);
+  append_bytes(value, 9, metadata);
+  append_bytes(value, 8, tensor);
+  append_bytes(summary, 1, value);
+}
+
 struct Tag {
   std::string_view key;
   std::string_view tag;
@@ -88,7 +104,7 @@ constexpr std::array<Tag, 8> step_tags = {{{"loss", "train/loss"},
                                            {"goodput", "run/goodput"},
                                            {"memory", "run/memory"}}};
 
-/// Returns the Summary of an event; empty if it has no number.
+/// Returns the Summary of an event; empty if it has neither a number nor a text.
 std::string summary_of(const Value& event, std::string_view type) {
   std::string summary;
   const auto add = [&](std::string_view key, std::string_view tag) {
@@ -97,6 +113,8 @@ std::string summary_of(const Value& event, std::string_view type) {
       append_value(summary, tag, number->number());
   };
   if (type == "eval") add("loss", "validation/loss");
+  if (type == "sample")
+    append_text(summary, "sample", text_of(event, "prompt") + text_of(event, "text"));
   if (type == "step")
     for (const auto& [key, tag] : step_tags) add(key, tag);
   return summary;
@@ -141,10 +159,13 @@ void TensorboardSink::event(const Value& event) {
   const double time = number_in(event, "time");
   const auto step = integer_in(event, "step");
   if (!file_ && !open(time)) return;
-  // An evaluation comes after the step that it evaluates.
-  const bool goes_back = type == "step" ? step <= step_ : step < step_;
-  if (step_ < 0 || goes_back) write(start_event(time, step));
-  step_ = step;
+  // A sample comes at any time, and steps go on meanwhile.
+  if (type != "sample") {
+    // An evaluation comes after the step that it evaluates.
+    const bool goes_back = type == "step" ? step <= step_ : step < step_;
+    if (step_ < 0 || goes_back) write(start_event(time, step));
+    step_ = step;
+  }
   auto message = event_at(time);
   append_integer(message, 2, step);
   append_bytes(message, 5, summary);

@@ -49,8 +49,9 @@ Refusal no_node() {
 
 Reply validate(const Question& question) {
   const auto& loaded = question.loaded;
-  if (auto setup = set_up(question.files, loaded.config); !setup)
-    return misconfigured(setup.error());
+  const auto setup = set_up(question.files, loaded.config);
+  if (!setup) return misconfigured(setup.error());
+  if (auto good = check_samples(loaded.config, *setup); !good) return misconfigured(good.error());
   Value answer = Value::Map{};
   answer.set("name", loaded.config.name);
   answer.set("warnings", loaded.warnings);

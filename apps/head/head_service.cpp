@@ -286,6 +286,7 @@ class HeadService::Service {
                                             std::optional<RunChoice> kept = {}) {
     auto setup = set_up(program_.files, loaded.config);
     if (!setup) return setup.error();
+    if (auto good = check_samples(loaded.config, *setup); !good) return good.error();
     const std::string name = loaded.config.name;
     auto run = std::make_shared<HeadRun>(
         std::move(loaded), std::move(*setup), begins,

@@ -49,6 +49,12 @@ Result<std::optional<actors::StartPoint>> DiskCheckpoints::newest(MemoryPool& me
   return std::optional(std::move(*start));
 }
 
+void DiskCheckpoints::when_idle(std::function<void()> then) {
+  writer_.when_idle([this, then = std::move(then)]() mutable {
+    around_.samples ? around_.samples->when_idle(std::move(then)) : then();
+  });
+}
+
 void DiskCheckpoints::tell(const storage::SaveOutcome& outcome) {
   Waiting waiting;
   {
@@ -69,6 +75,7 @@ void DiskCheckpoints::tell(const storage::SaveOutcome& outcome) {
     if (auto noted = around_.ledger.saved(outcome.step, root); !noted)
       warn("the ledger does not say that step " + std::to_string(outcome.step) +
            " is saved: " + noted.error().text);
+    if (around_.samples) around_.samples->saved(outcome.step, outcome.saved->directory);
     if (!outcome.pruned)
       warn("old checkpoints could not be removed: " + outcome.pruned.error().text);
   } else {

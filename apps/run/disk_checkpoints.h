@@ -6,6 +6,7 @@
 #include <string>
 
 #include "actors/run_spec.h"
+#include "apps/samples/step_samples.h"
 #include "config/run_config.h"
 #include "core/env.h"
 #include "core/value.h"
@@ -29,6 +30,7 @@ class DiskCheckpoints final : public actors::CheckpointStore {
     // Receives an event for each save and each failure; any thread.
     const std::function<void(const Value&)>& record;
     const storage::RootClaim* claim = nullptr;  // Null: no other process can be saving there.
+    StepSamples* samples = nullptr;             // Hears of each save. Null: no samples.
   };
   explicit DiskCheckpoints(const Context& around);
 
@@ -36,8 +38,8 @@ class DiskCheckpoints final : public actors::CheckpointStore {
   Result<actors::StartPoint> load(std::int64_t step, MemoryPool& memory) override;
   Result<std::optional<actors::StartPoint>> newest(MemoryPool& memory) override;
 
-  /// Calls `then`, on any thread, once no save is pending.
-  void when_idle(std::function<void()> then) { writer_.when_idle(std::move(then)); }
+  /// Calls `then`, on any thread, once no save and no sample is pending.
+  void when_idle(std::function<void()> then);
 
  private:
   void tell(const storage::SaveOutcome& outcome);

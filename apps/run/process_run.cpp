@@ -51,6 +51,7 @@ void ProcessRun::drop() {
   // played, which may end before this object.
   if (outcome_) outcome_->weights.clear();
   store_ = nullptr;
+  samples_ = nullptr;
 }
 
 void ProcessRun::finish(std::function<void()> then) {
@@ -186,6 +187,7 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
   spec->keep_best = config.checkpoint.keep_best;
   spec->save_every_steps = config.checkpoint.every.steps;
   spec->save_every_time = config.checkpoint.every.time;
+  spec->sample_every = config.sample.every.value_or(0);
   spec->copies = config.elastic.copies;
   spec->recipe = recipe;
   for (const auto* files : {&setup_.train_files, &setup_.validate_files})
@@ -238,18 +240,26 @@ void ProcessRun::play(Loop& loop, Context around, std::function<void(actors::Out
   auto ledger =
       storage::Ledger::open(files_, "runs/" + config_.name + "/ledger", terms_of(config_, setup_));
   auto evaluations = storage::EvaluationLog::open(files_, "runs/" + config_.name + "/evaluations");
-  if (!ledger || !evaluations) {
-    const auto& error = ledger ? evaluations.error() : ledger.error();
+  const auto refuse = [this](const std::string& why) {
     actors::Outcome refused;
     refused.how = actors::Outcome::How::failed;
-    refused.why = "cannot write the ledger: " + error.text;
-    return ended_(std::move(refused));
-  }
+    refused.why = why;
+    ended_(std::move(refused));
+  };
+  if (!ledger || !evaluations)
+    return refuse("cannot write the ledger: " +
+                  (ledger ? evaluations.error() : ledger.error()).text);
   ledger_ = std::move(*ledger);
   evaluations_ = std::move(*evaluations);
   watchdog_->sign("its actors begin");
+  if (config_.sample.every) {
+    auto samples = StepSamples::open({around.env, files_, config_, setup_.model, record_},
+                                     setup_.tokenizer, start_.step);
+    if (!samples) return refuse(samples.error().text);
+    samples_ = std::move(*samples);
+  }
   store_ = std::make_unique<DiskCheckpoints>(DiskCheckpoints::Context{
-      around.env, config_, files_, *ledger_, *evaluations_, record_, around.claim});
+      around.env, config_, files_, *ledger_, *evaluations_, record_, around.claim, samples_.get()});
   player_host_ = around.player_host;
   device_notes().pass_on_to([this](const std::string& remark) { warn(remark); });
   led_by_ = std::move(around.led_by);
@@ -308,8 +318,12 @@ void ProcessRun::await_actors(actors::Outcome outcome) {
 
 void ProcessRun::await_saves() {
   group_ = nullptr;
-  watchdog_->sign("its last checkpoint is written");
-  patience_ = loop_->after(config_.limits.save_patience, [this] { over(false); });
+  watchdog_->sign(samples_ ? "its last checkpoint and samples are written"
+                           : "its last checkpoint is written");
+  // A run that was stopped has no time for samples. The others take at most twice that long.
+  if (samples_ && outcome_->how != actors::Outcome::How::done) samples_->stop();
+  patience_ =
+      loop_->after((samples_ ? 4 : 1) * config_.limits.save_patience, [this] { over(false); });
   store_->when_idle([this] { loop_->post([this] { await_devices(); }); });
 }
 

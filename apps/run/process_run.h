@@ -19,6 +19,7 @@
 #include "apps/run/prepared_plan.h"
 #include "apps/run/run_devices.h"
 #include "apps/run/run_setup.h"
+#include "apps/samples/step_samples.h"
 #include "config/recipe.h"
 #include "core/env.h"
 #include "core/threads/event_fd.h"
@@ -136,6 +137,7 @@ class ProcessRun {
   std::atomic<bool> is_finished_ = false;  // Whether finish() has called back.
   std::optional<storage::Ledger> ledger_;
   std::optional<storage::EvaluationLog> evaluations_;
+  std::unique_ptr<StepSamples> samples_;  // Null: the run writes none.
   std::unique_ptr<DiskCheckpoints> store_;
   actors::PlayerHost* player_host_ = nullptr;
   Watchdog* watchdog_ = nullptr;

@@ -10,7 +10,6 @@
 #include "config/schema.h"
 #include "config/toml/toml.h"
 #include "core/json.h"
-#include "storage/data/data_spec.h"
 #include "storage/tokenizer/tokenizer.h"
 
 namespace troupe::apps {
@@ -99,19 +98,9 @@ Status number_earlier_config(storage::Files& files, const std::string& folder,
 }
 
 Status keep_tokenizer(storage::Files& files, const std::string& data, const std::string& path) {
-  auto spec = storage::DataSpec::parse(data);
-  if (!spec) return spec.error();
-  if (spec->kind() != storage::DataSpec::Kind::path) return Done{};
-  auto source = spec->text("tokenizer");
-  if (!source && spec->name().ends_with(".bin")) {
-    // `troupe data prepare --to book --train-tokenizer` writes book_tokenizer.json beside
-    // book_*.bin.
-    const std::string beside = spec->name().substr(0, spec->name().rfind('_')) + "_tokenizer.json";
-    const auto there = files.exists(beside);
-    if (!there.ok()) return there.error();
-    if (*there) source = beside;
-  }
-  if (!source) return Done{};
+  const auto source = tokenizer_for(files, data);
+  if (!source) return source.error();
+  if (source->empty()) return Done{};
   const auto tokenizer = storage::Tokenizer::open(files, *source);
   if (!tokenizer) return tokenizer.error();
   return storage::replace_file(files, path, storage::to_tokenizer_json(*tokenizer));

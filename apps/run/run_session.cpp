@@ -23,6 +23,7 @@ Status RunSession::take_earlier() {
 }
 
 Status RunSession::plan(RunSetup setup, const PlanFor& whom, const DevicesHere& here) {
+  if (auto good = check_samples(config(), setup); !good) return good;
   auto made = ProcessRun::make(loaded_, std::move(setup), context_.saves, whom, here);
   if (!made) return made.error();
   run_ = std::move(*made);

@@ -5,7 +5,9 @@
 #include <string>
 
 #include "apps/gpu/gpus.h"
-#include "models/kinds/registry.h"
+#include "apps/samples/step_samples.h"
+#include "apps/samples/trained_model.h"
+#include "storage/data/data_spec.h"
 
 namespace troupe::apps {
 namespace {
@@ -92,21 +94,28 @@ Status fits(const std::string& key, const storage::Dataset& data, const models::
   return Done{};
 }
 
-Result<models::Model> model_from(const Value& description) {
-  const Value* kind_name = description.find("kind");
-  const auto* kind =
-      kind_name && kind_name->text() ? models::find_model_kind(*kind_name->text()) : nullptr;
-  if (!kind) return Error{"model.kind: no model of this program"};
-  const auto options = models::complete(kind->options, description);
-  if (!options) return options.error();
-  return kind->build(*options);
-}
-
 std::int64_t RunSetup::parameters() const {
   std::int64_t count = 0;
   for (const auto& unit : model.units)
     for (const auto& parameter : unit.layer->parameters()) count += parameter.shape.count();
   return count;
+}
+
+Result<std::string> tokenizer_for(storage::Files& files, const std::string& data) {
+  auto spec = storage::DataSpec::parse(data);
+  if (!spec) return spec.error();
+  if (spec->kind() != storage::DataSpec::Kind::path) return std::string();
+  if (auto named = spec->text("tokenizer")) return *named;
+  if (!spec->name().ends_with(".bin")) return std::string();
+  // `troupe data prepare --to book --train-tokenizer` writes book_tokenizer.json beside book_*.bin.
+  const std::string beside = spec->name().substr(0, spec->name().rfind('_')) + "_tokenizer.json";
+  const auto there = files.exists(beside);
+  if (!there.ok()) return there.error();
+  return *there ? beside : std::string();
+}
+
+Status check_samples(const config::RunConfig& config, const RunSetup& setup) {
+  return check_samples(*setup.files, config, setup.model, setup.tokenizer);
 }
 
 Status check_support(const config::RunConfig& config) {
@@ -139,6 +148,9 @@ Result<RunSetup> set_up(storage::Files& files, const config::RunConfig& config) 
   if (!train) return train.error();
   setup.train = std::move(train->dataset);
   setup.train_files = std::move(train->files);
+  auto tokenizer = tokenizer_for(files, config.data.train);
+  if (!tokenizer) return within("data.train", tokenizer.error());
+  setup.tokenizer = std::move(*tokenizer);
   if (config.data.validate) {
     auto validate = open("data.validate", *config.data.validate);
     if (!validate) return validate.error();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "config/load.h"
@@ -21,6 +22,7 @@ struct RunSetup {
   std::vector<storage::DataFile> train_files;        // The files that the data was read from.
   std::vector<storage::DataFile> validate_files;
   models::Model model;
+  std::string tokenizer;    // The path of the tokenizer of the training data; empty: none.
   Value model_description;  // The `kind` and all options, as checkpoints hold them.
   std::int64_t micro = 1;
   kernels::Precision precision = kernels::Precision::fp32;
@@ -39,6 +41,14 @@ Status check_support(const config::RunConfig& config);
 /// `files` outlives the setup.
 Result<RunSetup> set_up(storage::Files& files, const config::RunConfig& config);
 
+/// Returns the path of a data spec's tokenizer, or an empty one if it has none: the one that it
+/// names, or the one that `troupe data prepare` wrote beside its shards.
+Result<std::string> tokenizer_for(storage::Files& files, const std::string& data);
+
+/// Returns an error if the model cannot write the samples that the configuration asks for. What
+/// leads a run calls it: nodes need no tokenizer.
+Status check_samples(const config::RunConfig& config, const RunSetup& setup);
+
 /// Returns the meaning of "auto" for the cores of this machine.
 kernels::Precision best_precision_here();
 /// Returns the configured precision as this machine resolves it.
@@ -48,8 +58,5 @@ bool is_on_gpus(const config::RunConfig& config);
 
 /// Checks that the model can use the samples of this data; `key` begins the error.
 Status fits(const std::string& key, const storage::Dataset& data, const models::Model& model);
-
-/// Builds the model from a description as checkpoints hold it.
-Result<models::Model> model_from(const Value& description);
 
 }  // namespace troupe::apps

@@ -166,6 +166,46 @@ struct Train {
   }
 };
 
+/// The texts that a language model writes while it trains.
+struct Sample {
+  std::optional<std::int64_t> every;  // Empty: no samples.
+  std::string prompt;
+  std::int64_t tokens = 0;
+  double temperature = 0;
+  std::uint64_t seed = 0;
+
+  static Fields<Sample> fields() {
+    return {
+        field(&Sample::every,
+              {.name = "sample.every",
+               .least = 1,
+               .most = most_steps,
+               .help = "Steps between two samples: texts that a language model writes with the "
+                       "weights of that step, which are saved for it. Default: no samples."}),
+        field(&Sample::prompt, {.name = "sample.prompt",
+                                .type = Type::text,
+                                .fallback = "",
+                                .help = "The text that a sample continues."}),
+        field(&Sample::tokens, {.name = "sample.tokens",
+                                .fallback = 100,
+                                .least = 1,
+                                .most = 1024,
+                                .help = "Tokens of a sample."}),
+        field(&Sample::temperature,
+              {.name = "sample.temperature",
+               .type = Type::number,
+               .fallback = 1.0,
+               .least = 0,
+               .most = 100,
+               .help = "Sampling temperature; 0 always takes the likeliest token."}),
+        field(&Sample::seed, {.name = "sample.seed",
+                              .fallback = 1,
+                              .most = 9e15,
+                              .help = "Random seed of samples, the same for each of them."}),
+    };
+  }
+};
+
 /// The progress output.
 struct Log {
   std::int64_t every = 10;  // Steps.

@@ -25,7 +25,14 @@ def messages():
             if other:
                 entry.type_name = ".t." + other
 
-    message("Value", (1, "tag", Field.TYPE_STRING, None), (2, "simple_value", Field.TYPE_FLOAT, None))
+    message("Dim", (1, "size", Field.TYPE_INT64, None))
+    message("Shape", (2, "dims", Field.TYPE_MESSAGE, "Dim"))
+    message("Tensor", (1, "dtype", Field.TYPE_INT32, None), (2, "shape", Field.TYPE_MESSAGE, "Shape"),
+            (8, "text", Field.TYPE_BYTES, None))
+    message("Plugin", (1, "name", Field.TYPE_STRING, None))
+    message("Metadata", (1, "plugin", Field.TYPE_MESSAGE, "Plugin"))
+    message("Value", (1, "tag", Field.TYPE_STRING, None), (2, "simple_value", Field.TYPE_FLOAT, None),
+            (8, "tensor", Field.TYPE_MESSAGE, "Tensor"), (9, "metadata", Field.TYPE_MESSAGE, "Metadata"))
     message("Summary", (1, "values", Field.TYPE_MESSAGE, "Value"))
     message("SessionLog", (1, "status", Field.TYPE_INT32, None))
     message("Event", (1, "wall_time", Field.TYPE_DOUBLE, None), (2, "step", Field.TYPE_INT64, None),
@@ -98,6 +105,26 @@ class TensorboardTest(unittest.TestCase):
         self.assertEqual([step for step, _ in values["validation/loss"]], [4, 8, 10])
         losses = [loss for _, loss in values["train/loss"]]
         self.assertTrue(1 < losses[-1] < losses[0] < 5, losses)
+
+    def test_a_reader_finds_samples_as_texts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            with open("book.txt", "w", encoding="utf-8") as book:
+                book.write("to be or not to be " * 100)
+            self.train("--set", "train.steps=4", "--set", "data.train=book.txt", "--set", "data.validate=book.txt",
+                       "--set", "model.vocab=256", "--set", "sample.every=2", "--set", "sample.tokens=5",
+                       "--set", "sample.prompt=to be")
+            (path,) = glob.glob("runs/r/tensorboard/events.out.tfevents.*")
+            events = read(path)
+            os.chdir("/")
+        # A sample takes back no step.
+        self.assertEqual([event.step for event in events if event.session_log.status], [1])
+        samples = [(event.step, value) for event in events for value in event.summary.values if value.tag == "sample"]
+        self.assertEqual([step for step, _ in samples], [2, 4])
+        for _, value in samples:
+            self.assertEqual((value.metadata.plugin.name, value.tensor.dtype), ("text", 7))
+            self.assertEqual([dim.size for dim in value.tensor.shape.dims], [1])
+            self.assertTrue(value.tensor.text.startswith(b"to be"), value.tensor.text)
 
 
 if __name__ == "__main__":

@@ -91,7 +91,9 @@ const std::map<std::string, Folders> allowed_within = {
     {"apps/gpu", {"apps/hosts"}},
     {"apps/client", {"apps", "apps/machine", "apps/events", "apps/hosts"}},
     {"apps/weights", {}},
-    {"apps/run", {"apps", "apps/machine", "apps/events", "apps/gpu", "apps/weights"}},
+    {"apps/samples", {"apps/events", "apps/weights"}},
+    {"apps/run",
+     {"apps", "apps/machine", "apps/events", "apps/gpu", "apps/samples", "apps/weights"}},
     {"apps/head",
      {"apps", "apps/client", "apps/events", "apps/gpu", "apps/machine", "apps/report", "apps/run"}},
     {"apps/page", {"apps/client", "apps/events", "apps/run"}},
@@ -102,8 +104,8 @@ const std::map<std::string, Folders> allowed_within = {
       "apps/run"}},
     {"apps/commands",
      {"apps", "apps/client", "apps/events", "apps/gpu", "apps/head", "apps/hosts", "apps/machine",
-      "apps/node", "apps/page", "apps/real", "apps/report", "apps/run", "apps/telemetry",
-      "apps/weights"}},
+      "apps/node", "apps/page", "apps/real", "apps/report", "apps/run", "apps/samples",
+      "apps/telemetry", "apps/weights"}},
 };
 
 /// The program's main file, which includes all commands.

@@ -195,6 +195,8 @@ inline constexpr MessageType table[] = {
      "A step is done."},
     {"eval", event, head, 64_KiB, {H::listener}, "",
      "The model was evaluated on data that it is not trained on."},
+    {"sample", event, head, 64_KiB, {H::listener}, "",
+     "The model has written a text."},
     {"checkpoint.saved", event, head, 64_KiB, {H::listener}, "",
      "A checkpoint is on the disk."},
     {"run.chosen", event, head, 1_MiB, {H::listener}, "",

@@ -1,9 +1,9 @@
-#include "apps/commands/trained_model.h"
+#include "apps/commands/named_checkpoint.h"
 
 #include <utility>
 
 #include "apps/report/run_events.h"
-#include "apps/weights/foreign_weights.h"
+#include "apps/run/run_setup.h"
 #include "config/load.h"
 #include "config/schema/dotted.h"
 
@@ -80,40 +80,13 @@ Result<std::optional<config::RunConfig>> config_of(storage::Files& files,
   return std::optional(std::move(loaded->config));
 }
 
-TrainedModel::TrainedModel(models::Model model, std::string directory, int threads,
-                           kernels::Precision precision)
-    : model_(std::move(model)),
-      directory_(std::move(directory)),
-      stream_(memory_, threads),
-      stage_(model_, {0, static_cast<int>(model_.units.size())}, {.precision = precision}) {
-  prepare_computing_thread();
-}
-
-Result<std::unique_ptr<TrainedModel>> TrainedModel::open(storage::Files& files,
-                                                         const std::string& path, int threads,
-                                                         Products products) {
+Result<std::unique_ptr<TrainedModel>> open_model(storage::Files& files, const std::string& path,
+                                                 int threads, Products products) {
   const auto checkpoint = open_checkpoint(files, path);
   if (!checkpoint) return checkpoint.error();
-  auto model = model_from(checkpoint->manifest().model);
-  if (!model) return within(checkpoint->directory(), model.error());
   const auto precision =
       products == Products::as_trained ? precision_of(*checkpoint) : kernels::Precision::fp32;
-  std::unique_ptr<TrainedModel> trained(
-      new TrainedModel(std::move(*model), checkpoint->directory(), threads, precision));
-  std::vector<NamedTensor> tensors;
-  for (const auto& view : checkpoint->weights()) {
-    auto tensor = checkpoint->load_weight(view.name, trained->memory_);
-    if (!tensor) return tensor.error();
-    tensors.push_back({view.name, std::move(*tensor)});
-  }
-  widen(tensors, trained->memory_);
-  // Only an optimizer can make a version of the weights, so one makes the only version here.
-  models::Optimizer optimizer({}, trained->stage_.parameters(), trained->stage_.buffers(),
-                              precision);
-  auto weights = optimizer.from(trained->stream_, tensors, checkpoint->manifest().step);
-  if (!weights) return within(checkpoint->directory(), weights.error());
-  trained->weights_ = std::move(*weights);
-  return trained;
+  return TrainedModel::open(*checkpoint, threads, precision);
 }
 
 }  // namespace troupe::apps

@@ -1,0 +1,105 @@
+#include "apps/samples/text_generator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdlib>
+#include <numeric>
+#include <span>
+#include <sstream>
+#include <utility>
+
+#include "core/random.h"
+
+namespace troupe::apps {
+namespace {
+
+/// Draws a token from the `top_k` likeliest (0: all) by a random number in [0, 1).
+std::int32_t draw(std::span<const float> logits, double temperature, std::int64_t top_k,
+                  double random) {
+  std::vector<std::int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto likelier = [&](std::int32_t a, std::int32_t b) {
+    const float x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
+    return x > y || (x == y && a < b);
+  };
+  const auto count =
+      top_k > 0 ? std::min(static_cast<std::size_t>(top_k), order.size()) : order.size();
+  if (temperature == 0) return *std::min_element(order.begin(), order.end(), likelier);
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
+                    likelier);
+  const double highest = logits[static_cast<std::size_t>(order[0])];
+  std::vector<double> upto(count);
+  double sum = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    upto[i] = sum += std::exp((logits[static_cast<std::size_t>(order[i])] - highest) / temperature);
+  const auto found = std::upper_bound(upto.begin(), upto.end(), random * sum);
+  return order[std::min(static_cast<std::size_t>(found - upto.begin()), count - 1)];
+}
+
+}  // namespace
+
+Result<Script> Script::open(storage::Files& files, const std::string& tokenizer,
+                            std::int64_t vocabulary) {
+  Script script;
+  script.vocabulary_ = vocabulary;
+  if (tokenizer.empty()) return script;
+  auto opened = storage::Tokenizer::open(files, tokenizer);
+  if (!opened) return opened.error();
+  script.tokenizer_ = std::move(*opened);
+  return script;
+}
+
+Result<Tokens> Script::read(const std::string& text) const {
+  Tokens tokens;
+  if (tokenizer_) {
+    tokens = tokenizer_->encode(text);
+  } else if (is_bytes()) {
+    for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+  } else {
+    std::istringstream words(text);
+    for (std::string word; words >> word;) {
+      char* end = nullptr;
+      const long token = std::strtol(word.c_str(), &end, 10);
+      if (*end != '\0')
+        return Error{"'" + word +
+                     "' is not a token's number; give numbers, or the --tokenizer of this model"};
+      tokens.push_back(static_cast<std::int32_t>(std::clamp(token, -1L, long{INT32_MAX})));
+    }
+  }
+  for (const auto token : tokens)
+    if (token < 0 || token >= vocabulary_)
+      return Error{"token " + std::to_string(token) + " is not in the model's vocabulary of " +
+                   std::to_string(vocabulary_)};
+  return tokens;
+}
+
+std::string Script::write(std::int32_t token) const {
+  if (tokenizer_) {
+    const auto text = tokenizer_->decode({&token, 1});
+    return text ? *text : "<" + std::to_string(token) + ">";
+  }
+  return is_bytes() ? std::string(1, static_cast<char>(token)) : " " + std::to_string(token);
+}
+
+void generate(TrainedModel& model, const Script& script, const Sampling& sampling, Tokens tokens,
+              const std::function<bool(const std::string& text)>& take) {
+  // A model needs at least one token.
+  if (tokens.empty()) tokens.push_back(0);
+  const auto context = static_cast<std::size_t>(model.model().sample.input[0]);
+  const auto classes = static_cast<std::size_t>(model.model().classes);
+  for (std::int64_t i = 0; i < sampling.tokens; ++i) {
+    const auto length = std::min(tokens.size(), context);
+    Tensor input = model.stream().make({1, static_cast<std::int64_t>(length)}, DType::i32);
+    std::copy(tokens.end() - static_cast<std::ptrdiff_t>(length), tokens.end(),
+              input.data<std::int32_t>());
+    const Tensor logits = model.evaluate(std::move(input));
+    const std::span last(logits.f32() + logits.count() - static_cast<std::int64_t>(classes),
+                         classes);
+    const auto word = RandomKey{.seed = sampling.seed}.words(static_cast<std::uint32_t>(i))[0];
+    tokens.push_back(draw(last, sampling.temperature, sampling.top_k, uniform(word)));
+    if (!take(script.write(tokens.back()))) return;
+  }
+}
+
+}  // namespace troupe::apps

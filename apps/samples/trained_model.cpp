@@ -1,0 +1,52 @@
+#include "apps/samples/trained_model.h"
+
+#include <vector>
+
+#include "apps/weights/foreign_weights.h"
+#include "models/kinds/registry.h"
+
+namespace troupe::apps {
+
+Result<models::Model> model_from(const Value& description) {
+  const Value* kind_name = description.find("kind");
+  const auto* kind =
+      kind_name && kind_name->text() ? models::find_model_kind(*kind_name->text()) : nullptr;
+  if (!kind) return Error{"model.kind: no model of this program"};
+  const auto options = models::complete(kind->options, description);
+  if (!options) return options.error();
+  return kind->build(*options);
+}
+
+TrainedModel::TrainedModel(models::Model model, std::string directory, int threads,
+                           kernels::Precision precision)
+    : model_(std::move(model)),
+      directory_(std::move(directory)),
+      stream_(memory_, threads),
+      stage_(model_, {0, static_cast<int>(model_.units.size())}, {.precision = precision}) {
+  prepare_computing_thread();
+}
+
+Result<std::unique_ptr<TrainedModel>> TrainedModel::open(const storage::Checkpoint& checkpoint,
+                                                         int threads,
+                                                         kernels::Precision precision) {
+  auto model = model_from(checkpoint.manifest().model);
+  if (!model) return within(checkpoint.directory(), model.error());
+  std::unique_ptr<TrainedModel> trained(
+      new TrainedModel(std::move(*model), checkpoint.directory(), threads, precision));
+  std::vector<NamedTensor> tensors;
+  for (const auto& view : checkpoint.weights()) {
+    auto tensor = checkpoint.load_weight(view.name, trained->memory_);
+    if (!tensor) return tensor.error();
+    tensors.push_back({view.name, std::move(*tensor)});
+  }
+  widen(tensors, trained->memory_);
+  // Only an optimizer can make a version of the weights, so one makes the only version here.
+  models::Optimizer optimizer({}, trained->stage_.parameters(), trained->stage_.buffers(),
+                              precision);
+  auto weights = optimizer.from(trained->stream_, tensors, checkpoint.manifest().step);
+  if (!weights) return within(checkpoint.directory(), weights.error());
+  trained->weights_ = std::move(*weights);
+  return trained;
+}
+
+}  // namespace troupe::apps

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/memory/memory_pool.h"
+#include "core/memory/stream.h"
+#include "core/memory/tensor.h"
+#include "core/result.h"
+#include "core/value.h"
+#include "kernels/linear.h"
+#include "models/model.h"
+#include "models/train/optimizer.h"
+#include "models/train/stage.h"
+#include "storage/checkpoint/checkpoint.h"
+
+namespace troupe::apps {
+
+/// Builds the model from a description as checkpoints hold it.
+Result<models::Model> model_from(const Value& description);
+
+/// The model of a checkpoint with its weights, ready for evaluation on the thread that opens it.
+class TrainedModel {
+ public:
+  /// `precision` is that of products.
+  static Result<std::unique_ptr<TrainedModel>> open(
+      const storage::Checkpoint& checkpoint, int threads,
+      kernels::Precision precision = kernels::Precision::fp32);
+
+  const models::Model& model() const { return model_; }
+  const std::string& directory() const { return directory_; }
+  Stream& stream() { return stream_; }
+
+  /// Returns logits if there are no targets, else the loss of each target.
+  Tensor evaluate(Tensor input, Tensor targets = {}) {
+    return stage_.evaluate(stream_, *weights_, std::move(input), std::move(targets));
+  }
+
+ private:
+  TrainedModel(models::Model model, std::string directory, int threads,
+               kernels::Precision precision);
+
+  models::Model model_;
+  std::string directory_;
+  MemoryPool memory_;  // Outlives all tensors below.
+  Stream stream_;
+  models::Stage stage_;
+  models::WeightsPtr weights_;
+};
+
+}  // namespace troupe::apps
