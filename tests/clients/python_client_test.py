@@ -218,6 +218,16 @@ class ClusterTest(unittest.TestCase):
         self.client.stop(again, now=True)
         self.assertEqual(self.client.wait(again)["state"], "stopped")
 
+    def test_a_run_that_has_ended_is_extended(self) -> None:
+        run = self.client.submit(SMALL, name="longer", train__steps=4)
+        self.assertEqual(self.client.wait(run)["state"], "done")
+        again = self.client.submit(SMALL, name="longer", resume=True, extend=3)
+        self.assertEqual(self.client.wait(again)["state"], "done")
+        self.assertEqual(self.client.status(again)["step"], 7)
+        with self.assertRaises(HeadError) as refused:
+            self.client.submit(SMALL, name="longer", extend=3)
+        self.assertIn("without resume", str(refused.exception))
+
     def test_a_node_that_is_killed_and_one_that_is_drained_change_nothing(self) -> None:
         self.place.node(self.address, "gamma")
         run = self.client.submit(SMALL, name="stormy", train__steps=400, elastic__nodes="2")
