@@ -9,7 +9,7 @@ import shutil
 import sys
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "watch"))
-from cluster import check, patience
+from cluster import Failed, check, patience
 
 try:
     from selenium import webdriver
