@@ -5,6 +5,7 @@ const charts = (() => {
   const colours = 6;                  // The style sheet's --c0 and so on. After the last one they repeat, dashed.
   const dashes = ["", "6 3", "2 3"];
   const [left, right, top, bottom] = [58, 8, 8, 22];  // The margins in pixels.
+  const label_height = 16;
 
   const colour_of = (number) => `var(--c${number % colours})`;
   const dash_of = (number) => dashes[Math.floor(number / colours) % dashes.length];
@@ -75,6 +76,22 @@ const charts = (() => {
     }
   }
 
+  function drawn_points(curves, usable, to_x, to_y) {
+    return curves.flatMap((curve) => curve.points.filter(([, y]) => usable(y)).map(([x, y]) => [to_x(x), to_y(y)]));
+  }
+  /// Draws a line and its name, below it or above it, where the fewest points of curves are.
+  function draw_lowest(svg, text, y, width, points) {
+    svg.append(draw("line", {class: "lowest", x1: left, x2: width - right, y1: y, y2: y}));
+    const name = draw("text", {class: "lowest"}, text);
+    svg.append(name);
+    const length = name.getComputedTextLength();
+    const hidden_at = ([x, low]) => points.filter(([a, b]) => a > x - 4 && a < x + length + 4 && b > low - label_height && b < low + 4).length;
+    const places = [y + label_height - 3, y - 4].flatMap((low) => [[left + 4, low], [width - right - length - 4, low]]);
+    const [x, low] = places.reduce((best, place) => hidden_at(place) < hidden_at(best) ? place : best);
+    name.setAttribute("x", x);
+    name.setAttribute("y", low);
+  }
+
   /// Draws curves, which have `name`, `colour`, `points` as lists of x and y, and `dots` if they are no lines. `look` has
   ///   log:      whether y is logarithmic;
   ///   smooth:   how many points to each side a mean has;
@@ -98,7 +115,13 @@ const charts = (() => {
     if (low === high) { low -= Math.abs(low) / 2 || 1; high += Math.abs(high) / 2 || 1; }
     if (low_x === high_x) high_x += 1;
     const scale = is_log ? Math.log10 : (y) => y;
-    const [bottom_value, top_value] = [scale(low), scale(high)];
+    const top_value = scale(high);
+    let bottom_value = scale(low);
+    // Curves lie above the lowest value: its name fits below it.
+    if (lowest) {
+      const name_height = label_height / (height - top - bottom);
+      bottom_value = Math.min(bottom_value, (scale(lowest.y) - name_height * top_value) / (1 - name_height));
+    }
     const to_x = (x) => left + (x - low_x) / (high_x - low_x) * (width - left - right);
     const to_y = (y) => top + (top_value - scale(y)) / (top_value - bottom_value || 1) * (height - top - bottom);
     draw_levels(svg, chart, is_log ? log_ticks(low, high) : ticks(low, high, 5), to_y, width);
@@ -111,11 +134,7 @@ const charts = (() => {
       line.append(draw("title", {}, mark.text));
       svg.append(line);
     }
-    if (lowest) {
-      const y = to_y(lowest.y);
-      svg.append(draw("line", {class: "lowest", x1: left, x2: width - right, y1: y, y2: y}));
-      svg.append(draw("text", {class: "lowest", x: left + 4, y: y - 4}, lowest.text));
-    }
+    if (lowest) draw_lowest(svg, lowest.text, to_y(lowest.y), width, drawn_points(curves, usable, to_x, to_y));
     const path = (all) => all.filter(([, y]) => usable(y))
       .map(([x, y], i) => `${i ? "L" : "M"}${to_x(x).toFixed(1)} ${to_y(y).toFixed(1)}`).join("");
     for (const curve of curves) {

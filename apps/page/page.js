@@ -253,14 +253,24 @@
     if (past && is_number(past.begun)) facts.push([run && is_live(run) && !report ? "trains for" : "took", duration(past.newest - past.begun)]);
     return facts;
   }
+  const opened = new Set();  // The runs whose whole command is shown.
+  /// Returns a text; a command, which may be long, as a line that can be opened.
+  function fact(run, name, text) {
+    if (name !== "command" || !text) return text || "–";
+    const details = make("details", {class: "short", ...(opened.has(run) ? {open: ""} : {})},
+                         make("summary", {title: text}, text.replace(/^\S*\//, "")), text);
+    details.addEventListener("toggle", () => details.open ? opened.add(run) : opened.delete(run));
+    return details;
+  }
   function show_facts() {
     const shown = shown_runs();
     const all = shown.map((name) => new Map(facts_of(name)));
+    const told = (i, name) => fact(shown[i], name, all[i].get(name));
     const names = [...new Set(all.flatMap((facts) => [...facts.keys()]))];
     if (shown.length > 1)
       return at("facts").replaceChildren(make("div", {class: "scroll"}, table([[""], ...shown.map((name) => [name, "text"])],
-        names.map((name) => make("tr", {}, cell(name), ...all.map((facts) => cell(facts.get(name) || "–", "text")))))));
-    at("facts").replaceChildren(make("dl", {}, ...names.map((name) => make("div", {}, make("dt", {}, name), make("dd", {}, all[0].get(name))))));
+        names.map((name) => make("tr", {}, cell(name), ...all.map((_, i) => cell(told(i, name), "text")))))));
+    at("facts").replaceChildren(make("dl", {}, ...names.map((name) => make("div", {}, make("dt", {}, name), make("dd", {}, told(0, name))))));
   }
 
   function section_of(name) {
