@@ -25,11 +25,14 @@ std::string known(const Value& run, const char* key, const char* format, double 
   return number && number->is_number() ? line(format, times * number->number()) : "-";
 }
 
-/// Formats a duration: "12m", "3h20m".
+/// Formats a duration: "12m", "3h20m", "21d07h".
 std::string time_left(double seconds) {
   const auto minutes = static_cast<long>(seconds / 60);
   if (minutes < 1) return line("%.0fs", seconds);
-  return minutes < 60 ? line("%ldm", minutes) : line("%ldh%02ldm", minutes / 60, minutes % 60);
+  if (minutes < 60) return line("%ldm", minutes);
+  const auto hours = minutes / 60;
+  return hours < 100 ? line("%ldh%02ldm", hours, minutes % 60)
+                     : line("%ldd%02ldh", hours / 24, hours % 24);
 }
 
 }  // namespace
@@ -48,7 +51,7 @@ std::vector<actors::GpuReading> gpus_of(const Value& node) {
   return gpus;
 }
 
-std::string nodes_table(const Value& answer) {
+std::string nodes_table(const Value& answer, std::size_t columns) {
   const auto& nodes = list_in(answer, "nodes");
   if (nodes.empty()) return "no nodes\n";
   constexpr auto right = Table::Align::right;
@@ -68,12 +71,23 @@ std::string nodes_table(const Value& answer) {
     for (const auto& one : list_in(node, "stragglers"))
       table.add_note("slow in run " + text_of(one, "run") + ": " + straggler_text(one));
   }
-  return table.text();
+  return table.text(columns);
 }
 
-std::string runs_table(const Value& answer, const std::map<std::string, double>& speeds) {
-  const auto& runs = list_in(answer, "runs");
-  if (runs.empty()) return "no runs\n";
+namespace {
+
+constexpr std::size_t name_width = 16;  // Longer names may be shortened for other columns.
+
+using SpeedOfRun = std::map<std::string, double>;
+
+/// The room for rows of a table of runs. If there is less, a row leaves something out.
+enum class Room {
+  for_all,
+  for_numbers,  // The places of runs are below their rows.
+  for_most,     // There is no goodput, either.
+};
+
+Table table_of(const Value::List& runs, const SpeedOfRun& speeds, Room room) {
   const auto keeps_samples = [](const Value& run) {
     return text_of(run, "exactness") == "samples";
   };
@@ -81,17 +95,25 @@ std::string runs_table(const Value& answer, const std::map<std::string, double>&
   const bool has_exactness = std::ranges::any_of(runs, keeps_samples);
   const bool has_speeds = !speeds.empty();
   constexpr auto right = Table::Align::right;
-  std::vector<Table::Column> columns{
-      {"run"}, {"state"}, {"step", right}, {"loss", right}, {"goodput", right}};
+  std::size_t digits = 0;
+  for (const auto& run : runs) digits = std::max(digits, text_of(run, "steps").size());
+  // A table that is drawn again and again has room for the longest values.
+  const auto least = [&](std::size_t width) { return has_speeds ? width : 0; };
+  std::vector<Table::Column> columns{{"run"},
+                                     {"state", Table::Align::left, least(8)},
+                                     {"step", right, least(2 * digits + 1)},
+                                     {"loss", right, least(7)}};
+  if (room != Room::for_most) columns.push_back({"goodput", right, least(7)});
   if (has_exactness) columns.push_back({"exactness"});
-  if (has_speeds) columns.insert(columns.end(), {{"steps/s", right}, {"left", right}});
-  columns.push_back({"where"});
+  if (has_speeds) columns.insert(columns.end(), {{"steps/s", right, 7}, {"left", right, 6}});
+  if (room == Room::for_all) columns.push_back({"where"});
   Table table(std::move(columns));
   for (const auto& run : runs) {
     const auto name = text_of(run, "name"), why = text_of(run, "why");
-    std::vector<std::string> cells{
-        name, text_of(run, "state"), text_of(run, "step") + "/" + text_of(run, "steps"),
-        known(run, "loss", "%.4f", 1), known(run, "goodput", "%.1f %%", 100)};
+    std::vector<std::string> cells{name, text_of(run, "state"),
+                                   text_of(run, "step") + "/" + text_of(run, "steps"),
+                                   known(run, "loss", "%.4f", 1)};
+    if (room != Room::for_most) cells.push_back(known(run, "goodput", "%.1f %%", 100));
     if (has_exactness) cells.push_back(text_of(run, "exactness"));
     if (const auto speed = speeds.find(name); speed != speeds.end() && speed->second > 0)
       cells.insert(cells.end(),
@@ -99,8 +121,10 @@ std::string runs_table(const Value& answer, const std::map<std::string, double>&
                     time_left((number_in(run, "steps") - number_in(run, "step")) / speed->second)});
     else if (has_speeds)
       cells.insert(cells.end(), {"", ""});
-    cells.push_back(why.empty() ? text_of(run, "where") : why);
+    const auto where = why.empty() ? text_of(run, "where") : why;
+    if (room == Room::for_all) cells.push_back(where);
     table.add(std::move(cells));
+    if (room != Room::for_all && !where.empty()) table.add_note(where);
     if (const auto plan = text_of(run, "plan_why"); why.empty() && !plan.empty())
       table.add_note(plan);
     const auto recoveries = static_cast<long>(number_in(run, "recoveries"));
@@ -110,7 +134,24 @@ std::string runs_table(const Value& answer, const std::map<std::string, double>&
                      text_of(run, "recovered"));
     for (const auto& one : list_in(run, "stragglers")) table.add_note(sentence(one));
   }
-  return table.text();
+  return table;
+}
+
+}  // namespace
+
+std::string runs_table(const Value& answer) { return runs_table(answer, {}, std::string::npos); }
+
+std::string runs_table(const Value& answer, const SpeedOfRun& speeds, std::size_t columns) {
+  const auto& runs = list_in(answer, "runs");
+  if (runs.empty()) return "no runs\n";
+  const auto all = table_of(runs, speeds, Room::for_all);
+  if (all.width() <= columns) return all.text();
+  std::size_t longest = 0;
+  for (const auto& run : runs) longest = std::max(longest, width_of(text_of(run, "name")));
+  const auto spare = longest - std::min(longest, name_width);
+  const auto numbers = table_of(runs, speeds, Room::for_numbers);
+  if (numbers.width() <= columns + spare) return numbers.text(columns);
+  return table_of(runs, speeds, Room::for_most).text(columns);
 }
 
 }  // namespace troupe::apps

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,10 +15,14 @@ const Value::List& list_in(const Value& answer, const char* key);
 /// Returns the GPU readings of a node in an answer; empty if the node has reported none.
 std::vector<actors::GpuReading> gpus_of(const Value& node);
 /// Formats the nodes of an answer to `status` or `node.list`: a line for each node and one for each
-/// of its GPUs.
-std::string nodes_table(const Value& answer);
-/// Formats the runs of an answer to `status` or `run.list`. `speeds` maps runs to steps per second,
-/// where known.
-std::string runs_table(const Value& answer, const std::map<std::string, double>& speeds = {});
+/// of its GPUs. It is made for a terminal of so many columns.
+std::string nodes_table(const Value& answer, std::size_t columns = std::string::npos);
+/// Formats the runs of an answer to `status` or `run.list`.
+std::string runs_table(const Value& answer);
+/// Formats the runs with their speeds, in steps per second, where known. Columns stay where they
+/// are as a run goes on. If the terminal has too few, places of runs are below their rows; if these
+/// are still too long, they have no goodput.
+std::string runs_table(const Value& answer, const std::map<std::string, double>& speeds,
+                       std::size_t columns);
 
 }  // namespace troupe::apps

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "apps/client/table.h"
 #include "apps/events/number_text.h"
 #include "core/json.h"
 
@@ -16,6 +17,36 @@ constexpr std::array<std::string_view, 8> blocks = {"▁", "▂", "▃", "▄", 
 std::optional<double> number_of(const Value& value, std::string_view key) {
   const Value* number = value.find(key);
   return number && number->is_number() ? std::optional(number->number()) : std::nullopt;
+}
+
+/// Returns lines of parts with separators between them. A part that does not fit any more begins
+/// another line.
+std::string joined(const std::vector<std::string>& parts, const std::string& separator,
+                   std::size_t columns) {
+  std::string text, line;
+  for (const auto& part : parts) {
+    const auto longer = line.empty() ? part : line + separator + part;
+    if (!line.empty() && width_of(longer) > columns) {
+      text += line + separator.substr(0, separator.find(' ')) + "\n";
+      line = "  " + part;
+    } else {
+      line = longer;
+    }
+  }
+  return text + line + "\n";
+}
+
+/// Returns the parts between semicolons.
+std::vector<std::string> parts_of_places(const std::string& text) {
+  const std::string separator = "; ";
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  for (auto end = text.find(separator); end != text.npos; end = text.find(separator, begin)) {
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + separator.size();
+  }
+  parts.push_back(text.substr(begin));
+  return parts;
 }
 
 }  // namespace
@@ -33,21 +64,23 @@ void RunScreen::add(const Value& event) {
 
 std::string RunScreen::page(const Value& run, double speed, std::size_t columns) const {
   const double step = number_in(run, "step"), steps = number_in(run, "steps");
-  std::string text = text_of(run, "name") + ": " + text_of(run, "state") + ", step " +
-                     thousands(step) + " of " + thousands(steps);
-  if (steps > 0) text += ", " + std::to_string(std::llround(100 * step / steps)) + " %";
-  if (speed > 0)
-    text += ", " + brief(speed, 3) + " steps/s, " + duration((steps - step) / speed) + " left";
-  text += "\n";
-  std::string facts;
-  const auto add = [&](const std::string& fact) { facts += (facts.empty() ? "" : ", ") + fact; };
+  std::vector<std::string> head{text_of(run, "name") + ": " + text_of(run, "state"),
+                                "step " + thousands(step) + " of " + thousands(steps)};
+  if (steps > 0) head.push_back(std::to_string(std::llround(100 * step / steps)) + " %");
+  if (speed > 0) {
+    head.push_back(brief(speed, 3) + " steps/s");
+    head.push_back(duration((steps - step) / speed) + " left");
+  }
+  std::string text = joined(head, ", ", columns);
+  std::vector<std::string> facts;
+  const auto add = [&](const std::string& fact) { facts.push_back(fact); };
   if (const auto loss = number_of(run, "loss")) add("loss " + brief(*loss));
   if (rate_) add(thousands(*rate_) + (rate_is_of_tokens_ ? " tokens/s" : " samples/s"));
   if (const auto goodput = number_of(run, "goodput"))
     add("goodput " + brief(100 * *goodput) + " %");
   if (const auto recoveries = number_in(run, "recoveries"); recoveries > 0)
     add(recoveries == 1 ? "recovered once" : "recovered " + brief(recoveries) + " times");
-  if (!facts.empty()) text += facts + "\n";
+  if (!facts.empty()) text += joined(facts, ", ", columns);
   if (const std::string why = text_of(run, "why"); !why.empty()) text += why + "\n";
   if (const auto losses = history_.losses(); losses.size() > 1) {
     const auto [low, high] = std::ranges::minmax(losses);
@@ -56,7 +89,8 @@ std::string RunScreen::page(const Value& run, double speed, std::size_t columns)
             sparkline(losses, columns) + "\n";
   }
   if (const std::string where = text_of(run, "where"); !where.empty())
-    text += "\n" + where + (choice_.empty() ? "" : "; " + choice_) + "\n";
+    text += "\n" +
+            joined(parts_of_places(where + (choice_.empty() ? "" : "; " + choice_)), "; ", columns);
   const auto& told = history_.told();
   if (!told.empty()) text += "\nevents, the newest first\n";
   for (auto one = told.rbegin(); one != told.rend(); ++one) text += "  " + one->text + "\n";

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <sstream>
 
+#include "apps/client/table.h"
+
 namespace troupe::apps {
 namespace {
 
@@ -20,14 +22,6 @@ Size size_of_terminal() {
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0)
     return {};
   return {size.ws_row, size.ws_col};
-}
-
-/// Returns the first `columns` characters of a line.
-std::string cut(const std::string& line, std::size_t columns) {
-  std::size_t end = 0;
-  for (std::size_t count = 0; end < line.size(); ++end)
-    if ((line[end] & 0xc0) != 0x80 && count++ == columns) break;
-  return line.substr(0, end);
 }
 
 void draw_now(const std::string& text) {
@@ -54,7 +48,9 @@ Screen::~Screen() {
   if (before_) tcsetattr(STDIN_FILENO, TCSANOW, &*before_);
 }
 
-std::size_t Screen::columns() const { return size_of_terminal().columns; }
+// The last column stays free: terminals scroll if it is filled, or erase it with the rest of the
+// row.
+std::size_t Screen::columns() const { return size_of_terminal().columns - 1; }
 
 void Screen::show(const std::string& text, const std::string& foot) const {
   const auto size = size_of_terminal();
@@ -63,15 +59,13 @@ void Screen::show(const std::string& text, const std::string& foot) const {
   std::size_t rows = 1;
   // Each row is overwritten: clearing all of them first would flicker.
   for (std::string line; rows < size.rows && std::getline(lines, line); ++rows)
-    picture += cut(line, size.columns) + "\x1b[K\r\n";
+    picture += cut_end(line, columns()) + "\x1b[K\r\n";
   draw_now(picture + "\x1b[J");
   show_foot(foot);
 }
 
 void Screen::show_foot(const std::string& foot) const {
-  const auto size = size_of_terminal();
-  // The last column stays free: many terminals scroll if it is filled.
-  draw_now(row(size.rows) + cut(foot, size.columns - 1) + "\x1b[K");
+  draw_now(row(size_of_terminal().rows) + cut_end(foot, columns()) + "\x1b[K");
 }
 
 std::optional<char> Screen::wait(EventFd& bell, std::chrono::milliseconds patience) const {

@@ -20,7 +20,7 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  /// Shows as much of `text` as fits, and `foot` in the last row.
+  /// Shows as much of `text` as fits, and `foot` in the last row. A line that is cut ends with "…".
   void show(const std::string& text, const std::string& foot) const;
   /// Returns how many characters fit in a row.
   std::size_t columns() const;

@@ -1,9 +1,15 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 namespace troupe::apps {
+
+/// Returns how many columns of a terminal a text takes.
+std::size_t width_of(const std::string& text);
+/// Returns a text of at most so many columns: "checkpoin…". One that is too long loses its end.
+std::string cut_end(const std::string& text, std::size_t columns);
 
 /// A table for a terminal. Each column is as wide as its widest cell.
 class Table {
@@ -12,6 +18,7 @@ class Table {
   struct Column {
     std::string title;
     Align align = Align::left;
+    std::size_t least = 0;  // Its least width, so that columns do not move when cells change.
   };
   explicit Table(std::vector<Column> columns);
 
@@ -19,9 +26,14 @@ class Table {
   void add(std::vector<std::string> cells);
   /// Adds a line below the last row.
   void add_note(const std::string& text);
-  std::string text() const;
+  /// Returns the columns of a terminal that the rows take. Notes may take more.
+  std::size_t width() const;
+  /// If rows take more than `most` columns, cells of the first one lose their middle: "a-l…ame".
+  std::string text(std::size_t most = std::string::npos) const;
 
  private:
+  std::vector<std::size_t> widths() const;
+
   struct Row {
     std::vector<std::string> cells;
     std::string notes;  // Whole lines.

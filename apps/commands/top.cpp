@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <deque>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -34,7 +35,7 @@ struct TopArguments {
   double every = 1;  // Seconds.
 };
 
-/// Steps per second between two looks.
+/// Steps per second, over the last seconds.
 class Speeds {
  public:
   const std::map<std::string, double>& look(const Value& status, Clock::time_point now) {
@@ -42,22 +43,35 @@ class Speeds {
     constexpr auto least = std::chrono::milliseconds(50);
     const Value* runs = status.find("runs");
     if (!runs || !runs->list() || now - last_ < least) return speeds_;
-    const double time = in_seconds(now - last_);
     std::map<std::string, double> speeds;
+    std::map<std::string, Looks> looks;
     for (const auto& run : *runs->list()) {
       const auto name = text_of(run, "name");
       const double step = run.find("step")->number();
-      const auto before = steps_.find(name);
-      speeds[name] = before == steps_.end() ? 0 : (step - before->second) / time;
-      steps_[name] = step;
+      auto& mine = looks[name] = std::move(looks_[name]);
+      // A run goes back when it recovers, and another one may have its name.
+      if (!mine.empty() && step < mine.back().step) mine.clear();
+      mine.push_back({now, step});
+      while (mine.size() > 2 && now - mine.front().at > window) mine.pop_front();
+      const double time = in_seconds(now - mine.front().at);
+      speeds[name] = time > 0 ? (step - mine.front().step) / time : 0;
     }
     last_ = now;
+    looks_ = std::move(looks);
     return speeds_ = std::move(speeds);
   }
 
  private:
+  static constexpr auto window = std::chrono::seconds(10);
+  struct Look {
+    Clock::time_point at;
+    double step = 0;
+  };
+  using Looks = std::deque<Look>;
+
   Clock::time_point last_;
-  std::map<std::string, double> steps_, speeds_;
+  std::map<std::string, Looks> looks_;
+  std::map<std::string, double> speeds_;
 };
 
 /// The order of runs on the screen. A key leads from one to the next.
@@ -118,7 +132,7 @@ class View {
       if (!run_.empty() && text_of(run, "name") == run_) return page(run, speeds, columns);
     status.set("runs", std::move(runs));
     // Runs come first, since there may be more nodes than rows.
-    return runs_table(status, speeds) + "\n" + nodes_table(status);
+    return runs_table(status, speeds, columns) + "\n" + nodes_table(status, columns);
   }
 
   /// Returns what the keys do.

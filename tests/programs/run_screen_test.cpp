@@ -64,6 +64,19 @@ TEST_CASE("the page of a run shows progress, loss, stages and the newest events 
   CHECK(page.find("saved runs/own") < page.find("warning: the disk is nearly full"));
 }
 
+TEST_CASE("what does not fit in a row of the page begins another one", "[apps]") {
+  RunScreen history;
+  Value run = running(4);
+  run.set("loss", 1.0);
+  run.set("where", "alpha: device 0; beta: device 1");
+  CHECK(history.page(run, 2, 36) ==
+        "own: running, step 4 of 400, 1 %,\n  2 steps/s, 3 min 18 s left\nloss 1\n\n"
+        "alpha: device 0; beta: device 1\n");
+  CHECK(has(history.page(run, 2, 20), "\nalpha: device 0;\n  beta: device 1\n"));
+  // A name that is too long stays whole here: the screen cuts its line.
+  CHECK(history.page(run, 0, 8).starts_with("own: running,\n  step 4 of 400,\n  1 %\n"));
+}
+
 TEST_CASE("the page of a long run shows its whole loss", "[apps]") {
   RunScreen history;
   for (int i = 1; i <= 100'000; ++i) history.add(step(i, i <= 50'000 ? 4.0 : 1.0));
