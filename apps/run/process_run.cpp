@@ -253,7 +253,8 @@ void ProcessRun::play(Loop& loop, Context around, std::function<void(actors::Out
   evaluations_ = std::move(*evaluations);
   watchdog_->sign("its actors begin");
   if (config_.sample.every) {
-    auto samples = StepSamples::open({around.env, files_, config_, setup_.model, record_},
+    const auto sign = [watchdog = watchdog_] { watchdog->sign("its last samples are written"); };
+    auto samples = StepSamples::open({around.env, files_, config_, setup_.model, record_, sign},
                                      setup_.tokenizer, start_.step);
     if (!samples) return refuse(samples.error().text);
     samples_ = std::move(*samples);
@@ -320,10 +321,21 @@ void ProcessRun::await_saves() {
   group_ = nullptr;
   watchdog_->sign(samples_ ? "its last checkpoint and samples are written"
                            : "its last checkpoint is written");
-  // A run that was stopped has no time for samples. The others take at most twice that long.
+  // A run that was stopped has no time for samples.
   if (samples_ && outcome_->how != actors::Outcome::How::done) samples_->stop();
-  patience_ =
-      loop_->after((samples_ ? 4 : 1) * config_.limits.save_patience, [this] { over(false); });
+  const auto patience = config_.limits.save_patience;
+  const auto wait_for_saves = [this, patience] {
+    patience_ = loop_->after(patience, [this] { over(false); });
+  };
+  if (!samples_) {
+    wait_for_saves();
+  } else {
+    patience_ = loop_->after(2 * patience, [this, wait_for_saves] {
+      warn("the last samples took longer than twice limits.save_patience and are not written");
+      samples_->stop();
+      wait_for_saves();
+    });
+  }
   store_->when_idle([this] { loop_->post([this] { await_devices(); }); });
 }
 

@@ -12,8 +12,8 @@
 namespace troupe::apps {
 namespace {
 
-/// One sample is written, and one waits.
-constexpr int most_pending = 2;
+/// The bound of samples that wait, together with the one that is being written.
+constexpr int most_pending = 16;
 /// An event has at most 64 KiB, and JSON may write a byte as six.
 constexpr std::size_t most_prompt = 2048;
 constexpr std::size_t most_text = 8192;
@@ -94,8 +94,8 @@ void StepSamples::saved(std::int64_t step, const std::string& directory) {
   if (++pending_ > most_pending) {
     --pending_;
     return warn("no sample of step " + std::to_string(step) +
-                ": the one before is not done; write fewer tokens (sample.tokens) or fewer "
-                "samples (sample.every)");
+                ": those before are not done; write fewer tokens (sample.tokens) or fewer samples "
+                "(sample.every)");
   }
   loop_->post([this, step, directory] {
     write(step, directory);
@@ -104,6 +104,7 @@ void StepSamples::saved(std::int64_t step, const std::string& directory) {
 }
 
 void StepSamples::when_idle(std::function<void()> then) {
+  is_awaited_ = true;
   if (loop_->post(then) != Loop::Posted::yes) then();
 }
 
@@ -136,6 +137,7 @@ Result<std::string> StepSamples::text_from(const std::string& directory) {
   const Sampling sampling{config.sample.tokens, config.sample.temperature, 0, config.sample.seed};
   generate(**trained, script_, sampling, prompt_, [&](const std::string& token) {
     text += token;
+    if (is_awaited_) context_.alive();
     is_late = context_.env.now() > deadline;
     return !is_late && !is_stopped_ && text.size() < most_text;
   });

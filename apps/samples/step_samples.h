@@ -29,18 +29,21 @@ class StepSamples {
     const models::Model& model;  // Used by open() alone.
     // Receives an event for each sample, and for each that fails; any thread.
     const std::function<void(const Value&)>& record;
+    /// A sign of life while somebody waits for samples; any thread.
+    std::function<void()> alive;
   };
   /// `done`: the steps of the run that are done already. `tokenizer` is a path, or empty for bytes.
   static Result<std::unique_ptr<StepSamples>> open(const Context& context,
                                                    const std::string& tokenizer, std::int64_t done);
   ~StepSamples();
 
-  /// Notes a new checkpoint, and begins a sample of its step if one is due. Returns at once. At
-  /// most one sample waits for another; further ones are skipped with a warning.
+  /// Notes a new checkpoint, and begins a sample of its step if one is due. Returns at once.
+  /// Samples wait for those before. If too many wait, or the checkpoint is removed meanwhile, a
+  /// sample is skipped with a warning.
   void saved(std::int64_t step, const std::string& directory);
-  /// Drops samples that are not done. Any thread may call it.
+  /// Drops samples that are not done, within the time of a token. Any thread may call it.
   void stop() { is_stopped_ = true; }
-  /// Calls `then`, on any thread, once no sample is pending. A sample takes at most
+  /// Calls `then`, on any thread, once no sample is pending. Each takes at most
   /// limits.save_patience and the time of a token.
   void when_idle(std::function<void()> then);
 
@@ -56,6 +59,7 @@ class StepSamples {
   std::int64_t done_;  // The step of the newest checkpoint. Used by the thread that saves.
   std::atomic<int> pending_ = 0;
   std::atomic<bool> is_stopped_ = false;
+  std::atomic<bool> is_awaited_ = false;
   std::unique_ptr<Loop> loop_;  // Last: its tasks use the other members.
 };
 
