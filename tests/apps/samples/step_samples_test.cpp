@@ -157,8 +157,8 @@ TEST_CASE("a run that was killed writes the samples of an undisturbed one", "[ap
   resume.emplace_back("--resume");
   REQUIRE(tests::troupe(killed.here, resume).code == 0);
   const auto wanted = samples_by_step(undisturbed), found = samples_by_step(killed);
-  // Those that were not written when the process died are missing, and so may be some on a busy
-  // machine whose checkpoints were removed before.
+  // Samples that waited when the process died are missing. On a busy machine some others may be
+  // missing, because their checkpoints were removed first.
   CHECK(found.contains(400));
   std::size_t same = 0;
   for (const auto& [step, text] : found) {
