@@ -47,7 +47,7 @@ class Copies {
 
  private:
   struct Kept {
-    std::vector<std::vector<Life>> keepers;  // By part, the owner first.
+    std::vector<std::vector<Life>> keepers;  // Indexed by part; the owner comes first.
     Time there{};                            // The time from which all of them have it.
   };
 

@@ -399,7 +399,7 @@ class SimulatedRun {
     return alive != alive_.end() && alive->second == life;
   }
 
-  /// Of hosts that are alike, those with a part keep it, since they have its state.
+  /// Prefers hosts that have a part: they have its state.
   HostPlan plan_for(const std::vector<Life>& lives) const {
     std::vector<int> hosts, others;
     for (const Life life : lives)

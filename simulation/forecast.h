@@ -24,7 +24,7 @@ struct HostPlan {
 
 struct ForecastOptions {
   std::vector<std::string> hosts;
-  /// Of hosts that are alike, a plan uses the first ones.
+  /// Uses the first ones of hosts that are alike.
   std::function<HostPlan(const std::vector<int>& hosts)> plan;
   FailureTrace trace;  // Node names map to hosts in order of first appearance.
   Duration length{};
