@@ -10,7 +10,7 @@
 #include "actors/decide/records.h"
 #include "actors/kept_step.h"
 
-/// What happens to a run, as others report it to its machine.
+/// The events of a run, as others report them to its machine.
 namespace troupe::actors::decide {
 
 /// A planner's result for a set of nodes.

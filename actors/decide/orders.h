@@ -8,7 +8,7 @@
 #include "actors/decide/events.h"
 #include "actors/decide/sources.h"
 
-/// What a run's machine orders.
+/// The orders of a run's machine.
 namespace troupe::actors::decide {
 
 struct SetTimer {

@@ -16,7 +16,7 @@ namespace {
 struct Renamed {
   std::string_view theirs;
   std::string_view ours;
-  std::string_view otherwise;  // What an absent key means to its library, as JSON.
+  std::string_view otherwise;  // The value that its library takes for an absent key, as JSON.
 };
 
 // The keys of config.json that decide a shape or a formula, for each model type.
