@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "core/byte_text.h"
 #include "schedules/check/rules.h"
 
 namespace troupe::schedules {
@@ -66,10 +67,10 @@ void check_memory(const Schedule& schedule, const MemoryBudget& budget, Findings
       keeper.allocate(lane[k]);
       if (keeper.kept() > budget.caps[d]) {
         findings.add(Rule::memory, d, k,
-                     "device " + std::to_string(d) + " comes to " + std::to_string(keeper.kept()) +
-                         " bytes at " + to_string(lane[k]) + ", " +
-                         std::to_string(keeper.kept() - budget.caps[d]) + " more than its " +
-                         std::to_string(budget.caps[d]) + "; it keeps " + holders(lane, group, k));
+                     "device " + std::to_string(d) + " comes to " + byte_text(keeper.kept()) +
+                         " at " + to_string(lane[k]) + ", " +
+                         byte_text(keeper.kept() - budget.caps[d]) + " more than its " +
+                         byte_text(budget.caps[d]) + "; it keeps " + holders(lane, group, k));
         break;
       }
       if (lane[k].flags & Action::with_next) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/byte_text.h"
 #include "schedules/partition/partition_methods.h"
 
 namespace troupe::schedules {
@@ -196,10 +197,10 @@ std::vector<int> closest_cuts(const PartitionProblem& problem, const ChainSums& 
 std::string describe(const PartitionProblem& problem, const Misfit& misfit) {
   const Bytes missing = misfit.needed - misfit.available;
   return "the model does not fit: at the cuts that come closest, device " +
-         std::to_string(misfit.device) + " needs " + std::to_string(misfit.needed) +
-         " bytes and has " + std::to_string(misfit.available) + ", " + std::to_string(missing) +
-         " too few; its stage " + std::to_string(misfit.stage) + " holds units " +
-         std::to_string(misfit.first) + " to " + std::to_string(misfit.last - 1) + " and " +
+         std::to_string(misfit.device) + " needs " + byte_text(misfit.needed) + " and has " +
+         byte_text(misfit.available) + ", " + byte_text(missing) + " too few; its stage " +
+         std::to_string(misfit.stage) + " holds units " + std::to_string(misfit.first) + " to " +
+         std::to_string(misfit.last - 1) + " and " +
          std::to_string(problem.seats[misfit.stage].in_flight) +
          " micro-batches in flight; use more stages, smaller micro-batches, recomputation or "
          "devices with more memory";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/byte_text.h"
 #include "schedules/partition/partition_methods.h"
 
 namespace troupe::schedules {
@@ -135,8 +136,8 @@ Result<ReplicatedPartition> partition_replicated(const ReplicatedProblem& proble
       [&](const Stages& found) { return cutter.bottleneck(found); });
   if (!stages)
     return Error{"the model does not fit on " + std::to_string(problem.devices) + " devices of " +
-                 std::to_string(problem.device.memory) +
-                 " bytes each, however it is cut and replicated; use more devices, smaller "
+                 byte_text(problem.device.memory) +
+                 " each, however it is cut and replicated; use more devices, smaller "
                  "micro-batches or recomputation"};
   return ReplicatedPartition{sums.in_chain(stages->places), stages->replicas,
                              Seconds(cutter.bottleneck(*stages)), cutter.evaluations()};

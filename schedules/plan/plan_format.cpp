@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/byte_text.h"
+
 namespace troupe::schedules {
 
 namespace {
@@ -25,13 +27,7 @@ std::string significant(double number) {
   return fixed(number, std::clamp(3 - before_point, 0, 12));
 }
 
-std::string show(Bytes bytes) {
-  constexpr std::array units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  std::size_t unit = 0;
-  double number = static_cast<double>(bytes);
-  for (; number >= 1024 && unit + 1 < units.size(); ++unit) number /= 1024;
-  return (unit == 0 ? std::to_string(bytes) : significant(number)) + " " + units[unit];
-}
+std::string show(Bytes bytes) { return byte_text(bytes); }
 
 std::string show(Seconds time) {
   const double seconds = time.count();

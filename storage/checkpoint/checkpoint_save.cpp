@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/byte_text.h"
 #include "core/json.h"
 #include "storage/checkpoint/checkpoint.h"
 #include "storage/checkpoint/checkpoint_layout.h"
@@ -145,7 +146,8 @@ Result<Saved> save_checkpoint(Files& files, const std::string& root,
   if (!free) return free.error();
   if (const auto needed = bytes_needed(content); *free < needed)
     return Error{root + ": step " + std::to_string(content.step) + " needs " +
-                 std::to_string(needed) + " bytes and only " + std::to_string(*free) +
+                 byte_text(static_cast<std::int64_t>(needed)) + " and only " +
+                 byte_text(static_cast<std::int64_t>(*free)) +
                  " are free; make room, or set checkpoint.keep lower"};
   const auto directory = root + "/" + step_directory(content.step);
   if (auto status = files.make_directory(directory); !status) return status.error();

@@ -188,10 +188,10 @@ TEST_CASE("check reports memory above the cap and the passes that hold it", "[sc
   CHECK(wrong(schedule, request).empty());
   request.memory->caps = {29, 23};
   CHECK(wrong(schedule, request) ==
-        "V6 memory: device 0 comes to 30 bytes at 0F2, 1 more than its 29; it keeps 0F0 0F1 0F2\n"
+        "V6 memory: device 0 comes to 30 B at 0F2, 1 B more than its 29 B; it keeps 0F0 0F1 0F2\n"
         "  d0: 0F0 0F1 0F2 0B0 0B1 0B2\n"
         "              ^~~\n"
-        "V6 memory: device 1 comes to 24 bytes at 1F2, 1 more than its 23; it keeps 1F0 1F1 1F2\n"
+        "V6 memory: device 1 comes to 24 B at 1F2, 1 B more than its 23 B; it keeps 1F0 1F1 1F2\n"
         "  d1: 1F0 1F1 1I0 1F2 1W0 1B1 1B2\n"
         "                  ^~~\n");
   // Each checkpoint keeps 1 byte, and one stash at a time is recomputed.
@@ -200,7 +200,7 @@ TEST_CASE("check reports memory above the cap and the passes that hold it", "[sc
   request.memory->caps = {12, 24};
   CHECK(
       wrong(with_recompute(schedule, {true, false}), request)
-          .starts_with("V6 memory: device 0 comes to 13 bytes at 0R0, 1 more than its 12; it keeps "
+          .starts_with("V6 memory: device 0 comes to 13 B at 0R0, 1 B more than its 12 B; it keeps "
                        "0F0' 0F1' 0F2'\n"));
 }
 
@@ -211,7 +211,7 @@ TEST_CASE("overlapping passes allocate before they free", "[schedules]") {
   CHECK(wrong(schedule, request).empty());
   request.memory->caps = {20, 19};
   CHECK(wrong(schedule, request) ==
-        "V6 memory: device 1 comes to 20 bytes at 1F1, 1 more than its 19; it keeps 1F0 1F1\n"
+        "V6 memory: device 1 comes to 20 B at 1F1, 1 B more than its 19 B; it keeps 1F0 1F1\n"
         "  d1: 1F0 (1B0+1F1) 1B1\n"
         "               ^~~\n");
 }

@@ -161,6 +161,6 @@ TEST_CASE("replicas of a model that does not fit are an error", "[schedules]") {
   problem.device.memory = 99;
   problem.devices = 8;
   CHECK(partition_replicated(problem).error().text ==
-        "the model does not fit on 8 devices of 99 bytes each, however it is cut and replicated; "
+        "the model does not fit on 8 devices of 99 B each, however it is cut and replicated; "
         "use more devices, smaller micro-batches or recomputation");
 }

@@ -203,10 +203,11 @@ TEST_CASE("an error names the stage that does not fit and its missing bytes", "[
   for (Piece& piece : problem.chain.pieces) piece.weights = 100;
   for (Capacity& device : problem.devices) device.memory = 150;
   problem.devices[1].memory = 180;
-  CHECK(partition(problem).error().text ==
-        "the model does not fit: at the cuts that come closest, device 0 needs 200 bytes and has "
-        "150, 50 too few; its stage 0 holds units 0 to 1 and 1 micro-batches in flight; use more "
-        "stages, smaller micro-batches, recomputation or devices with more memory");
+  CHECK(
+      partition(problem).error().text ==
+      "the model does not fit: at the cuts that come closest, device 0 needs 200 B and has "
+      "150 B, 50 B too few; its stage 0 holds units 0 to 1 and 1 micro-batches in flight; use more "
+      "stages, smaller micro-batches, recomputation or devices with more memory");
   const Misfit misfit = closest_misfit(problem);
   CHECK(misfit.stage == 0);
   CHECK(misfit.needed == 200);
