@@ -22,16 +22,7 @@ struct Assembled {
 
 /// Tells the supervisor something that the user should know.
 struct Remark {
-  int attempt = 0;
   std::string text;
-};
-
-/// Tells the supervisor that a node's process has ended.
-struct ProcessEnded {
-  int attempt = 0;  // The attempt it took part in; 0: not the newest one.
-  std::string node;
-  int signal = 0;  // The signal that ended it, if any.
-  std::string how;
 };
 
 /// Tells the supervisor that no further attempt of the run will begin.
@@ -44,5 +35,4 @@ struct GivenUp {
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Assembled)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Remark)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::ProcessEnded)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::GivenUp)

@@ -104,14 +104,6 @@ MemoryPool& memory_of_states(const RunSpec& spec) {
 
 }  // namespace
 
-Result<StartPoint> newest_state(const RunSpec& spec, const std::optional<StartPoint>& first) {
-  if (first) return *first;
-  auto newest = spec.checkpoints->newest(memory_of_states(spec));
-  if (!newest) return Error{"the newest checkpoint cannot be read: " + newest.error().text};
-  if (!*newest) return Error{"the checkpoints of this run are gone"};
-  return std::move(**newest);
-}
-
 std::function<Result<StartPoint>(std::int64_t step)> loading(RunSpecPtr spec,
                                                              std::optional<StartPoint> first) {
   return
@@ -134,16 +126,6 @@ Result<StartPoint> start_point(const storage::Checkpoint& checkpoint, MemoryPool
   if (!loss_scale) return within(checkpoint.directory(), loss_scale.error());
   return StartPoint{checkpoint.manifest().step, std::move(*weights), std::move(*moments),
                     *loss_scale};
-}
-
-Result<std::optional<StartPoint>> newest_checkpoint(storage::Files& files, const std::string& root,
-                                                    MemoryPool& memory) {
-  auto found = storage::open_newest_checkpoint(files, root);
-  if (!found) return found.error();
-  if (!*found) return std::optional<StartPoint>();
-  auto start = start_point((*found)->checkpoint, memory);
-  if (!start) return start.error();
-  return std::optional(std::move(*start));
 }
 
 StartPoint part_of(const StartPoint& start, const RunSpec& spec, int optimizer) {

@@ -11,17 +11,10 @@
 
 namespace troupe::actors {
 
-/// Loads the newest good checkpoint below `root`. Returns nothing if there is none.
-Result<std::optional<StartPoint>> newest_checkpoint(storage::Files& files, const std::string& root,
-                                                    MemoryPool& memory);
-
 /// Loads the checkpoint of a step below `root`.
 Result<StartPoint> checkpoint_of(storage::Files& files, const std::string& root, std::int64_t step,
                                  MemoryPool& memory);
 
-/// Returns the state to resume from: `first` if it is set, and otherwise the newest good checkpoint
-/// in the run's store.
-Result<StartPoint> newest_state(const RunSpec& spec, const std::optional<StartPoint>& first);
 /// Returns a function that loads the state of a step: `first` if it is of that step, and otherwise
 /// the checkpoint in the run's store.
 std::function<Result<StartPoint>(std::int64_t step)> loading(RunSpecPtr spec,

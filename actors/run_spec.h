@@ -47,8 +47,8 @@ class CheckpointStore {
   virtual void save(storage::CheckpointContent content, std::function<void(Status)> done) = 0;
   /// Loads the checkpoint of a step. No save may be under way.
   virtual Result<StartPoint> load(std::int64_t step, MemoryPool& memory) = 0;
-  /// Loads the newest good checkpoint, or nothing if there is none. No save may be under way.
-  virtual Result<std::optional<StartPoint>> newest(MemoryPool& memory) = 0;
+  /// Returns the steps of all complete checkpoints, the oldest first.
+  virtual std::vector<std::int64_t> steps() = 0;
 };
 
 /// The data of a run's loaders: one reader for both halves, or one for each, as with two processes.

@@ -225,9 +225,7 @@ class Bench {
     Result<actors::StartPoint> load(std::int64_t, MemoryPool&) override {
       return Error{"there is none"};
     }
-    Result<std::optional<actors::StartPoint>> newest(MemoryPool&) override {
-      return std::optional<actors::StartPoint>();
-    }
+    std::vector<std::int64_t> steps() override { return {}; }
   };
 
   static models::Model build(const Setting& setting) {

@@ -46,8 +46,7 @@ void Reaction::on(const Prepared& prepared) {
 void Reaction::on(const PrepareFailed& failed) {
   if (state_.phase != Phase::prepare || failed.attempt != state_.attempt) return;
   if (!is_member(failed.life)) return;
-  row(Row::prepare_failed, name_of(failed.life) + " cannot prepare: " + failed.why);
-  blame({failed.life}, answer_.reason);
+  fail(Row::prepare_failed, {failed.life}, failed.why);
 }
 
 void Reaction::find_sources() {
@@ -93,8 +92,7 @@ void Reaction::on(const LoadFailed& failed) {
   if (failed.step != state_.line) return;
   if (failed.cause == LoadFailed::Cause::node) {
     if (!is_member(failed.life)) return;
-    row(Row::load_failed_node, name_of(failed.life) + " cannot load: " + failed.why);
-    return blame({failed.life}, answer_.reason);
+    return fail(Row::load_failed_node, {failed.life}, failed.why);
   }
   row(Row::load_failed_source,
       "the state of step " + std::to_string(failed.step) + " is bad: " + failed.why);
@@ -113,15 +111,6 @@ void Reaction::give_up_attempt(const std::string& why) {
     if (!state_.futile_since) state_.futile_since = now_;
   }
   recover();
-}
-
-/// Ends an attempt that has not begun. The next plan is without the nodes that failed.
-void Reaction::blame(const std::vector<Life>& failed, const std::string& why) {
-  for (const Life life : failed) {
-    strike(name_of(life), why);
-    pass_over(life);
-  }
-  give_up_attempt(why);
 }
 
 }  // namespace troupe::actors::decide

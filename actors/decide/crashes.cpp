@@ -12,9 +12,9 @@ bool is_fault(int signal) {
   return std::ranges::find(faults, signal) != std::end(faults);
 }
 
-Crashes::Verdict Crashes::judge(const Crash& crash, const CrashRules& rules) {
+Crashes::Verdict Crashes::judge(const Crash& crash, const FailureLimits& limits) {
   auto of_step = judge_step(crash);
-  auto of_node = judge_node(crash, rules);
+  auto of_node = judge_node(crash, limits);
   return of_step.what == What::go_on ? of_node : of_step;
 }
 
@@ -40,18 +40,18 @@ Crashes::Verdict Crashes::judge_step(const Crash& crash) {
 }
 
 /// Blames a node if more than twice as many processes end on it as on all other nodes together.
-Crashes::Verdict Crashes::judge_node(const Crash& crash, const CrashRules& rules) {
+Crashes::Verdict Crashes::judge_node(const Crash& crash, const FailureLimits& limits) {
   recent_.push_back(crash);
-  while (crash.when - recent_.front().when > rules.window) recent_.pop_front();
+  while (crash.when - recent_.front().when > limits.window) recent_.pop_front();
   const auto here = std::ranges::count(recent_, crash.node, &Crash::node);
   const auto elsewhere = std::ssize(recent_) - here;
-  if (here <= rules.allowed || here <= 2 * elsewhere) return {};
+  if (here <= limits.allowed || here <= 2 * elsewhere) return {};
   // Count from zero when the node is used again.
   std::erase_if(recent_, [&](const Crash& other) { return other.node == crash.node; });
   return {What::without_node, false,
           std::to_string(here) + " processes have ended on node " + crash.node + ", and " +
               std::to_string(elsewhere) + " on all others (limits.strikes = " +
-              std::to_string(rules.allowed) + "); the last one " + crash.how};
+              std::to_string(limits.allowed) + "); the last one " + crash.how};
 }
 
 }  // namespace troupe::actors

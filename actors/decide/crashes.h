@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "actors/decide/failures.h"
+
 namespace troupe::actors {
 
 /// The end of a node's process.
@@ -16,12 +18,6 @@ struct Crash {
   std::string node;
   int signal = 0;   // The signal that ended it; 0: it exited.
   std::string how;  // "was ended by signal 11 (Segmentation fault)"
-};
-
-/// How many processes of a node may end within which time before the run avoids the node.
-struct CrashRules {
-  int allowed = 3;
-  std::chrono::nanoseconds window = std::chrono::minutes(10);
 };
 
 /// Tells nodes and steps that end processes from random losses. A signal from outside is no
@@ -39,11 +35,12 @@ class Crashes {
     std::string reason;
   };
 
-  Verdict judge(const Crash& crash, const CrashRules& rules);
+  /// `limits`: how many processes of a node may end before the run avoids the node.
+  Verdict judge(const Crash& crash, const FailureLimits& limits);
 
  private:
   Verdict judge_step(const Crash& crash);
-  Verdict judge_node(const Crash& crash, const CrashRules& rules);
+  Verdict judge_node(const Crash& crash, const FailureLimits& limits);
 
   std::vector<Crash> at_step_;  // All at one step, which was never done.
   std::deque<Crash> recent_;    // Within the window, oldest first.

@@ -53,7 +53,8 @@ struct NodeCame {
 struct NodeLost {
   Life life = 0;
   std::string why;
-  bool is_silent = false;  // The process may still live, and so may be heard again.
+  bool is_silent = false;          // The process may still live, and so may be heard again.
+  std::optional<int> signal = {};  // Of a process that has ended by itself; 0: it exited.
 };
 /// A node cannot be heard, or is heard again. It may come back with its memory.
 struct NodeHeard {
@@ -125,11 +126,9 @@ struct StepDone {
 };
 /// A player failed, and it was not for the loss of another one.
 struct PlayerFailed {
-  Life life = 0;
+  Life life = 0;  // Its node; 0: no node is to blame.
   std::uint64_t attempt = 0;
-  std::int64_t step = 0;
-  std::string why;
-  std::string name = {};  // Set instead of `life` for a node whose process has ended.
+  std::string why;  // With the place: "device 1: step 4, 1F2: ..."
 };
 /// A checkpoint is complete.
 struct Saved {

@@ -69,6 +69,7 @@ void Reaction::on(const NodeLost& lost) {
   // A process may be known to have ended only after it fell silent.
   const bool was_waited_for = !lost.is_silent && state_.silent_keepers.erase(lost.life) > 0;
   if (lost.is_silent) fall_silent(lost.life);
+  if (lost.signal) judge_crash(lost);
   lose_from(lost.life, lost.why);
   if (was_waited_for && state_.waits_for_keepers) go_on();
 }

@@ -68,9 +68,8 @@ void Reaction::on(const Timeout& timeout) {
       row(Row::gather_over, "those who have not come are not waited for any longer");
       return recover();
     case Phase::prepare:
-      row(Row::prepare_failed, "not all nodes have prepared in time");
-      return blame({state_.waits_for.begin(), state_.waits_for.end()},
-                   "it has not prepared within " + seconds(limits_.prepare_patience));
+      return fail(Row::prepare_failed, {state_.waits_for.begin(), state_.waits_for.end()},
+                  not_prepared() + " within " + seconds(limits_.prepare_patience));
     case Phase::load:
       row(Row::load_late, "the states were not loaded within " + seconds(limits_.load_patience));
       return give_up_attempt(answer_.reason);
@@ -84,6 +83,14 @@ void Reaction::on(const Timeout& timeout) {
     case Phase::ended:
       return;
   }
+}
+
+/// Returns who has not prepared, as the beginning of a sentence.
+std::string Reaction::not_prepared() const {
+  std::string names;
+  for (const Life life : state_.waits_for) names += (names.empty() ? "" : ", ") + name_of(life);
+  return state_.waits_for.size() == 1 ? "node " + names + ": it has not prepared"
+                                      : "nodes " + names + ": they have not prepared";
 }
 
 void Reaction::end(int code, const std::string& why) {

@@ -27,6 +27,7 @@ class Reaction {
   void on(const JournalFailed& failed);
   void on(const Timeout& timeout);
   void end(int code, const std::string& why);
+  std::string not_prepared() const;
   void row(Row row, const std::string& reason);
   void order(Order order) { answer_.orders.push_back(std::move(order)); }
   Record& record(Record::Kind kind, const std::string& why = {});
@@ -64,7 +65,6 @@ class Reaction {
   void find_sources();
   void load();
   void give_up_attempt(const std::string& why);
-  void blame(const std::vector<Life>& failed, const std::string& why);
 
   // From the end of an attempt to the next plan, or to waiting for nodes: recovery.cpp.
 
@@ -85,8 +85,14 @@ class Reaction {
   // Steps: steps.cpp.
 
   void on(const StepDone& done);
-  void on(const PlayerFailed& failed);
   void on(const Saved& saved);
+
+  // Failures of players and ends of processes: run_failures.cpp.
+
+  void on(const PlayerFailed& failed);
+  void fail(Row cause, const std::vector<Life>& lives, const std::string& why);
+  bool others_suffice(const std::vector<Life>& lives) const;
+  void judge_crash(const NodeLost& lost);
 
   State state_;
   Time now_;

@@ -12,7 +12,11 @@ constexpr Duration longest_back_off = std::chrono::minutes(1);
 /// Ends the attempt. The run restarts from the newest state when nothing of the attempt is left;
 /// events in the meantime are merged into this recovery.
 void Reaction::recover() {
-  if (state_.phase == Phase::run) count_attempt();
+  if (state_.phase == Phase::run) {
+    const bool is_new = state_.decided == state_.furthest;
+    state_.fell = {state_.plan.members, is_new ? std::optional(state_.decided) : std::nullopt};
+    count_attempt();
+  }
   state_.phase = Phase::recover;
   state_.timer = 0;
   state_.waits_for_keepers = false;

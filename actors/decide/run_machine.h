@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "actors/decide/crashes.h"
 #include "actors/decide/detector.h"
 #include "actors/decide/events.h"
+#include "actors/decide/failures.h"
 #include "actors/decide/orders.h"
 #include "actors/decide/records.h"
 #include "actors/decide/sources.h"
@@ -32,6 +34,7 @@ struct Limits {
   int fewest = 1;  // Below this number of nodes the run waits.
   int most = 1;    // Nodes to wait for at the start, until `start_patience` is over.
   int keep = 3;    // Checkpoints to keep.
+  int copies = 1;  // Nodes that keep each state in memory.
   Duration start_patience = std::chrono::seconds(30);
   Duration gather_patience = std::chrono::seconds(5);  // For nodes that an earlier head led.
   Duration prepare_patience = std::chrono::seconds(10);
@@ -45,6 +48,7 @@ struct Limits {
   /// at random often end an attempt early.
   int most_futile = 8;
   Duration futile_time = std::chrono::minutes(1);
+  FailureLimits failures = {};
   transport::StrikeRules strikes = {
       .most = 3, .within = std::chrono::minutes(10), .quarantine = std::chrono::minutes(10)};
 };
@@ -88,6 +92,12 @@ struct SilentKeeper {
   bool has_returned = false;  // With a new life.
 };
 
+/// Where an attempt ended.
+struct Fall {
+  std::vector<Life> members;
+  std::optional<std::int64_t> step;  // Steps done; empty unless the next one would have been new.
+};
+
 struct State {
   Phase phase = Phase::boot;
   std::uint64_t term = 0;
@@ -124,8 +134,10 @@ struct State {
   bool did_new_step = false;         // Whether the current attempt has done a new step.
   std::optional<Time> futile_since;  // When the first of them ended.
   transport::Strikes strikes;
-  /// Nodes on which a step failed, by step, then reason.
-  std::map<std::int64_t, std::map<std::string, std::set<std::string>>> failed_steps;
+  std::vector<Failure> failures;     // The latest ones.
+  std::uint64_t failed_attempt = 0;  // The last one of `failures`.
+  Crashes crashes;
+  Fall fell;
   std::optional<Time> journal_failed;
 };
 
@@ -160,7 +172,10 @@ enum class Row : std::uint8_t {
   node_cordoned,
   node_uncordoned,
   player_failed,
-  fails_everywhere,
+  fails_again,
+  fails_too_often,
+  node_crashes,
+  crashes_again,
   saved,
   attempt_ended,
   recover_gathers,

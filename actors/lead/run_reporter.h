@@ -6,8 +6,8 @@
 
 #include "actors/caf_shim.h"
 #include "actors/messages.h"
-#include "actors/recovery.h"
 #include "actors/run_spec.h"
+#include "actors/standstill.h"
 #include "core/value.h"
 #include "transport/wire/message_types.h"
 

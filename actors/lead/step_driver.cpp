@@ -170,7 +170,7 @@ void StepDriver::complete_steps() {
                                       .loss = done->entry.mean_loss(),
                                       .is_skipped = done->entry.done->is_skipped}});
     if (!spec_->ledger) copies_.entered(step());
-    if (spec_->player_host) spec_->player_host->committed(step());
+    around_.host.committed(step());
     tell_step(*done);
     if (auto recovered = around_.loss.made_good(run_reporter.event("run.recovered"),
                                                 around_.self->now(), step()))

@@ -31,6 +31,7 @@ class StepDriver {
   struct Context {
     caf_shim::Base* self;
     RunReporter& run_reporter;
+    PlayerHost& host;
     PlayerTable& players;
     Saves& saves;
     Loss& loss;

@@ -8,17 +8,17 @@
 #include "actors/assembled.h"
 #include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
-#include "actors/decide/crashes.h"
 #include "actors/end_cause.h"
 #include "actors/ending.h"
 #include "actors/lead/boundary_changes.h"
+#include "actors/lead/local_player_host.h"
 #include "actors/lead/loss.h"
 #include "actors/lead/run_reporter.h"
 #include "actors/lead/saves.h"
 #include "actors/lead/step_driver.h"
 #include "actors/play/player_table.h"
 #include "actors/play/players.h"
-#include "actors/recovery.h"
+#include "actors/standstill.h"
 
 namespace troupe::actors {
 namespace {
@@ -34,13 +34,14 @@ class Supervisor {
         start_(std::move(start)),
         ending_(std::move(ending)),
         run_reporter_(self, spec_),
+        host_(spec_->player_host ? *spec_->player_host : local_),
         players_(self),
-        step_driver_({self, run_reporter_, players_, saves_, loss_}, spec_) {
+        step_driver_({self, run_reporter_, host_, players_, saves_, loss_}, spec_) {
     self_->on_down([this](const caf::actor_addr& who, const caf::error& why) { down(who, why); });
   }
 
   caf::behavior make_behavior() {
-    if (spec_->player_host) attempt_ = spec_->player_host->last_attempt();
+    attempt_ = host_.last_attempt();
     saves_.run_begins(self_->now());
     step_driver_.run_begins(*start_);
     run_reporter_.open();
@@ -69,10 +70,7 @@ class Supervisor {
         [this](const Assembled& assembled) {
           if (is_now(assembled)) begun(assembled);
         },
-        [this](const Remark& remark) {
-          if (is_now(remark)) run_reporter_.warn(remark.text);
-        },
-        [this](const ProcessEnded& ended) { process_ended(ended); },
+        [this](const Remark& remark) { run_reporter_.warn(remark.text); },
         [this](const GivenUp& given_up) {
           if (is_now(given_up)) fail_run(given_up.why);
         },
@@ -113,8 +111,7 @@ class Supervisor {
   bool is_expected(const Report& report) {
     const auto expected = step_driver_.expects(report);
     if (expected) return true;
-    const std::string why = std::string(Report::type) + ": " + expected.error().text;
-    spec_->player_host ? spec_->player_host->refuse(speaker_of(report), why) : fail_run(why);
+    host_.refuse(speaker_of(report), std::string(Report::type) + ": " + expected.error().text);
     return false;
   }
   PlayerId speaker_of(const MicroBatchLoss& loss) const { return device(loss); }
@@ -144,22 +141,22 @@ class Supervisor {
     patience_ = {};
     if (next_ == Next::try_again) loss_.over(self_->now());
     const AttemptContext attempt_context{spec_, caf::actor_cast<caf::actor>(self_), ending_};
-    const auto& spawner = self_->spawner();
-    ++attempt_;
-    Assembled here{.attempt = attempt_};
-    if (spec_->player_host) {
-      const auto saved = start_ ? start_->step : saves_.newest();
-      players_.begin(spec_->player_host->begin(spawner, attempt_context, attempt_,
-                                               {saved, step(), loading(spec_, start_)}));
-    } else {
-      sign("it reads the newest checkpoint");
-      const auto start = newest_state(*spec_, start_);
-      if (!start) return finish(failed(last_failure_ + " (and " + start.error().text + ")"));
-      players_.begin(spawn_team(spawner, attempt_context, attempt_, *start));
-      here.step = start->step;
-    }
-    if (!spec_->player_host) return begun(here);
+    sign("it begins an attempt");
+    const auto saved = start_ ? start_->step : saves_.newest();
+    auto team = host_.begin(self_->spawner(), attempt_context, ++attempt_,
+                            {saved, older_than(saved), step(), loading(spec_, start_)});
+    const auto assembled = team.assembled;
+    players_.begin(std::move(team));
+    if (assembled) return begun(*assembled);
     if (drain_asked_) drain();
+  }
+
+  /// Returns the steps of older checkpoints. Only the first attempt asks.
+  std::vector<std::int64_t> older_than(std::int64_t saved) {
+    if (std::exchange(knows_older_, true)) return {};
+    auto steps = spec_->checkpoints->steps();
+    std::erase_if(steps, [&](std::int64_t step) { return step >= saved; });
+    return steps;
   }
 
   void begun(const Assembled& assembled) {
@@ -194,7 +191,7 @@ class Supervisor {
   void saved_or_not(const Saved& saved) {
     if (saves_.heard(saved)) {
       step_driver_.saved();
-      if (spec_->player_host) spec_->player_host->saved(saved.step);
+      host_.saved(saved.step);
       ending_->saved(saves_.newest());
       start_.reset();  // A newer checkpoint exists now.
     } else {
@@ -257,64 +254,18 @@ class Supervisor {
     return caf_shim::is_told(why) ? text : text + " after step " + std::to_string(step());
   }
 
-  /// Handles the failure of a player: all others of the attempt end, and the run continues from the
-  /// newest state, unless that is hopeless.
+  /// Handles the end of a player: all others of the attempt end, and the run continues from the
+  /// newest state, unless the run's machine has given up.
   void fail_attempt(const std::string& who, const std::string& why, EndCause cause) {
     const std::string text = who + ": " + why;
-    fell_at_ = place();
     last_failure_ = text;
-    // The run's machine counts losses. It ends the run if no attempt gets further.
-    if (cause == EndCause::lost) {
+    if (cause == EndCause::lost)
       run_reporter_.warn(text + "; " + going_on());
-    } else {
-      failures_.push_back({self_->now().time_since_epoch(), text, set_aside(who, why)});
-      const auto verdict = judge(failures_, {spec_->strikes, spec_->strike_window});
-      if (verdict.what == Verdict::What::give_up) {
-        const bool repeated = failures_.size() > 1;
-        return fail_run(repeated ? text + " (given up: " + verdict.reason + ")" : text);
-      }
-      run_reporter_.warn(text + "; " + going_on() + ": " + verdict.reason);
-    }
+    else
+      host_.failed(players_.find(who), text);
     step_driver_.lost();
     loss_.notice(self_->now(), step(), text);
     clear(Next::try_again);
-  }
-  /// The position of an attempt. `is_new`: no attempt has done this step.
-  struct Place {
-    std::int64_t step = 0;
-    bool is_new = false;
-  };
-  Place place() const {
-    return {step(), step_driver_.is_assembled() && step() == step_driver_.progress().furthest()};
-  }
-
-  /// Judges the end of a node's process. The next attempt may have begun already, since channels
-  /// may report the loss earlier.
-  void process_ended(const ProcessEnded& ended) {
-    const bool is_ending = phase_ == Phase::clearing && next_ == Next::finish;
-    if (phase_ == Phase::ended || is_ending) return;
-    const bool is_now = phase_ == Phase::playing && ended.attempt == attempt_;
-    const Place at = is_now ? place() : fell_at_;
-    const auto verdict = crashes_.judge(
-        {self_->now().time_since_epoch(), at.is_new ? std::optional(at.step) : std::nullopt,
-         ended.node, ended.signal, ended.how},
-        {spec_->strikes, spec_->strike_window});
-    using What = Crashes::What;
-    if (verdict.what == What::go_on) return;
-    if (verdict.what == What::without_node && spec_->player_host &&
-        spec_->player_host->strike_node(ended.node, verdict.reason))
-      return run_reporter_.warn("node " + ended.node +
-                                " is not used for a while: " + verdict.reason);
-    if (verdict.is_fault)
-      finish(failed(verdict.reason +
-                    " (given up: the same failure occurred twice at the same place)"));
-  }
-
-  /// Returns the node that the run avoids from now on, or an empty text.
-  std::string set_aside(const std::string& who, const std::string& why) const {
-    if (!spec_->player_host) return {};
-    const auto player = players_.find(who);
-    return player ? spec_->player_host->set_aside(*player, why).value_or("") : std::string();
   }
   std::string going_on() const {
     const bool is_kept = spec_->player_host && spec_->copies > 1;
@@ -371,7 +322,7 @@ class Supervisor {
   void end() {
     phase_ = Phase::ended;
     boundary_changes_.run_has_ended();
-    if (spec_->player_host) spec_->player_host->over(outcome_.how);
+    host_.over(outcome_.how);
     outcome_.most_parcels = step_driver_.progress().most_parcels();
     ending_->tell(std::move(outcome_));
     self_->quit();
@@ -477,6 +428,8 @@ class Supervisor {
   std::shared_ptr<Ending> ending_;
   RunReporter run_reporter_;
 
+  LocalPlayerHost local_;  // Used if the run has no other host.
+  PlayerHost& host_;
   PlayerTable players_;
   Saves saves_;
   Loss loss_;
@@ -484,15 +437,13 @@ class Supervisor {
   int attempt_ = 0;
   Phase phase_ = Phase::playing;
   Next next_ = Next::finish;  // The step after clearing; then the reason of the attempt.
-  std::vector<Failure> failures_;
   std::string last_failure_;
-  Place fell_at_;  // The position when the last attempt ended.
-  Crashes crashes_;
   Outcome outcome_;
   Patience patience_;
   BoundaryChanges boundary_changes_;
   bool drain_asked_ = false;
   bool paused_ = false;
+  bool knows_older_ = false;
 };
 
 }  // namespace

@@ -218,9 +218,7 @@ void Attempt::wait(const std::string& for_what) {
     caf_shim::post(supervisor, Pulse{number_, player, waits("it waits for " + for_what), 0});
 }
 
-void Attempt::remark(const std::string& text) {
-  caf_shim::post(supervisor_, Remark{number_, text});
-}
+void Attempt::remark(const std::string& text) { caf_shim::post(supervisor_, Remark{text}); }
 void Attempt::give_up(const std::string& why) {
   caf_shim::post(supervisor_, GivenUp{number_, why});
 }
@@ -406,16 +404,6 @@ void Attempt::end_all_of(std::uint64_t node, const std::string& why, EndCause ca
     if (failure_.empty()) failure_ = text;
   }
   end_process(process, {text, cause});
-}
-
-void Attempt::process_ended(const NodeHere& node, const NodeLoss& loss) {
-  int process = -1;
-  {
-    const std::lock_guard lock(mutex_);
-    process = process_of(node.incarnation);
-  }
-  caf_shim::post(supervisor_,
-                 ProcessEnded{process < 0 ? 0 : number_, node.name, loss.signal, loss.why});
 }
 
 void Attempt::cannot_begin(const std::string& why, EndCause cause) {

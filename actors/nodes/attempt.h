@@ -85,8 +85,6 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   std::optional<NodeHere> blamed(PlayerId player);
   /// Ends the proxies of all players on a node.
   void end_all_of(std::uint64_t node, const std::string& why, EndCause cause);
-  /// Reports that a node's process has ended.
-  void process_ended(const NodeHere& node, const NodeLoss& loss);
   /// Ends the attempt, unless a node is known to be to blame.
   void cannot_begin(const std::string& why, EndCause cause = EndCause::failed);
 

@@ -57,6 +57,8 @@ decide::Limits RemotePlayerHost::limits(const decide::State& state) const {
                       state.attempt <= static_cast<std::uint64_t>(last_attempt_);
   limits.suspend_patience = is_new ? std::chrono::milliseconds(0) : order.suspend_patience;
   limits.keep = order.keep;
+  limits.copies = order.copies;
+  limits.failures = {order.strikes, order.strike_window};
   limits.strikes = strike_rules;
   limits.futile_attempts = order.futile_epochs;
   limits.most_futile = order.futile_epochs + order.strikes;
@@ -69,7 +71,7 @@ Team RemotePlayerHost::begin(const caf_shim::Spawner& spawner,
                              const AttemptContext& attempt_context, int number, Origin origin) {
   const auto order = this->order();
   driver_.post(
-      [this, saved = origin.saved, committed = origin.committed] { boot(saved, committed); });
+      [this, saved = origin.all_saved(), committed = origin.committed] { boot(saved, committed); });
   const auto own = std::make_shared<Attempt>(
       Attempt::Context{
           env_, *loop_, nodes_, network_, memory_, order.run, order.interface, order.carriers,
@@ -106,22 +108,19 @@ Team RemotePlayerHost::begin(const caf_shim::Spawner& spawner,
   {
     const std::lock_guard lock(mutex_);
     attempt_ = attempt;
+    supervisor_ = caf::actor_cast<caf::weak_actor_ptr>(attempt_context.supervisor);
   }
   for (const auto& player : team.all) caf_shim::post(player.actor, Meet{team.players});
   driver_.post([this, number, weak = std::weak_ptr(attempt)] { stage_is_free(number, weak); });
   return team;
 }
 
-std::optional<std::string> RemotePlayerHost::set_aside(PlayerId player, const std::string& why) {
+void RemotePlayerHost::failed(std::optional<PlayerId> player, const std::string& why) {
   const auto attempt = newest();
-  const auto node = attempt ? attempt->blamed(player) : std::nullopt;
-  if (!node) return {};
-  const auto others = choose(nodes_.usable(order().least));
-  const auto left = std::ranges::count_if(
-      others, [&](const NodeHere& other) { return other.name != node->name; });
-  driver_.post(
-      [this, node = *node, attempt = playing_.load(), why] { failed_on(node, attempt, why); });
-  return left >= order().fewest ? std::optional(node->name) : std::nullopt;
+  const auto node = attempt && player ? attempt->blamed(*player) : std::nullopt;
+  driver_.post([this, life = node ? life_of(*node) : 0, attempt = playing_.load(), why] {
+    failed_on(life, attempt, why);
+  });
 }
 
 void RemotePlayerHost::refuse(PlayerId player, const std::string& why) {
@@ -134,18 +133,6 @@ std::optional<std::string> RemotePlayerHost::node_of(PlayerId player) const {
   const auto attempt = newest();
   const auto node = attempt ? attempt->blamed(player) : std::nullopt;
   return node ? std::optional(node->name) : std::nullopt;
-}
-
-bool RemotePlayerHost::strike_node(const std::string& node, const std::string& why) {
-  const auto others = choose(nodes_.usable(order().least));
-  const auto left =
-      std::ranges::count_if(others, [&](const NodeHere& other) { return other.name != node; });
-  if (left < order().fewest) return false;
-  driver_.post([this, node, why] {
-    const auto state = driver_.state();
-    take(decide::PlayerFailed{0, state.attempt, state.decided + 1, why, node});
-  });
-  return true;
 }
 
 void RemotePlayerHost::committed(std::int64_t step) { take(decide::StepDone{playing_, step}); }
@@ -215,13 +202,12 @@ void RemotePlayerHost::arrived() {
 }
 
 void RemotePlayerHost::lost(const NodeHere& node, const NodeLoss& loss) {
-  if (const auto attempt = newest()) {
-    if (loss.has_ended) attempt->process_ended(node, loss);
+  if (const auto attempt = newest())
     attempt->end_all_of(node.incarnation, loss.why, EndCause::lost);
-  }
   if (loss.has_ended)
     driver_.post([this, text = "on node " + node.name + " " + loss.why] { last_end_ = text; });
-  take(decide::NodeLost{life_of(node), loss.why, !loss.has_ended});
+  take(decide::NodeLost{life_of(node), loss.why, !loss.has_ended,
+                        loss.has_ended ? std::optional(loss.signal) : std::nullopt});
   if (foresees_soon_.exchange(true)) return;
   // Many nodes may go at once.
   driver_.after(look_every, [this] {
@@ -233,12 +219,10 @@ void RemotePlayerHost::lost(const NodeHere& node, const NodeLoss& loss) {
 // The functions below run on the run's loop.
 
 /// Tells the machine once from where the run may begin.
-void RemotePlayerHost::boot(std::int64_t saved, std::int64_t committed) {
+void RemotePlayerHost::boot(std::vector<std::int64_t> saved, std::int64_t committed) {
   if (driver_.state().phase != decide::Phase::boot) return;
   auto read = decisions_.before;
-  // Newer checkpoints were found to be damaged.
-  std::erase_if(read.saved, [&](std::int64_t step) { return step >= saved; });
-  if (saved > 0) read.saved.push_back(saved);
+  read.saved = std::move(saved);
   read.committed = committed;
   take(std::move(read));
 }
@@ -285,17 +269,15 @@ void RemotePlayerHost::look_at_nodes() {
   }
 }
 
-void RemotePlayerHost::failed_on(const NodeHere& node, std::uint64_t attempt,
-                                 const std::string& why) {
+void RemotePlayerHost::failed_on(decide::Life life, std::uint64_t attempt, const std::string& why) {
   const auto state = driver_.state();
-  const Life life = life_of(node);
   if (attempt != state.attempt) return;
-  if (state.phase == decide::Phase::prepare)
+  if (life != 0 && state.phase == decide::Phase::prepare)
     take(decide::PrepareFailed{life, state.attempt, why});
-  else if (state.phase == decide::Phase::load)
+  else if (life != 0 && state.phase == decide::Phase::load)
     take(decide::LoadFailed{life, state.attempt, state.line, decide::LoadFailed::Cause::node, why});
   else
-    take(decide::PlayerFailed{life, state.attempt, state.decided + 1, why});
+    take(decide::PlayerFailed{life, state.attempt, why});
 }
 
 void RemotePlayerHost::carry_out(const decide::Answer& answer) {
@@ -421,7 +403,10 @@ void RemotePlayerHost::on(const decide::EndAttempt& order) {
 }
 
 void RemotePlayerHost::on(const decide::Warn& order) {
-  if (const auto attempt = progress_.attempt.lock()) attempt->remark(order.text);
+  std::unique_lock lock(mutex_);
+  const auto supervisor = supervisor_;
+  lock.unlock();
+  caf_shim::post(supervisor, Remark{order.text});
 }
 
 void RemotePlayerHost::on(const decide::End& order) {

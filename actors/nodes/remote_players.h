@@ -34,8 +34,10 @@ struct RemoteOrder {
   std::chrono::milliseconds prepare_patience{60'000};  // The time to prepare,
   std::chrono::milliseconds load_patience{600'000};    // and the time to load the weights.
   int futile_epochs = 5;  // Attempts in a row without a new step before it delays the next one,
-  int strikes = 3;        // and further ones before it gives up.
-  int keep = 3;           // Checkpoints that are kept.
+  int strikes = 3;        // and further ones before it gives up. Also failures that it bears
+  std::chrono::nanoseconds strike_window = std::chrono::minutes(10);  // within this time,
+  int copies = 1;                                                     // Nodes that keep each state.
+  int keep = 3;                                                       // Checkpoints that are kept.
   std::string interface = "127.0.0.1";
   Carriers carriers = Carriers::shm_and_tcp;
   std::optional<transport::KeyPair> keys = {};  // This process's keys.
@@ -66,9 +68,8 @@ class RemotePlayerHost final : public PlayerHost {
   int last_attempt() const override { return last_attempt_; }
   Team begin(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context, int attempt,
              Origin origin) override;
-  std::optional<std::string> set_aside(PlayerId player, const std::string& why) override;
+  void failed(std::optional<PlayerId> player, const std::string& why) override;
   void refuse(PlayerId player, const std::string& why) override;
-  bool strike_node(const std::string& node, const std::string& why) override;
   std::optional<std::string> node_of(PlayerId player) const override;
   void committed(std::int64_t step) override;
   void saved(std::int64_t step) override;
@@ -110,11 +111,11 @@ class RemotePlayerHost final : public PlayerHost {
 
   // The functions below run on the run's loop.
   void take(decide::Event event) { driver_.take(std::move(event)); }
-  void boot(std::int64_t saved, std::int64_t committed);
+  void boot(std::vector<std::int64_t> saved, std::int64_t committed);
   void stage_is_free(int number, std::weak_ptr<Attempt> attempt);
   void tick(int number);
   void look_at_nodes();
-  void failed_on(const NodeHere& node, std::uint64_t attempt, const std::string& why);
+  void failed_on(decide::Life life, std::uint64_t attempt, const std::string& why);
   void carry_out(const decide::Answer& answer);
   void on(const decide::MakePlan& order);
   void on(const decide::Prepare& order);
@@ -151,6 +152,7 @@ class RemotePlayerHost final : public PlayerHost {
   std::atomic<std::uint64_t> playing_ = 0;  // The attempt that plays, by the machine's number.
   mutable std::mutex mutex_;
   std::weak_ptr<Attempt> attempt_;  // Its proxies own it.
+  caf::weak_actor_ptr supervisor_;
 
   const std::unique_ptr<Loop> loop_;
   // Used by the loop.

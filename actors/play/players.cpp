@@ -127,6 +127,12 @@ Team team_of(const AttemptContext& attempt_context, int attempt,
   return team;
 }
 
+std::vector<std::int64_t> Origin::all_saved() const {
+  auto all = older;
+  if (saved > 0) all.push_back(saved);
+  return all;
+}
+
 Team spawn_team(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context,
                 int attempt, const StartPoint& start) {
   auto team = team_of(attempt_context, attempt, [&](PlayerId id) {

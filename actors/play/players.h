@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "actors/assembled.h"
 #include "actors/caf_shim.h"
 #include "actors/messages.h"
-#include "actors/recovery.h"
 #include "actors/run_spec.h"
+#include "actors/standstill.h"
 #include "core/result.h"
 
 namespace troupe::actors {
@@ -29,6 +30,8 @@ struct Player {
 struct Team {
   PlayersPtr players;
   std::vector<Player> all;  // All but the supervisor and the recorder.
+  /// Set if the players can play at once; else the supervisor receives it later.
+  std::optional<Assembled> assembled = {};
 };
 
 /// The constants of all attempts of a run.
@@ -41,32 +44,31 @@ struct AttemptContext {
 /// The states from which an attempt may start, except those in nodes' memory. A state in memory is
 /// as good as a checkpoint if the ledger has its steps.
 struct Origin {
-  std::int64_t saved = 0;      // The step of the newest known checkpoint; 0: none.
-  std::int64_t committed = 0;  // Steps in the ledger.
+  std::int64_t saved = 0;                // The step of the newest known checkpoint; 0: none.
+  std::vector<std::int64_t> older = {};  // Steps of older ones, the oldest first.
+  std::int64_t committed = 0;            // Steps in the ledger.
   /// Loads the checkpoint of a step; of step 0: the state from which the run starts. Called on one
   /// thread until assembled.
   std::function<Result<StartPoint>(std::int64_t step)> load;
+
+  /// Returns the steps of all checkpoints, the oldest first.
+  std::vector<std::int64_t> all_saved() const;
 };
 
-/// Assembles the players of an attempt, in this process or on nodes.
+/// Assembles the players of an attempt, in this process or on nodes, and decides by the run's
+/// machine what failures mean.
 class PlayerHost {
  public:
   virtual ~PlayerHost() = default;
   /// Returns the last attempt of earlier runs of this name, whose number is not used again.
   virtual int last_attempt() const { return 0; }
-  /// Must not block. A player that cannot be made ends with the reason. Once all are ready, the
-  /// supervisor receives Assembled.
+  /// Must not block. A player that cannot be made ends with the reason. If no further attempt is to
+  /// begin, the supervisor receives GivenUp.
   virtual Team begin(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context,
                      int attempt, Origin origin) = 0;
-  /// Handles a player's failure. Returns the name of its node if the next attempts avoid that node
-  /// for a while.
-  virtual std::optional<std::string> set_aside(PlayerId, const std::string& /*why*/) { return {}; }
-  /// Called when a node's processes keep ending. Returns whether the next attempts avoid the node
-  /// for a while; they cannot if too few nodes are left.
-  virtual bool strike_node(const std::string& /*node*/, const std::string& /*why*/) {
-    return false;
-  }
-  /// Strikes the node of a player that sent an invalid report; the run continues.
+  /// Notes the failure that ends the attempt: of a player, or of none that is known.
+  virtual void failed(std::optional<PlayerId>, const std::string& /*why*/) {}
+  /// Refuses an invalid report of a player. On a node, that counts against the node.
   virtual void refuse(PlayerId, const std::string& /*why*/) {}
   /// Returns the name of the player's node in the newest attempt, if players are on nodes.
   virtual std::optional<std::string> node_of(PlayerId) const { return {}; }

@@ -14,7 +14,6 @@
 #include "config/schema.h"
 #include "core/json.h"
 #include "core/units.h"
-#include "storage/checkpoint/checkpoint.h"
 
 namespace troupe::apps {
 namespace {
@@ -33,21 +32,6 @@ void end_head(Env& env, const config::RunConfig& config, const std::string& last
       " (limits.head_patience); last known activity: " + last +
       "\nthis head stops; restart it with the same state folder (--state) to continue all its "
       "runs\n");
-}
-
-/// Returns the steps of the complete checkpoints of a run, oldest first. None if they cannot be
-/// listed: then a damaged checkpoint has no older one before it.
-std::vector<std::int64_t> saved_steps(storage::Files& files, const std::string& root,
-                                      const std::string& run) {
-  std::vector<std::int64_t> steps;
-  const auto listed = storage::list_checkpoints(files, root);
-  if (!listed) return steps;
-  for (const auto& checkpoint : *listed)
-    if (checkpoint.state == storage::ListedCheckpoint::State::complete &&
-        checkpoint.manifest->run == run)
-      steps.push_back(checkpoint.step);
-  std::ranges::reverse(steps);
-  return steps;
 }
 
 }  // namespace
@@ -125,8 +109,6 @@ Status HeadRun::prepare(std::optional<RunChoice> kept) {
       open_decision_log(around_.program.files, session_.place().folder, session_.place().moved);
   if (!decisions) return decisions.error();
   decisions_ = std::move(*decisions);
-  decisions_.before.saved = saved_steps(disk_, session_.config().checkpoint.directory,
-                                        session_.place().checkpoints->run());
   return Done{};
 }
 

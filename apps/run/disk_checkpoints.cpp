@@ -1,5 +1,6 @@
 #include "apps/run/disk_checkpoints.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "actors/checkpoints.h"
@@ -37,16 +38,17 @@ Result<actors::StartPoint> DiskCheckpoints::load(std::int64_t step, MemoryPool& 
   return actors::checkpoint_of(around_.files, around_.config.checkpoint.directory, step, memory);
 }
 
-Result<std::optional<actors::StartPoint>> DiskCheckpoints::newest(MemoryPool& memory) {
-  auto found = storage::open_newest_checkpoint(around_.files, around_.config.checkpoint.directory,
-                                               around_.claim ? around_.claim->run() : "");
-  if (!found) return found.error();
-  if (!*found) return std::optional<actors::StartPoint>();
-  for (const auto& skipped : (*found)->skipped)
-    warn(skipped.directory + " is damaged and was skipped: " + skipped.why);
-  auto start = actors::start_point((*found)->checkpoint, memory);
-  if (!start) return start.error();
-  return std::optional(std::move(*start));
+/// Returns none if they cannot be listed: then a damaged checkpoint has no older one before it.
+std::vector<std::int64_t> DiskCheckpoints::steps() {
+  std::vector<std::int64_t> steps;
+  const auto listed = storage::list_checkpoints(around_.files, around_.config.checkpoint.directory);
+  if (!listed) return steps;
+  for (const auto& checkpoint : *listed)
+    if (checkpoint.state == storage::ListedCheckpoint::State::complete &&
+        (!around_.claim || checkpoint.manifest->run == around_.claim->run()))
+      steps.push_back(checkpoint.step);
+  std::ranges::reverse(steps);
+  return steps;
 }
 
 void DiskCheckpoints::when_idle(std::function<void()> then) {

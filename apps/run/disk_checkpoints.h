@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "actors/run_spec.h"
 #include "apps/samples/step_samples.h"
@@ -36,7 +38,7 @@ class DiskCheckpoints final : public actors::CheckpointStore {
 
   void save(storage::CheckpointContent content, std::function<void(Status)> done) override;
   Result<actors::StartPoint> load(std::int64_t step, MemoryPool& memory) override;
-  Result<std::optional<actors::StartPoint>> newest(MemoryPool& memory) override;
+  std::vector<std::int64_t> steps() override;
 
   /// Calls `then`, on any thread, once no save and no sample is pending.
   void when_idle(std::function<void()> then);

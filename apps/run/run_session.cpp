@@ -75,6 +75,8 @@ actors::RemoteOrder RunSession::order(const config::Loaded& loaded) const {
   order.load_patience = rounded(limits.load_patience);
   order.futile_epochs = limits.futile_epochs;
   order.strikes = limits.strikes;
+  order.strike_window = limits.strike_window;
+  order.copies = loaded.config.elastic.copies;
   return order;
 }
 

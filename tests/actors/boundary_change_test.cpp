@@ -109,14 +109,14 @@ TEST_CASE("a save order is answered once the save is complete", "[actors]") {
     scene.play(scene.world().random()() % messages_of_six_steps());
     std::optional<std::int64_t> answered;
     if (!scene.ended())
-      caf_shim::post(scene.supervisor(),
-                     BoundaryChange{{}, [&](const Result<std::int64_t>& step) {
-                                      if (!step) return;
-                                      answered = *step;
-                                      MemoryPool memory;
-                                      const auto newest = scene.spec().checkpoints->newest(memory);
-                                      there = *newest ? (*newest)->step : 0;
-                                    }});
+      caf_shim::post(scene.supervisor(), BoundaryChange{{}, [&](const Result<std::int64_t>& step) {
+                                                          if (!step) return;
+                                                          answered = *step;
+                                                          MemoryPool memory;
+                                                          const auto newest = newest_of(
+                                                              *scene.spec().checkpoints, memory);
+                                                          there = newest ? newest->step : 0;
+                                                        }});
     const auto played = scene.finish();
     CAPTURE(seed);
     REQUIRE(played.weights == wanted);

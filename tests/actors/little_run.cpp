@@ -150,13 +150,36 @@ class ImmediateStore final : public CheckpointStore {
   Result<StartPoint> load(std::int64_t step, MemoryPool& memory) override {
     return checkpoint_of(files_, "checkpoints", step, memory);
   }
-  Result<std::optional<StartPoint>> newest(MemoryPool& memory) override {
-    return newest_checkpoint(files_, "checkpoints", memory);
+  std::vector<std::int64_t> steps() override {
+    std::vector<std::int64_t> steps;
+    const auto listed = storage::list_checkpoints(files_, "checkpoints");
+    REQUIRE(listed.ok());
+    for (const auto& checkpoint : *listed)
+      if (checkpoint.state == storage::ListedCheckpoint::State::complete)
+        steps.insert(steps.begin(), checkpoint.step);
+    return steps;
   }
 
  private:
   storage::Files& files_;
 };
+
+}  // namespace
+
+std::optional<StartPoint> newest_of(CheckpointStore& store, MemoryPool& memory) {
+  const auto steps = store.steps();
+  if (steps.empty()) return {};
+  auto newest = store.load(steps.back(), memory);
+  REQUIRE(newest.ok());
+  return std::move(*newest);
+}
+
+std::optional<StartPoint> newest_checkpoint(storage::Files& files, MemoryPool& memory) {
+  ImmediateStore store(files);
+  return newest_of(store, memory);
+}
+
+namespace {
 
 std::vector<models::UnitRange> even_cuts(int units, int stages) {
   std::vector<models::UnitRange> cuts;
@@ -379,11 +402,9 @@ Scene::~Scene() {
 }
 
 void Scene::begin() {
-  auto newest = spec_->checkpoints->newest(executors_[0]->host_memory());
-  REQUIRE(newest.ok());
-  supervisor_ =
-      spawn_supervisor(world_.system(), spec_, *newest ? std::move(**newest) : StartPoint{},
-                       [this](Outcome ended) { outcome_ = std::move(ended); });
+  auto newest = newest_of(*spec_->checkpoints, executors_[0]->host_memory());
+  supervisor_ = spawn_supervisor(world_.system(), spec_, std::move(newest).value_or(StartPoint{}),
+                                 [this](Outcome ended) { outcome_ = std::move(ended); });
 }
 
 void Scene::play(std::uint64_t messages) {

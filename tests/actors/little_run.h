@@ -81,6 +81,10 @@ class LittleRun {
   std::unique_ptr<Parts> parts_;
 };
 
+/// Loads the newest checkpoint of a store, or of "checkpoints" in these files.
+std::optional<StartPoint> newest_of(CheckpointStore& store, MemoryPool& memory);
+std::optional<StartPoint> newest_checkpoint(storage::Files& files, MemoryPool& memory);
+
 /// The results of a run. The outcome's weights are those of the last step.
 struct Played {
   Outcome outcome;

@@ -1,8 +1,6 @@
 // States in the memory of nodes. Players believe that they are in several processes, some of which
 // are lost with all their states.
 
-#include <signal.h>
-
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -111,19 +109,13 @@ class Nodes final : public PlayerHost {
   void refuse(PlayerId, const std::string& why) override { refused_.push_back(why); }
   const std::vector<std::string>& refused() const { return refused_; }
 
-  /// Ends the processes of all nodes, which are replaced by new ones.
-  void end_processes() {
-    const auto loss = caf::make_error(caf::sec::cannot_connect_to_node, "its process is gone");
-    for (const auto& [id, player] : *players_)
-      if (const auto actor = caf::actor_cast<caf::actor>(player))
-        caf::anon_send(actor, caf::exit_msg{actor.address(), loss});
-  }
-
   /// Loses the first nodes: their players and all their states.
   void lose(int nodes) {
+    const auto loss = caf::make_error(caf::sec::cannot_connect_to_node, "its process is gone");
     for (const auto& [id, player] : *players_)
       if (placement_.process_of(id) < nodes)
-        if (const auto actor = caf::actor_cast<caf::actor>(player)) caf_shim::kill(actor);
+        if (const auto actor = caf::actor_cast<caf::actor>(player))
+          caf::anon_send(actor, caf::exit_msg{actor.address(), loss});
     state_stores_.erase(state_stores_.begin(), state_stores_.begin() + nodes);
   }
   /// Drops all states after the run. Returns the bytes that are still allocated.
@@ -375,7 +367,7 @@ TEST_CASE("a part of the state with tensors of another optimizer is refused", "[
   }
   World world(1);
   const auto spec = run.spec([&]() -> Executor& { return world.make_executor(); });
-  const auto start = *newest_checkpoint(run.files(), "checkpoints", memory);
+  const auto start = newest_checkpoint(run.files(), memory);
   REQUIRE(start);
   const auto part = [&](int optimizer) {
     auto of = part_of(*start, *spec, optimizer);
@@ -404,45 +396,4 @@ TEST_CASE("a part of the state with tensors of another optimizer is refused", "[
     CHECK(is_refused([](Snapshot& of) { of.moments.push_back(of.moments[0]); }));
     CHECK(is_refused([](Snapshot& of) { of.moments.pop_back(); }));
   }
-}
-
-namespace {
-
-/// Ends all processes of a run by a signal whenever it comes to a step.
-std::pair<Played, int> end_at_step(std::int64_t step, int signal) {
-  auto piece = piece_in_memory("mlp", "1f1b", 4, 1);
-  LittleRun run(piece);
-  Scene scene(run, 1);
-  Nodes there(scene.world(), 1, 1);
-  scene.spec().player_host = &there;
-  scene.begin();
-  const auto times_told = [&] {
-    return std::ranges::count_if(run.events(), [&](const Value& event) {
-      return *event.find("type")->text() == "step" && *event.find("step")->integer() == step;
-    });
-  };
-  int deaths = 0;
-  while (deaths < 25 && !scene.ended()) {
-    while (times_told() == deaths && scene.step()) {
-    }
-    if (times_told() == deaths) break;
-    ++deaths;
-    there.end_processes();
-    caf_shim::post(scene.supervisor(),
-                   ProcessEnded{deaths, "alpha", signal, "was ended by a signal"});
-  }
-  auto played = scene.finish();
-  CHECK(there.forget() == 0);
-  return {std::move(played), deaths};
-}
-
-}  // namespace
-
-TEST_CASE("a step that always ends its process ends the run with the reason", "[actors]") {
-  const auto [faulty, faults] = end_at_step(5, SIGSEGV);
-  CHECK(faulty.outcome.how == Outcome::How::failed);
-  CHECK(faults == 2);
-  CHECK(faulty.outcome.why ==
-        "step 6 has ended 2 processes, and has not been done; the last one, on node alpha, was "
-        "ended by a signal (given up: the same failure occurred twice at the same place)");
 }

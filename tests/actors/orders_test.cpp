@@ -81,10 +81,9 @@ TEST_CASE("a drained run has saved all its steps", "[actors]") {
   const auto played = scene.finish();
   CHECK(played.outcome.how == Outcome::How::stopped);
   MemoryPool memory;
-  const auto newest = scene.spec().checkpoints->newest(memory);
-  REQUIRE(newest.ok());
-  REQUIRE(newest->has_value());
-  CHECK((*newest)->step == played.outcome.step);
+  const auto newest = newest_of(*scene.spec().checkpoints, memory);
+  REQUIRE(newest);
+  CHECK(newest->step == played.outcome.step);
   CHECK(played.outcome.step >= 1);
 }
 

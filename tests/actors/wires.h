@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "actors/assembled.h"
 #include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
+#include "actors/lead/local_player_host.h"
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/placement.h"
 #include "actors/nodes/proxy.h"
@@ -27,17 +27,16 @@ using BytesSent = std::map<int, std::size_t>;
 /// Changes a message that one process sends to another.
 using Lie = std::function<void(int from, WireMessage& wire_message)>;
 
-/// A cast whose players use proxies for one another, as in separate processes.
-class Wires final : public PlayerHost {
+/// Players that use proxies for one another, as in separate processes.
+class Wires final : public LocalPlayerHost {
  public:
   Wires(int nodes, MemoryPool& memory, Lie lie = {})
       : nodes_(nodes), memory_(memory), lie_(std::move(lie)) {}
 
   const BytesSent& exchanged() const { return exchanged_; }
 
-  Team begin(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context, int attempt,
-             Origin origin) override {
-    auto start = *origin.load(origin.saved);
+  Team spawn(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context, int attempt,
+             const StartPoint& start) override {
     spec_ = attempt_context.spec;
     const std::vector<NodeHere> nodes(static_cast<std::size_t>(nodes_));
     const auto sharing = sharing_of(*spec_, nodes, nodes_);
@@ -58,7 +57,6 @@ class Wires final : public PlayerHost {
       });
       for (const auto& player : team.all) caf_shim::post(player.actor, Meet{team.players});
     }
-    caf_shim::post(attempt_context.supervisor, Assembled{.attempt = attempt, .step = start.step});
     return real;
   }
 

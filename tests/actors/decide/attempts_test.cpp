@@ -66,7 +66,7 @@ TEST_CASE("a node that cannot prepare or load is not in the next plan", "[actors
   CHECK(planned_again(loading) == std::vector<Life>{1, 2});
   Head failing = prepared();
   failing.prepare_all();
-  CHECK(failing.on(PlayerFailed{3, 1, 1, "no device"}) == Row::player_failed);
+  CHECK(failing.on(PlayerFailed{3, 1, "no device"}) == Row::player_failed);
   CHECK(planned_again(failing) == std::vector<Life>{1, 2});
   // Nobody is to blame for states that do not come.
   Head late = prepared();

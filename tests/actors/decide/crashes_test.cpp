@@ -11,7 +11,7 @@ namespace {
 
 using What = Crashes::What;
 
-constexpr CrashRules three_in_a_minute{.allowed = 3, .window = 60s};
+constexpr FailureLimits three_in_a_minute{.allowed = 3, .window = 60s};
 
 Crash crash(std::int64_t step, const std::string& node, int signal) {
   return {0s, step, node, signal, "its process was ended"};

@@ -37,6 +37,7 @@ class Head {
     return on(JournalRead{.records = records, .saved = std::move(saved), .committed = committed});
   }
   Row come(Life life) { return on(NodeCame{life, name(life)}); }
+  Row come_as(Life life, const std::string& name) { return on(NodeCame{life, name}); }
   static std::string name(Life life) { return "n" + std::to_string(life); }
 
   /// Continues until the plan that the planner would make.

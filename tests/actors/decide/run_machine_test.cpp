@@ -85,8 +85,9 @@ TEST_CASE("every event has an answer in every state", "[actors]") {
             KeptBy{attempt, {{life}}},
             PairLost{life, 3, attempt, "x"},
             StepDone{attempt, 5},
-            PlayerFailed{life, attempt, 5, "x"},
-            PlayerFailed{0, attempt, 5, "x", Head::name(life)},
+            PlayerFailed{life, attempt, "x"},
+            PlayerFailed{0, attempt, "x"},
+            NodeLost{life, "x", false, 11},
             decide::Saved{5},
         };
         for (const auto& event : events) {
