@@ -25,13 +25,15 @@ struct RoundUnderWay {
   // Indexed by replica, then device.
   std::vector<bool> has_told;
   std::vector<std::shared_ptr<const std::vector<DeviceSpan>>> spans;
-  std::vector<std::vector<int>> held_up;  // As in RoundPlayed.
+  std::vector<std::vector<int>> held_up;                       // As in RoundPlayed.
+  std::vector<std::chrono::steady_clock::duration> computing;  // The time of all actions.
 
   explicit RoundUnderWay(Play given_out)
       : play(std::move(given_out)),
         has_told(static_cast<std::size_t>(devices())),
         spans(has_told.size()),
-        held_up(has_told.size()) {}
+        held_up(has_told.size()),
+        computing(has_told.size()) {}
 
   int devices() const { return play.round->devices() * play.round->replicas; }
   std::size_t place_of(const RoundPlayed& by_one) const {
@@ -48,6 +50,7 @@ struct RoundUnderWay {
     std::chrono::steady_clock::duration passes{};
     for (const auto& span : *by_one.spans) {
       busy += span.time.end - span.time.start;
+      computing.at(place_of(by_one)) += span.time.end - span.time.start;
       if (schedules::has_micro_batch(span.action.kind)) passes += span.time.end - span.time.start;
       whole.start = std::min(whole.start, span.time.start);
       whole.end = std::max(whole.end, span.time.end);

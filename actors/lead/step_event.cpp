@@ -51,6 +51,15 @@ std::optional<std::int64_t> peak_memory(const RunSpec& spec) {
   return static_cast<std::int64_t>(memory);
 }
 
+/// Returns the share of the round in which each device computed, in per cent.
+Value::List busy_shares(const RoundUnderWay& round) {
+  Value::List shares;
+  for (const auto computing : round.computing)
+    shares.emplace_back(
+        std::int64_t{std::llround(100 * in_seconds(computing) / in_seconds(round.longest))});
+  return shares;
+}
+
 }  // namespace
 
 Value step_event(const RunSpec& spec, const StepReport& report) {
@@ -72,9 +81,11 @@ Value step_event(const RunSpec& spec, const StepReport& report) {
   if (spec.tokens_in_sample > 0) told.set("tokens", step * spec.samples_in_step * tokens);
   told.set("seconds", seconds);
   if (seconds > 0) told.set("rate", static_cast<double>(spec.samples_in_step * tokens) / seconds);
-  if (round && round->devices() > 1 && round->longest.count() > 0)
+  if (round && round->devices() > 1 && round->longest.count() > 0) {
     told.set("bubble",
              1 - in_seconds(round->busy) / (in_seconds(round->longest) * round->devices()));
+    told.set("busy", busy_shares(*round));
+  }
   if (round && round->busiest.count() > 0)
     told.set("computing", in_seconds(round->busiest) / round->play.round->steps);
   told.set("goodput", std::round(goodput * 10'000) / 10'000);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdio>
 #include <string_view>
 
 #include "apps/client/table.h"
@@ -11,6 +13,9 @@
 
 namespace troupe::apps {
 namespace {
+
+constexpr std::size_t most_shares = 60;   // Steps on the page.
+constexpr std::size_t most_devices = 16;  // Lines on the page.
 
 constexpr std::array<std::string_view, 8> blocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
@@ -58,8 +63,39 @@ void RunScreen::add(const Value& event) {
     rate_ = number_of(event, "rate");
     rate_is_of_tokens_ = event.find("tokens") != nullptr;
   }
+  if (const Value* busy = event.find("busy"); busy && busy->list()) add_busy(*busy->list());
   if (type == "run.chosen")
     choice_ = text_of(event, "schedule") + ", precision " + text_of(event, "precision");
+}
+
+void RunScreen::add_busy(const Value::List& shares) {
+  // Another plan has other devices.
+  if (shares.size() != busy_.size()) busy_.assign(shares.size(), {});
+  for (std::size_t device = 0; device < shares.size(); ++device) {
+    auto& of_one = busy_[device];
+    of_one.push_back(shares[device].is_number() ? shares[device].number() : 0);
+    if (of_one.size() > most_shares) of_one.pop_front();
+  }
+}
+
+/// Returns a line for each device: how much of each of the last steps it computed.
+std::string RunScreen::devices_text(std::size_t columns) const {
+  if (busy_.empty()) return {};
+  constexpr std::size_t beside = 20;  // "  device 12    93 %  "
+  std::string text = "\nhow much of each of the last steps the devices computed\n";
+  for (std::size_t device = 0; device < std::min(busy_.size(), most_devices); ++device) {
+    const auto& shares = busy_[device];
+    const auto shown =
+        std::min({shares.size(), most_shares, columns > beside ? columns - beside : 1});
+    std::array<char, 48> name{};
+    std::snprintf(name.data(), name.size(), "  device %-3zu %4lld %%  ", device,
+                  std::llround(shares.back()));
+    text += name.data() +
+            share_line({shares.end() - static_cast<std::ptrdiff_t>(shown), shares.end()}) + "\n";
+  }
+  if (busy_.size() > most_devices)
+    text += "  and " + std::to_string(busy_.size() - most_devices) + " more\n";
+  return text;
 }
 
 std::string RunScreen::page(const Value& run, double speed, std::size_t columns) const {
@@ -91,9 +127,19 @@ std::string RunScreen::page(const Value& run, double speed, std::size_t columns)
   if (const std::string where = text_of(run, "where"); !where.empty())
     text += "\n" +
             joined(parts_of_places(where + (choice_.empty() ? "" : "; " + choice_)), "; ", columns);
+  text += devices_text(columns);
   const auto& told = history_.told();
   if (!told.empty()) text += "\nevents, the newest first\n";
   for (auto one = told.rbegin(); one != told.rend(); ++one) text += "  " + one->text + "\n";
+  return text;
+}
+
+std::string share_line(const std::deque<double>& shares) {
+  std::string text;
+  for (const double share : shares) {
+    const auto height = std::lround(share / 100 * (blocks.size() - 1));
+    text += blocks[static_cast<std::size_t>(std::clamp<long>(height, 0, blocks.size() - 1))];
+  }
   return text;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,14 +22,21 @@ class RunScreen {
   std::string page(const Value& run, double speed, std::size_t columns) const;
 
  private:
+  void add_busy(const Value::List& shares);
+  std::string devices_text(std::size_t columns) const;
+
   RunHistory history_;
   std::optional<double> rate_;
   bool rate_is_of_tokens_ = false;
   std::string choice_;  // The schedule and the precision.
+  /// The latest shares of a step in which each device computed, the oldest first; in per cent.
+  std::vector<std::deque<double>> busy_;
 };
 
 /// Draws numbers as a row of at most `columns` blocks of eight heights. A column shows the mean of
-/// its numbers.
+/// its numbers. The lowest block means the least number, the highest one the greatest.
 std::string sparkline(const std::vector<double>& numbers, std::size_t columns);
+/// Draws shares in per cent as a row of blocks, one for each: the highest one means 100 %.
+std::string share_line(const std::deque<double>& shares);
 
 }  // namespace troupe::apps

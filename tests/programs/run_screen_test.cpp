@@ -64,6 +64,28 @@ TEST_CASE("the page of a run shows progress, loss, stages and the newest events 
   CHECK(page.find("saved runs/own") < page.find("warning: the disk is nearly full"));
 }
 
+TEST_CASE("the page of a run shows how much each device computed in the last steps", "[apps]") {
+  RunScreen screen;
+  for (int i = 1; i <= 70; ++i) {
+    Value one = step(i, 1);
+    one.set("busy", Value::List{100, i <= 68 ? 50 : 0});
+    screen.add(one);
+  }
+  const std::string page = screen.page(running(70), 2, 30);
+  INFO(page);
+  CHECK(has(page, "\n  device 0    100 %  ██████████\n  device 1      0 %  ▅▅▅▅▅▅▅▅▁▁\n"));
+  // Another plan has other devices.
+  Value of_three = step(71, 1);
+  of_three.set("busy", Value::List{75, 80, 100});
+  screen.add(of_three);
+  CHECK(has(screen.page(running(71), 2, 80),
+            "\n  device 0     75 %  ▆\n  device 1     80 %  ▇\n  device 2    100 %  █\n"));
+  Value of_many = step(72, 1);
+  of_many.set("busy", Value::List(20, Value(100)));
+  screen.add(of_many);
+  CHECK(has(screen.page(running(72), 2, 80), "device 15   100 %  █\n  and 4 more\n"));
+}
+
 TEST_CASE("what does not fit in a row of the page begins another one", "[apps]") {
   RunScreen history;
   Value run = running(4);
