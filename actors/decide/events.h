@@ -54,7 +54,7 @@ struct NodeLost {
   Life life = 0;
   std::string why;
   bool is_silent = false;          // The process may still live, and so may be heard again.
-  std::optional<int> signal = {};  // Of a process that has ended by itself; 0: it exited.
+  std::optional<int> signal = {};  // The process has ended: by this signal, or 0: it exited.
 };
 /// A node cannot be heard, or is heard again. It may come back with its memory.
 struct NodeHeard {

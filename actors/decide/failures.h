@@ -20,7 +20,7 @@ struct FailureLimits {
   std::chrono::nanoseconds window = std::chrono::minutes(10);
 };
 
-/// What the last failure of a run means, and why.
+/// The meaning of a run's last failure, and the reason.
 struct Verdict {
   enum class What : std::uint8_t { try_again, fails_again, fails_too_often };
   What what = What::try_again;

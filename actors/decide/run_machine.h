@@ -92,7 +92,7 @@ struct SilentKeeper {
   bool has_returned = false;  // With a new life.
 };
 
-/// Where an attempt ended.
+/// The place at which an attempt ended.
 struct Fall {
   std::vector<Life> members;
   std::optional<std::int64_t> step;  // Steps done; empty unless the next one would have been new.

@@ -45,7 +45,7 @@ class LocalPlayerHost : public PlayerHost {
   std::deque<decide::Event> events_;
   std::optional<std::string> ended_;  // The reason of the end.
 
-  // Of the attempt that begins.
+  // Belong to the attempt that begins.
   int number_ = 0;
   Origin origin_;
   std::optional<StartPoint> start_;

@@ -280,7 +280,22 @@ void RemotePlayerHost::failed_on(decide::Life life, std::uint64_t attempt, const
     take(decide::PlayerFailed{life, state.attempt, why});
 }
 
+namespace {
+
+/// Returns whether only steps or saves are done: they are events of their own.
+bool is_routine(const decide::Answer& answer) {
+  return std::ranges::all_of(answer.rows, [](decide::Row row) {
+    return row == decide::Row::step_done || row == decide::Row::saved;
+  });
+}
+
+}  // namespace
+
 void RemotePlayerHost::carry_out(const decide::Answer& answer) {
+  // A decision that is tried again and again, because the disk is full, is told once.
+  const bool is_new = answer.rows != last_rows_ || answer.reason != last_reason_;
+  if (!is_routine(answer) && is_new) order().decided(answer);
+  if (!answer.rows.empty()) last_rows_ = answer.rows;
   if (!answer.reason.empty()) last_reason_ = answer.reason;
   for (const auto& record : answer.records)
     if (record.kind == decide::Record::Kind::strike) hold_against(record);

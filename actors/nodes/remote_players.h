@@ -44,6 +44,8 @@ struct RemoteOrder {
   PlainTensors plain = PlainTensors::within_machine;
   /// Called on the run's loop when the players' nodes are chosen.
   std::function<void(const Lineup&)> placed;
+  /// Called on the run's loop for each decision except that a step is done or saved.
+  std::function<void(const decide::Answer&)> decided = [](const decide::Answer&) {};
 };
 
 /// The log of decisions about a run, which survives its head.
@@ -162,6 +164,7 @@ class RemotePlayerHost final : public PlayerHost {
   Lineup lineup_;                          // The latest plan's.
   LossPlans loss_plans_{*loop_};
   std::string last_reason_;
+  std::vector<decide::Row> last_rows_;
   std::string last_end_;              // The node of the last process that ended, and how.
   std::optional<std::string> ended_;  // The reason of the end.
 

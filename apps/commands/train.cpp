@@ -167,6 +167,10 @@ Result<std::unique_ptr<LocalNodes>> start_nodes(const LocalNodes::Context& conte
                                                 RunSession& session) {
   const auto& config = session.config();
   actors::RemoteOrder order = session.order(session.loaded());
+  order.decided = [&recorder = session.recorder(),
+                   &config = session.config()](const actors::decide::Answer& answer) {
+    recorder.record(decision_event(config, answer));
+  };
   order.placed = [&recorder = session.recorder()](const actors::Lineup& lineup) {
     recorder.say("nodes: " + to_text(lineup));
   };

@@ -91,6 +91,7 @@ std::string sentence(const Value& event) {
            (text_of(event, "from") == "memory" ? "memory; " : "the newest checkpoint; ") +
            text_of(event, "redone") +
            (integer_in(event, "redone") == 1 ? " step repeated" : " steps repeated");
+  if (type == "decision") return "decided: " + text_of(event, "why");
   if (type == "stage.stalled")
     return "stalled: " + text_of(event, "who") + ": " + text_of(event, "what");
   if (type == "node.straggler") {

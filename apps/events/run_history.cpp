@@ -52,6 +52,7 @@ void RunHistory::add(const Value& event) {
     if (step > 0) take_step(event, step);
     return;
   }
+  if (type == "decision") return;  // There are many, and what comes of them is told.
   if (type == "eval" && step >= 0) take_eval(event, step);
   told_.push_back({.time = number_or_zero(event, "time"),
                    .step = step >= 0 ? step : step_,

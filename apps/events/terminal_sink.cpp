@@ -18,6 +18,8 @@ constexpr std::size_t usual_columns = 80;
 void TerminalSink::event(const Value& event) {
   const std::string type = text_in(event, "type");
   if (type == "step") return show_step(event);
+  // For those who look for a cause: a terminal shows what came of it.
+  if (type == "decision") return;
   if (type == "run.state") text_of_run(event).stand_still();
   print(events_, sentence(event));
 }

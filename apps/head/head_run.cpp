@@ -205,6 +205,9 @@ actors::RemoteOrder HeadRun::order(const config::Loaded& loaded) {
   order.keys = around_.keys;
   order.plain = around_.plain;
   order.placed = [this](const actors::Lineup& lineup) { placed(lineup); };
+  order.decided = [this](const actors::decide::Answer& answer) {
+    tell(decision_event(session_.config(), answer));
+  };
   return order;
 }
 

@@ -116,6 +116,15 @@ Value warning_event(const config::RunConfig& config, const std::string& text) {
   return value;
 }
 
+Value decision_event(const config::RunConfig& config, const actors::decide::Answer& answer) {
+  Value value = event("decision", config.name);
+  Value::List rows;
+  for (const auto row : answer.rows) rows.emplace_back(actors::decide::to_string(row));
+  value.set("rows", std::move(rows));
+  value.set("why", answer.reason);
+  return value;
+}
+
 Status export_weights(storage::Files& files, const std::string& path,
                       const std::vector<NamedTensor>& tensors) {
   const std::string unfinished = path + ".part";

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/decide/run_machine.h"
 #include "config/load.h"
 #include "config/run_config.h"
 #include "core/memory/tensor.h"
@@ -44,6 +45,8 @@ Value state_event(const config::RunConfig& config, const std::string& state,
 Value ended_event(const config::RunConfig& config, const std::string& state, const std::string& why,
                   std::int64_t skipped_steps);
 Value warning_event(const config::RunConfig& config, const std::string& text);
+/// Returns the event that tells what the run's machine decided.
+Value decision_event(const config::RunConfig& config, const actors::decide::Answer& answer);
 
 /// Writes weights to a file of their own, atomically.
 Status export_weights(storage::Files& files, const std::string& path,

@@ -7,6 +7,7 @@
 
 #include "catch.h"
 #include "cluster/cluster.h"
+#include "core/json.h"
 
 using namespace troupe;
 using namespace troupe::tests;
@@ -34,5 +35,13 @@ TEST_CASE("a run ends if its node is killed each time it reaches step 15", "[clu
   CHECK(why.find("attempts in a row ended before step ") != std::string::npos);
   CHECK(why.find("limits.futile_epochs + limits.strikes = 6") != std::string::npos);
   CHECK(why.find("ended by signal 9 (Killed)") != std::string::npos);
+  // The last decision says the same, and no terminal shows decisions.
+  const auto decisions = events(here, "loop", "decision");
+  REQUIRE_FALSE(decisions.empty());
+  const auto rows_of = [](const Value& decision) { return to_json(*decision.find("rows")); };
+  CHECK(std::ranges::count(decisions, R"(["boot_fresh"])", rows_of) == 1);
+  CHECK(rows_of(decisions.back()).find("recover_hopeless") != std::string::npos);
+  CHECK(why.starts_with(*decisions.back().find("why")->text()));
+  CHECK(submit.said().find("decided") == std::string::npos);
   cluster.end();
 }

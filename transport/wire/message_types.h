@@ -210,6 +210,8 @@ inline constexpr MessageType table[] = {
      "The validation loss did not improve any more, so the run ends before its last step."},
     {"plan.changed", event, head, 1_MiB, {H::listener}, "",
      "Which node has which devices."},
+    {"decision", event, head, 64_KiB, {H::listener}, "",
+     "What the head decided about the run, and why."},
     {"stage.stalled", event, head, 64_KiB, {H::listener}, "",
      "A stage has waited for long, and for what."},
     {"node.straggler", event, head, 64_KiB, {H::listener}, "",
