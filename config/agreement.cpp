@@ -58,10 +58,10 @@ void check_names(const Examined& examined) {
   };
   const std::string& init = config.model.init;
   if (init != "random" && !(init.starts_with("run:") && init.size() > 4) &&
-      !init.ends_with(".safetensors"))
+      !init.ends_with(".safetensors") && init.find('/') == init.npos)
     examined.error({"model.init"}, "model.init = " + in_quotes(init) +
                                        " is neither random, nor run:NAME, nor a file that ends in "
-                                       ".safetensors");
+                                       ".safetensors, nor a folder such as ./gpt2");
   if (config.train.export_path) wants_safetensors("train.export", *config.train.export_path);
 }
 

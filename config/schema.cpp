@@ -58,7 +58,8 @@ std::vector<Key> model_keys() {
                   .half = Half::recipe,
                   .help = "Initial weights: \"random\", \"run:NAME\" or \"run:NAME@best\" for the "
                           "newest or the best "
-                          "checkpoint of a run in runs/, or a .safetensors file with the tensor "
+                          "checkpoint of a run in runs/, or a .safetensors file, or a folder "
+                          "(\"./gpt2\") with such weights; with the tensor "
                           "names of Hugging Face (gpt2, llama), "
                           "timm (vit) or torchvision (resnet)."});
   return keys;

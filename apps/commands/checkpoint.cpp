@@ -7,11 +7,14 @@
 #include "apps/events/number_text.h"
 #include "apps/real/read_host.h"
 #include "apps/weights/ecosystem.h"
+#include "apps/weights/export_folder.h"
 #include "apps/weights/foreign_weights.h"
 #include "config/load.h"
 #include "core/json.h"
 #include "core/threads/real_env.h"
+#include "core/units.h"
 #include "models/kinds/registry.h"
+#include "storage/files/weight_files.h"
 
 namespace troupe::apps {
 namespace {
@@ -29,6 +32,8 @@ struct PruneArguments {
 struct ExportArguments {
   std::string path;
   std::string to;
+  std::string dtype;  // Empty: as they are.
+  std::string shard;  // The most bytes of a file; empty: as they came.
 };
 
 struct ImportArguments {
@@ -176,26 +181,12 @@ ExitCode prune(const PruneArguments& arguments, const CommonFlags&) {
   return ExitCode::done;
 }
 
-/// Writes the weights into a folder as model.safetensors, with config.json and, if the run has one,
-/// tokenizer.json beside them: what `checkpoint import` and other programs need.
-Result<storage::WrittenFile> export_folder(storage::Files& files, const std::string& folder,
-                                           const storage::Checkpoint& checkpoint,
-                                           const std::vector<storage::TensorView>& views) {
-  const auto tokenizer = tokenizer_of(files, checkpoint.directory());
-  if (!tokenizer) return tokenizer.error();
-  if (auto made = files.make_directory(folder); !made) return made.error();
-  auto written = storage::write_safetensors(files, folder + "/model.safetensors", views,
-                                            checkpoint.metadata());
-  if (!written) return written;
-  const Value config = hugging_face_of(checkpoint.manifest().model);
-  auto done = storage::replace_file(files, folder + "/config.json", to_json_lines(config));
-  if (done && !tokenizer->empty()) {
-    const auto text = files.read(*tokenizer);
-    if (!text) return text.error();
-    done = storage::replace_file(files, folder + "/tokenizer.json", text->text());
-  }
-  if (!done) return done.error();
-  return written;
+/// Returns the numbers that `--dtype` names.
+std::optional<storage::StoredType> exported_type(const std::string& name) {
+  if (name == "bf16") return storage::StoredType::bf16;
+  if (name == "fp16") return storage::StoredType::f16;
+  if (name == "fp32") return storage::StoredType::f32;
+  return {};
 }
 
 ExitCode export_one(const ExportArguments& arguments, const CommonFlags& flags) {
@@ -221,20 +212,38 @@ ExitCode export_one(const ExportArguments& arguments, const CommonFlags& flags) 
                       " is a folder in which a run keeps its checkpoints; wanted another place"});
   }
   const bool is_file = arguments.to.ends_with(".safetensors");
+  if (is_file && !arguments.shard.empty())
+    return invalid({"--shard: several files need a folder; found --to " + arguments.to +
+                    ", wanted the name of a folder"});
+  std::optional<std::int64_t> shard;
+  if (!arguments.shard.empty()) {
+    const auto bytes = parse_bytes(arguments.shard);
+    if (!bytes) return invalid(within("--shard", bytes.error()));
+    if (*bytes < 1) return invalid({"--shard: found " + arguments.shard + ", wanted 1B or more"});
+    shard = *bytes;
+  }
+  MemoryPool memory;
+  const auto converted = convert(views, exported_type(arguments.dtype), memory);
+  if (!converted) return invalid(converted.error());
+  const auto tokenizer = tokenizer_of(*files, checkpoint->directory());
+  if (!tokenizer) return invalid(tokenizer.error());
   const auto written =
-      is_file ? storage::write_safetensors(*files, arguments.to, views, checkpoint->metadata())
-              : export_folder(*files, arguments.to, *checkpoint, views);
+      is_file
+          ? write_file(*files, arguments.to, views, checkpoint->metadata())
+          : export_folder(*files, arguments.to,
+                          {*checkpoint, views, *tokenizer, exported_type(arguments.dtype), shard});
   if (!written) return invalid(written.error());
   if (flags.quiet) return ExitCode::done;
   std::printf(
       "%s: %zu tensors, %s%s\n", arguments.to.c_str(), views.size(),
-      memory_text(static_cast<double>(written->bytes)).c_str(),
+      memory_text(static_cast<double>(*written)).c_str(),
       is_file ? "; the weights alone: a folder also gets config.json and the tokenizer" : "");
   return ExitCode::done;
 }
 
-/// Returns the [model] of a configuration, or else of the config.json beside the file.
-Result<Value> described_model(storage::Files& files, const ImportArguments& arguments) {
+/// Returns the [model] of a configuration, or else of the config.json in the folder of the weights.
+Result<Value> described_model(storage::Files& files, const ImportArguments& arguments,
+                              const std::string& folder) {
   if (!arguments.config.empty()) {
     const auto loaded = config::load({arguments.config, {}});
     if (!loaded) return loaded.error();
@@ -242,7 +251,7 @@ Result<Value> described_model(storage::Files& files, const ImportArguments& argu
     model.set("kind", loaded->config.model.kind);
     return model;
   }
-  const std::string path = storage::parent_of(arguments.file) + "/config.json";
+  const std::string path = folder + "/config.json";
   const auto bytes = files.read(path);
   if (!bytes)
     return Error{"there is no config.json beside " + arguments.file +
@@ -260,8 +269,9 @@ Result<Value> described_model(storage::Files& files, const ImportArguments& argu
 
 /// Copies the tokenizer beside imported weights to where `sample` and `eval` look for the one of a
 /// run, unless there is one.
-Status import_tokenizer(storage::Files& files, const ImportArguments& arguments) {
-  const std::string from = storage::parent_of(arguments.file) + "/tokenizer.json";
+Status import_tokenizer(storage::Files& files, const ImportArguments& arguments,
+                        const std::string& folder) {
+  const std::string from = folder + "/tokenizer.json";
   const std::string to = storage::parent_of(arguments.to) + "/tokenizer.json";
   if (storage::name_of(arguments.to) != "checkpoints") return Done{};
   const auto there = files.exists(from);
@@ -274,26 +284,26 @@ Status import_tokenizer(storage::Files& files, const ImportArguments& arguments)
   return storage::replace_file(files, to, text->text());
 }
 
-ExitCode import_one(const ImportArguments& given, const CommonFlags& flags) {
+ExitCode import_one(const ImportArguments& arguments, const CommonFlags& flags) {
   const auto files = storage::disk_files();
-  ImportArguments arguments = given;
-  const std::string inside = arguments.file + "/model.safetensors";
-  const auto is_folder = files->exists(inside);
-  if (is_folder.ok() && *is_folder) arguments.file = inside;
-  const auto description = described_model(*files, arguments);
+  const auto file = storage::WeightFiles::open(*files, arguments.file);
+  if (!file) return invalid(file.error());
+  const auto description = described_model(*files, arguments, file->folder());
   if (!description) return invalid(description.error());
   const auto model = model_from(*description);
   if (!model) return invalid(model.error());
-  const auto file = storage::Safetensors::open(*files, arguments.file);
-  if (!file) return invalid(file.error());
   MemoryPool memory;
-  auto weights = read_weights(*file, *model, memory);
+  auto weights = read_weights(file->tensors(), *model, memory);
   if (!weights) return invalid(within(arguments.file, weights.error()));
 
   storage::CheckpointContent content;
   content.model = *description;
   content.recipe = Value(Value::Map{});
   content.state.set("prefix", weights->prefix);
+  if (auto kept = keep_beside(*files, *file, arguments.config.empty()); !kept)
+    return invalid(kept.error());
+  else
+    content.state.set(std::string(kept_beside), std::move(*kept));
   content.metadata = file->metadata();
   content.weights = std::move(weights->tensors);
   if (auto made = files->make_directory(arguments.to); !made) return invalid(made.error());
@@ -303,7 +313,8 @@ ExitCode import_one(const ImportArguments& given, const CommonFlags& flags) {
   if (!lock) return invalid(lock.error());
   const auto saved = storage::save_checkpoint(*files, arguments.to, content);
   if (!saved) return invalid(saved.error());
-  if (auto copied = import_tokenizer(*files, arguments); !copied) return invalid(copied.error());
+  if (auto copied = import_tokenizer(*files, arguments, file->folder()); !copied)
+    return invalid(copied.error());
   for (const auto& name : weights->ignored)
     std::fprintf(stderr, "warning: skipped %s: it has no weights\n", name.c_str());
   if (!flags.quiet)
@@ -351,11 +362,19 @@ void add_checkpoint(Program& program) {
                    "what to write: a folder for weights, config.json and tokenizer, or "
                    "a .safetensors file for the weights alone")
       ->required();
+  exporting.app
+      ->add_option("--dtype", exporting.arguments.dtype,
+                   "round the weights to this type (default: as they are)")
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
+  exporting.app->add_option("--shard", exporting.arguments.shard,
+                            "divide the weights into files of at most this size, such as 5GB "
+                            "(default: as they were imported, else one file)");
   auto importing =
       add_command(program, group, "import", "make a checkpoint from exported weights", import_one);
   importing.app
       ->add_option("file", importing.arguments.file,
-                   "a folder with model.safetensors, or a .safetensors file")
+                   "a folder with model.safetensors or with its index and parts, or a .safetensors "
+                   "file")
       ->required();
   importing.app->add_option("--to", importing.arguments.to, "the folder for the checkpoint")
       ->required();

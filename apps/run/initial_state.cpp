@@ -12,15 +12,15 @@
 #include "models/train/stage.h"
 #include "storage/checkpoint/ledger.h"
 #include "storage/checkpoint/match.h"
-#include "storage/files/safetensors.h"
+#include "storage/files/weight_files.h"
 
 namespace troupe::apps {
 namespace {
 
 Result<std::vector<NamedTensor>> load_file(const RunToBegin& run, const std::string& path) {
-  const auto file = storage::Safetensors::open(*run.setup.files, path);
+  const auto file = storage::WeightFiles::open(*run.setup.files, path);
   if (!file) return file.error();
-  auto weights = read_weights(*file, run.setup.model, run.memory);
+  auto weights = read_weights(file->tensors(), run.setup.model, run.memory);
   if (!weights) return within(path, weights.error());
   return std::move(weights->tensors);
 }

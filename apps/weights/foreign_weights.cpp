@@ -19,10 +19,10 @@ bool is_mask(std::string_view name) {
 }
 
 /// Returns the prefix that the names of a file have and those of the model lack.
-std::string_view prefix_of(const storage::Safetensors& file, const std::set<std::string>& names) {
+std::string_view prefix_of(const std::vector<storage::TensorView>& tensors,
+                           const std::set<std::string>& names) {
   for (const std::string_view prefix : {"transformer.", "model."}) {
     const auto starts = [&](const auto& name) { return name.starts_with(prefix); };
-    const auto& tensors = file.tensors();
     if (std::ranges::none_of(names, starts) &&
         std::ranges::any_of(tensors, starts, &storage::TensorView::name))
       return prefix;
@@ -32,8 +32,8 @@ std::string_view prefix_of(const storage::Safetensors& file, const std::set<std:
 
 }  // namespace
 
-Result<ForeignWeights> read_weights(const storage::Safetensors& file, const models::Model& model,
-                                    MemoryPool& memory) {
+Result<ForeignWeights> read_weights(const std::vector<storage::TensorView>& found,
+                                    const models::Model& model, MemoryPool& memory) {
   std::vector<storage::WantedTensor> wanted;
   std::set<std::string> names;
   for (const auto& unit : model.units) {
@@ -43,9 +43,9 @@ Result<ForeignWeights> read_weights(const storage::Safetensors& file, const mode
       if (names.insert(buffer.name).second) wanted.push_back({buffer.name, buffer.shape});
   }
   ForeignWeights weights;
-  weights.prefix = prefix_of(file, names);
+  weights.prefix = prefix_of(found, names);
   std::vector<storage::TensorView> views;
-  for (auto view : file.tensors()) {
+  for (auto view : found) {
     if (is_mask(view.name) && !names.contains(view.name)) {
       weights.ignored.push_back(view.name);
       continue;

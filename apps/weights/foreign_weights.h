@@ -13,15 +13,15 @@ namespace troupe::apps {
 
 /// A weights file that another program may have written, matched to a model.
 struct ForeignWeights {
-  std::vector<NamedTensor> tensors;  // Under our names, in the order of the file.
+  std::vector<NamedTensor> tensors;  // Under our names, in the given order.
   std::string prefix;                // The prefix of all names in the file: "transformer.".
   std::vector<std::string> ignored;  // Tensors without learned values, such as attention masks.
 };
 
 /// Reads the weights of a model. The error names the first few tensors that are missing, unexpected
 /// or of a wrong shape.
-Result<ForeignWeights> read_weights(const storage::Safetensors& file, const models::Model& model,
-                                    MemoryPool& memory);
+Result<ForeignWeights> read_weights(const std::vector<storage::TensorView>& found,
+                                    const models::Model& model, MemoryPool& memory);
 
 /// Widens numbers in bf16 and fp16, in which other programs save weights, to fp32.
 void widen(std::vector<NamedTensor>& tensors, MemoryPool& memory);

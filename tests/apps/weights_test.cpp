@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -181,6 +182,75 @@ TEST_CASE("weights in bf16 come back as they were, and can be sampled and traine
                                  "model.init=out/model.safetensors"}));
   goes_well(tests::troupe(here, {"checkpoint", "export", "half", "--to", "back.safetensors"}));
   CHECK(here.read("back.safetensors").ends_with(numbers));
+}
+
+TEST_CASE("weights in several files with an index are exported, imported and trained", "[apps]") {
+  const Workplace here;
+  train_with_tokenizer(here);
+  goes_well(tests::troupe(here, {"checkpoint", "export", "own", "--to", "one"}));
+  goes_well(tests::troupe(here, {"checkpoint", "export", "own", "--to", "out", "--shard", "12kB"}));
+  const auto index = parse_json(here.read("out/model.safetensors.index.json"));
+  REQUIRE(index.ok());
+  std::set<std::string> names;
+  for (const auto& entry : *index->find("weight_map")->map()) names.insert(*entry.value.text());
+  REQUIRE(names.size() > 2);
+  CHECK(*names.begin() == "model-00001-of-0000" + std::to_string(names.size()) + ".safetensors");
+  std::uint64_t bytes = 0;
+  for (const auto& name : names) bytes += std::filesystem::file_size(here.path() / "out" / name);
+  CHECK(bytes >
+        static_cast<std::uint64_t>(*index->find("metadata")->find("total_size")->integer()));
+
+  // All that lies there comes back as it was, and the same weights are in both folders.
+  here.write("out/generation_config.json", "{\"eos_token_id\": 0}\n");
+  goes_well(tests::troupe(here, {"checkpoint", "import", "out", "--to", "again/checkpoints"}));
+  CHECK(weights_digest(here, "again") == weights_digest(here, "own"));
+  goes_well(tests::troupe(here, {"checkpoint", "export", "again", "--to", "back"}));
+  for (const auto& entry : std::filesystem::directory_iterator(here.path() / "out")) {
+    const auto name = entry.path().filename().string();
+    CAPTURE(name);
+    CHECK(here.read("back/" + name) == here.read("out/" + name));
+  }
+  goes_well(tests::troupe(here, {"checkpoint", "export", "again", "--to", "joined.safetensors"}));
+
+  const auto begin = [&](const std::string& name, const std::string& init) {
+    goes_well(tests::troupe(
+        here, {"train", "own.toml", "-q", "--set", "name=" + name, "--set", "model.init=" + init}));
+    return weights_digest(here, name);
+  };
+  const auto from_one = begin("a", "./one");
+  CHECK(begin("b", "out/") == from_one);
+  CHECK(begin("c", "joined.safetensors") == from_one);
+
+  const Ended file = tests::troupe(
+      here, {"checkpoint", "export", "own", "--to", "a.safetensors", "--shard", "1GB"});
+  CHECK(file.code == 3);
+  CHECK(file.err.find("--shard: several files need a folder") != std::string::npos);
+  const Ended none = tests::troupe(here, {"checkpoint", "import", "runs", "--to", "third"});
+  CHECK(none.code == 3);
+  CHECK(none.err.find("found neither model.safetensors nor") != std::string::npos);
+}
+
+TEST_CASE("exported weights may be rounded to bf16 or fp16", "[apps]") {
+  const Workplace here;
+  train_with_tokenizer(here);
+  for (const std::string type : {"bf16", "fp16"}) {
+    CAPTURE(type);
+    const std::string folder = "out-" + type;
+    goes_well(
+        tests::troupe(here, {"checkpoint", "export", "own", "--to", folder, "--dtype", type}));
+    const auto config = parse_json(here.read(folder + "/config.json"));
+    REQUIRE(config.ok());
+    CHECK(*config->find("torch_dtype")->text() == (type == "bf16" ? "bfloat16" : "float16"));
+    goes_well(tests::troupe(here, {"checkpoint", "import", folder, "--to", type}));
+    const Ended seen = tests::troupe(here, {"checkpoint", "inspect", type, "--output", "json"});
+    const auto summary = parse_json(seen.out);
+    for (const auto& tensor : *summary->find("tensors")->list())
+      CHECK(*tensor.find("type")->text() == (type == "bf16" ? "BF16" : "F16"));
+    // A second rounding changes nothing.
+    goes_well(tests::troupe(
+        here, {"checkpoint", "export", type, "--to", type + ".safetensors", "--dtype", type}));
+    CHECK(here.read(type + ".safetensors") == here.read(folder + "/model.safetensors"));
+  }
 }
 
 TEST_CASE("a run says where its exported weights are, and a lone file says what is missing",

@@ -137,8 +137,9 @@ TEST_CASE("names and paths must be valid in file names", "[config]") {
         "error: train.export = \"final.bin\" does not end in .safetensors");
   CHECK(complaint({"model.init=zeros"}) ==
         "error: model.init = \"zeros\" is neither random, nor run:NAME, nor a file that ends in "
-        ".safetensors");
+        ".safetensors, nor a folder such as ./gpt2");
   CHECK(complaints({"model.init=run:own"}).empty());
+  CHECK(complaints({"model.init=./gpt2"}).empty());
   CHECK_FALSE(complaints({"model.init=run:"}).empty());
 }
 

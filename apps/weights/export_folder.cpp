@@ -1,0 +1,140 @@
+#include "apps/weights/export_folder.h"
+
+#include <array>
+#include <utility>
+
+#include "apps/weights/ecosystem.h"
+#include "core/json.h"
+#include "core/memory/stream.h"
+#include "kernels/rounding.h"
+
+namespace troupe::apps {
+namespace {
+
+constexpr const char* config_name = "config.json";
+constexpr std::size_t most_text_bytes = std::size_t{1} << 20;
+
+/// Returns a text that lay beside the weights when they were imported, or null.
+const std::string* text_beside(const storage::Checkpoint& checkpoint, const std::string& name) {
+  const Value* beside = checkpoint.manifest().state.find(std::string(kept_beside));
+  const Value* text = beside ? beside->find(name) : nullptr;
+  return text ? text->text() : nullptr;
+}
+
+Result<std::vector<storage::WeightFile>> divide(const FolderToExport& what) {
+  if (what.shard) return divide_weights(what.views, static_cast<std::uint64_t>(*what.shard));
+  if (const auto* index = text_beside(what.checkpoint, storage::weights_index_name))
+    return storage::divide_weights(what.views, *index);
+  return std::vector{storage::WeightFile{storage::weights_name, what.views}};
+}
+
+/// Returns whether an index names so many tensors. An import leaves masks out, which it may name.
+bool names_as_many(const std::string& index, std::size_t tensors) {
+  const auto tree = parse_json(index);
+  const Value* map = tree ? tree->find("weight_map") : nullptr;
+  return map && map->map() && map->map()->size() == tensors;
+}
+
+std::string_view dtype_name(storage::StoredType type) {
+  if (type == storage::StoredType::bf16) return "bfloat16";
+  return type == storage::StoredType::f16 ? "float16" : "float32";
+}
+
+/// Returns config.json as it came, but for the type of the weights.
+Result<std::string> config_text(const FolderToExport& what) {
+  const auto* came = text_beside(what.checkpoint, config_name);
+  if (came && !what.type) return *came;
+  auto config = came ? parse_json(*came) : hugging_face_of(what.checkpoint.manifest().model);
+  if (!config) return within(config_name, config.error());
+  if (what.type)
+    for (const char* key : {"torch_dtype", "dtype"})
+      if (config->find(key)) config->set(key, dtype_name(*what.type));
+  return to_json_lines(*config);
+}
+
+}  // namespace
+
+Result<Value> keep_beside(storage::Files& files, const storage::WeightFiles& weights,
+                          bool with_config) {
+  Value beside = Value::Map{};
+  if (!weights.index().empty()) beside.set(storage::weights_index_name, weights.index());
+  for (const char* name : {config_name, "generation_config.json"}) {
+    if (name == config_name && !with_config) continue;
+    const std::string path = weights.folder() + "/" + name;
+    const auto there = files.exists(path);
+    if (!there.ok()) return there.error();
+    if (!*there) continue;
+    const auto text = files.read(path);
+    if (!text) return text.error();
+    if (text->span().size() > most_text_bytes)
+      return Error{path + ": found " + std::to_string(text->span().size()) +
+                   " bytes, wanted at most " + std::to_string(most_text_bytes)};
+    beside.set(name, std::string(text->text()));
+  }
+  return beside;
+}
+
+Result<std::vector<Tensor>> convert(std::vector<storage::TensorView>& views,
+                                    std::optional<storage::StoredType> type, MemoryPool& memory) {
+  std::vector<Tensor> tensors;
+  if (!type) return tensors;
+  Stream stream(memory);
+  const auto to = *storage::dtype(*type);
+  for (auto& view : views) {
+    const auto from = storage::dtype(view.type);
+    const bool is_number =
+        from && (*from == DType::f32 || *from == DType::bf16 || *from == DType::f16);
+    if (!is_number || *from == to) continue;
+    auto tensor = storage::load(view, memory);
+    if (!tensor) return tensor.error();
+    // Both smaller types widen without an error.
+    if (*from != DType::f32) *tensor = kernels::as_type(stream, *tensor, DType::f32);
+    if (to != DType::f32) *tensor = kernels::as_type(stream, *tensor, to);
+    tensors.push_back(std::move(*tensor));
+    view = storage::view(view.name, tensors.back());
+  }
+  return tensors;
+}
+
+Result<std::uint64_t> write_file(storage::Files& files, const std::string& path,
+                                 const std::vector<storage::TensorView>& views,
+                                 const storage::Metadata& metadata) {
+  const auto written = storage::write_safetensors(files, path, views, metadata);
+  if (!written) return written.error();
+  return written->bytes;
+}
+
+Result<std::uint64_t> export_folder(storage::Files& files, const std::string& folder,
+                                    const FolderToExport& what) {
+  const auto divided = divide(what);
+  if (!divided) return divided.error();
+  const auto config = config_text(what);
+  if (!config) return config.error();
+  if (auto made = files.make_directory(folder); !made) return made.error();
+  std::uint64_t bytes = 0;
+  for (const auto& [name, tensors] : *divided) {
+    const auto written =
+        write_file(files, folder + "/" + name, tensors, what.checkpoint.metadata());
+    if (!written) return written;
+    bytes += *written;
+  }
+  std::vector<std::pair<std::string, std::string>> texts = {{config_name, *config}};
+  const auto* index = text_beside(what.checkpoint, storage::weights_index_name);
+  if (index && !what.shard && !what.type && names_as_many(*index, what.views.size()))
+    texts.emplace_back(storage::weights_index_name, *index);
+  else if (divided->size() > 1)
+    texts.emplace_back(storage::weights_index_name, storage::weights_index(*divided));
+  if (const auto* came = text_beside(what.checkpoint, "generation_config.json"))
+    texts.emplace_back("generation_config.json", *came);
+  if (!what.tokenizer.empty()) {
+    const auto text = files.read(what.tokenizer);
+    if (!text) return text.error();
+    texts.emplace_back("tokenizer.json", std::string(text->text()));
+  }
+  for (const auto& [name, text] : texts)
+    if (auto done = storage::replace_file(files, folder + "/" + name, text); !done)
+      return done.error();
+  return bytes;
+}
+
+}  // namespace troupe::apps

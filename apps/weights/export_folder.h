@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/memory/memory_pool.h"
+#include "core/memory/tensor.h"
+#include "core/result.h"
+#include "core/value.h"
+#include "storage/checkpoint/checkpoint.h"
+#include "storage/files/weight_files.h"
+
+namespace troupe::apps {
+
+/// The key in a checkpoint's small state that has the texts which lay beside imported weights. They
+/// leave with the weights as they came.
+constexpr std::string_view kept_beside = "beside";
+
+/// Reads the texts that lie beside weights: the index, generation_config.json, and, unless the
+/// model was described elsewhere, config.json.
+Result<Value> keep_beside(storage::Files& files, const storage::WeightFiles& weights,
+                          bool with_config);
+
+/// Rounds tensors of numbers to a type; nothing means no change. The views then show the returned
+/// tensors.
+Result<std::vector<Tensor>> convert(std::vector<storage::TensorView>& views,
+                                    std::optional<storage::StoredType> type, MemoryPool& memory);
+
+struct FolderToExport {
+  const storage::Checkpoint& checkpoint;
+  const std::vector<storage::TensorView>& views;
+  std::string tokenizer;                    // The path of tokenizer.json; empty: none.
+  std::optional<storage::StoredType> type;  // To which the views were rounded.
+  std::optional<std::int64_t> shard;        // The most bytes of a file.
+};
+/// Writes the weights into a new folder, with the texts that `checkpoint import` and other programs
+/// need. Returns the bytes of the weights.
+Result<std::uint64_t> export_folder(storage::Files& files, const std::string& folder,
+                                    const FolderToExport& what);
+/// Writes the weights alone. Returns their bytes.
+Result<std::uint64_t> write_file(storage::Files& files, const std::string& path,
+                                 const std::vector<storage::TensorView>& views,
+                                 const storage::Metadata& metadata);
+
+}  // namespace troupe::apps
