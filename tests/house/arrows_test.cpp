@@ -50,6 +50,7 @@ const std::map<std::string, Folders> allowed_within = {
     {"models/layers", {"models"}},
     {"models/layers/images", {"models", "models/layers"}},
     {"models/kinds", {"models", "models/layers", "models/layers/images"}},
+    {"models/description", {"models", "models/layers", "models/layers/images"}},
     {"models/train", {"models", "models/layers"}},
     {"models/stale", {"models", "models/train"}},
     {"storage/files", {}},
