@@ -22,7 +22,7 @@
 #include "actors/lead/supervisor.h"
 #include "actors/rounds.h"
 #include "bench/figures.h"
-#include "models/kinds/option.h"
+#include "models/description/option.h"
 #include "models/kinds/registry.h"
 #include "schedules/simulate/simulate.h"
 #include "storage/data/dataset.h"

@@ -1,8 +1,9 @@
 # Writes a source that holds files as texts, so that the program needs no files beside it: the file
 # page.css becomes the functions page_css() and page_css_sha256(), which the header declares. The
 # latter returns hexadecimal digits.
-# Usage: cmake -DOUTPUT=... -DHEADER=... -DFOLDER=... -DFILES=page.html,page.css -P Embed.cmake
-set(text "// Written by cmake/Embed.cmake.\n#include \"${HEADER}\"\n\nnamespace troupe::apps {\n\n")
+# Usage: cmake -DOUTPUT=... -DHEADER=... -DNAMESPACE=troupe::apps -DFOLDER=... -DFILES=page.html,page.css
+#   -P Embed.cmake
+set(text "// Written by cmake/Embed.cmake.\n#include \"${HEADER}\"\n\nnamespace ${NAMESPACE} {\n\n")
 string(REPLACE "," ";" files "${FILES}")
 foreach(file IN LISTS files)
   string(REPLACE "." "_" name "${file}")
@@ -16,5 +17,5 @@ foreach(file IN LISTS files)
   file(SHA256 "${FOLDER}/${file}" digest)
   string(APPEND text "std::string_view ${name}_sha256() { return \"${digest}\"; }\n\n")
 endforeach()
-string(APPEND text "}  // namespace troupe::apps\n")
+string(APPEND text "}  // namespace ${NAMESPACE}\n")
 file(WRITE "${OUTPUT}" "${text}")

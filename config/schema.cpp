@@ -21,6 +21,8 @@ Type type_of(const models::Option& option) {
       return Type::number;
     case models::Option::Type::boolean:
       return Type::boolean;
+    case models::Option::Type::choice:
+      return Type::choice;
     case models::Option::Type::text:
       return Type::text;
     case models::Option::Type::integers:
@@ -41,13 +43,14 @@ std::vector<Key> model_keys() {
                   .help = "Model architecture."});
   for (const auto& kind : models::model_kinds())
     for (const auto& option : kind.options) {
-      keys.push_back({.name = "model." + std::string(option.name),
+      keys.push_back({.name = "model." + option.name,
                       .type = type_of(option),
                       .presence = option.fallback.is_null() ? Key::Presence::required
                                                             : Key::Presence::optional,
                       .fallback = option.fallback,
                       .least = option.least,
                       .most = option.most,
+                      .choices = {option.among.begin(), option.among.end()},
                       .half = Half::recipe,
                       .help = option.help,
                       .when = {"model.kind", {kind.name}}});

@@ -3,6 +3,7 @@
 namespace troupe::models {
 
 const Value* Names::find(std::string_view name) const {
+  if (name == "given") return &given_;
   for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry)
     if (entry->name == name) return &entry->value;
   return nullptr;

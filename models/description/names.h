@@ -24,6 +24,9 @@ class Names {
   /// Returns all names, for suggestions.
   std::vector<std::string_view> all() const;
 
+  /// Sets the value of `given`: the width or the channels of the stream.
+  void set_given(Value value) { given_ = std::move(value); }
+
   /// Counts work of the expressions that use the names. A description from elsewhere may repeat a
   /// costly expression often, so after `most_work` every expression fails.
   void work(std::int64_t amount) const { work_ += amount; }
@@ -40,6 +43,7 @@ class Names {
     Value value;
   };
   std::vector<Entry> entries_;
+  Value given_;
   mutable std::int64_t work_ = 0;
 };
 

@@ -112,7 +112,7 @@ Result<Model> build_gpt2(const Value& options) {
 
 }  // namespace
 
-ModelKind gpt2() {
+BuiltInKind gpt2() {
   static const std::array options{option::vocab(),
                                   option::context(),
                                   option::width(),

@@ -5,10 +5,10 @@
 namespace troupe::models {
 
 /// The kinds of models. Each has a source file of its name in this folder.
-ModelKind mlp();
-ModelKind gpt2();
-ModelKind llama();
-ModelKind vit();
-ModelKind resnet();
+BuiltInKind mlp();
+BuiltInKind gpt2();
+BuiltInKind llama();
+BuiltInKind vit();
+BuiltInKind resnet();
 
 }  // namespace troupe::models

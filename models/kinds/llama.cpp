@@ -120,7 +120,7 @@ Result<Model> build_llama(const Value& options) {
 
 }  // namespace
 
-ModelKind llama() {
+BuiltInKind llama() {
   static const std::array options{
       option::vocab(),
       option::context(),

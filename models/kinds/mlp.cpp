@@ -54,7 +54,7 @@ Result<Model> build_mlp(const Value& options) {
 
 }  // namespace
 
-ModelKind mlp() {
+BuiltInKind mlp() {
   static const std::array options{
       Option{.name = "dims",
              .type = Option::Type::integers,

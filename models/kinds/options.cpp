@@ -89,7 +89,7 @@ Option dropout(std::string_view help) {
           .fallback = 0.0,
           .least = 0,
           .most = 0.99,
-          .help = help};
+          .help = std::string(help)};
 }
 
 }  // namespace option

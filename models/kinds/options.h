@@ -8,7 +8,7 @@
 
 #include "core/result.h"
 #include "core/value.h"
-#include "models/kinds/option.h"
+#include "models/description/option.h"
 
 namespace troupe::models {
 

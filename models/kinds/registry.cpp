@@ -7,14 +7,14 @@
 
 namespace troupe::models {
 
-std::span<const ModelKind> model_kinds() {
+std::span<const BuiltInKind> model_kinds() {
   static const std::array kinds{mlp(), gpt2(), llama(), vit(), resnet()};
   return kinds;
 }
 
-const ModelKind* find_model_kind(std::string_view name) {
+const BuiltInKind* find_model_kind(std::string_view name) {
   const auto kinds = model_kinds();
-  const auto found = std::ranges::find(kinds, name, &ModelKind::name);
+  const auto found = std::ranges::find(kinds, name, &BuiltInKind::name);
   return found == kinds.end() ? nullptr : &*found;
 }
 

@@ -5,13 +5,13 @@
 
 #include "core/result.h"
 #include "core/value.h"
-#include "models/kinds/option.h"
+#include "models/description/option.h"
 #include "models/model.h"
 
 namespace troupe::models {
 
 /// A family of models, selected by `model.kind`.
-struct ModelKind {
+struct BuiltInKind {
   std::string_view name;
   std::string_view help;
   std::span<const Option> options;
@@ -21,9 +21,9 @@ struct ModelKind {
 };
 
 /// Returns all kinds. A new model is a source file and a line in registry.cpp.
-std::span<const ModelKind> model_kinds();
+std::span<const BuiltInKind> model_kinds();
 
 /// Returns the kind of that name, or null.
-const ModelKind* find_model_kind(std::string_view name);
+const BuiltInKind* find_model_kind(std::string_view name);
 
 }  // namespace troupe::models

@@ -118,7 +118,7 @@ Result<Model> build_resnet(const Value& options) {
 
 }  // namespace
 
-ModelKind resnet() {
+BuiltInKind resnet() {
   static const std::array options{
       option::channels(),
       Option{.name = "widths",

@@ -118,7 +118,7 @@ Result<Model> build_vit(const Value& options) {
 
 }  // namespace
 
-ModelKind vit() {
+BuiltInKind vit() {
   static const std::array options{
       Option{
           .name = "image", .least = 1, .most = 8192, .help = "Image height and width, in pixels."},

@@ -7,7 +7,7 @@
 
 #include "catch.h"
 #include "core/random.h"
-#include "models/kinds/option.h"
+#include "models/description/option.h"
 #include "models/kinds/registry.h"
 #include "storage/files/memory_files.h"
 

@@ -17,7 +17,7 @@
 #include "actors/nodes/placement.h"
 #include "actors/nodes/wire_message.h"
 #include "actors/rounds.h"
-#include "models/kinds/option.h"
+#include "models/description/option.h"
 #include "models/kinds/registry.h"
 #include "transport/wire/msgpack.h"
 

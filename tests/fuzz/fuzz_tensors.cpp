@@ -18,7 +18,7 @@
 #include "actors/nodes/wire_message.h"
 #include "actors/play/held_stage.h"
 #include "actors/rounds.h"
-#include "models/kinds/option.h"
+#include "models/description/option.h"
 #include "models/kinds/registry.h"
 #include "models/train/shared_parameters.h"
 #include "storage/data/micro_batches.h"

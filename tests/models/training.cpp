@@ -5,7 +5,7 @@
 
 #include "catch.h"
 #include "core/random.h"
-#include "models/kinds/option.h"
+#include "models/description/option.h"
 
 namespace troupe::models {
 

@@ -1,0 +1,60 @@
+#include "config/model_kinds.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "config/model_texts.h"
+#include "config/toml/toml.h"
+
+namespace troupe::config {
+namespace {
+
+struct Shipped {
+  std::string_view name;
+  std::string_view (*text)();
+};
+
+constexpr Shipped shipped[] = {{"mlp", mlp_toml},
+                               {"gpt2", gpt2_toml},
+                               {"llama", llama_toml},
+                               {"vit", vit_toml},
+                               {"resnet", resnet_toml}};
+
+std::vector<models::ModelKind> read_all() {
+  std::vector<models::ModelKind> kinds;
+  for (const auto& [name, text] : shipped) {
+    const auto tree = parse_toml(text());
+    assert(tree && "a description in config/models is not TOML");
+    auto kind = models::ModelKind::read(*tree);
+    assert(std::holds_alternative<models::ModelKind>(kind) &&
+           "a description in config/models is wrong");
+    kinds.push_back(std::get<models::ModelKind>(std::move(kind)));
+    assert(kinds.back().name() == name);
+  }
+  return kinds;
+}
+
+}  // namespace
+
+std::span<const models::ModelKind> model_kinds() {
+  static const auto kinds = read_all();
+  return kinds;
+}
+
+const models::ModelKind* find_model_kind(std::string_view name) {
+  const auto kinds = model_kinds();
+  const auto found =
+      std::ranges::find_if(kinds, [&](const auto& kind) { return kind.name() == name; });
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+std::string_view model_kind_text(std::string_view name) {
+  const auto found = std::ranges::find(shipped, name, &Shipped::name);
+  assert(found != std::end(shipped));
+  return found->text();
+}
+
+}  // namespace troupe::config

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "core/result.h"
+#include "core/value.h"
+#include "models/description/model_kind.h"
+
+namespace troupe::config {
+
+/// Returns the kinds of models that the program comes with: the descriptions in config/models/,
+/// which are compiled in, and read at the first call.
+std::span<const models::ModelKind> model_kinds();
+
+/// Returns the kind of that name, or null.
+const models::ModelKind* find_model_kind(std::string_view name);
+
+/// Returns the text of the description of a kind that find_model_kind() finds.
+std::string_view model_kind_text(std::string_view name);
+
+}  // namespace troupe::config

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "models/description/fault.h"
+#include "models/description/formula.h"
+#include "models/description/option.h"
+#include "models/description/step_kind.h"
+
+namespace troupe::models {
+
+/// A formula, and where it stands.
+struct PlacedFormula {
+  Formula formula;
+  Place place;
+};
+
+/// A name that a description defines.
+struct NamedFormula {
+  std::string name;
+  PlacedFormula value;
+};
+
+/// A step as it is written, or a group of steps.
+struct Step {
+  const StepKind* kind = nullptr;  // Null: a group, { when = ..., do = [...] }.
+  std::optional<PlacedFormula> when;
+  std::optional<PlacedFormula> name;  // Of the parameters.
+  /// One for each option of the kind. Null: neither the step nor `every` gives it.
+  std::vector<std::shared_ptr<const PlacedFormula>> options;
+  std::vector<Step> steps;     // Of a group or a residual.
+  std::vector<Step> shortcut;  // Of a residual.
+  Place place;
+};
+
+/// A part of a model, which may be repeated.
+struct Part {
+  std::optional<PlacedFormula> name{};
+  std::vector<NamedFormula> repeat{};  // From the outer to the inner variable.
+  std::vector<NamedFormula> let{};
+  bool is_own_unit = false;
+  std::vector<Step> body{};
+  Place place{};
+};
+
+/// Two options of which the one must divide the other.
+struct Divides {
+  std::string small, large;
+  std::optional<PlacedFormula> when;
+};
+
+struct Requirement {
+  PlacedFormula holds;
+  PlacedFormula why;
+};
+
+/// A description of a kind of models, with all formulas parsed. expand.h makes models of it.
+struct Description {
+  std::string name, help;
+  std::vector<Option> options;
+  std::vector<NamedFormula> let;
+  std::vector<Divides> divides;
+  std::vector<Requirement> require;
+  struct Input {
+    bool is_tokens = false;
+    PlacedFormula shape;
+    std::optional<PlacedFormula> below;
+  } input;
+  PlacedFormula classes;  // Of the loss.
+  std::vector<Part> parts;
+};
+
+/// The bounds of descriptions, which may come from other machines.
+namespace bounds {
+constexpr std::size_t bytes = 256 << 10;  // As JSON.
+constexpr int depth = 32;
+constexpr std::size_t units = 4096;
+constexpr std::int64_t steps = 65'536;  // After expansion.
+constexpr std::size_t name = 256;
+constexpr std::int64_t numbers = std::int64_t{1} << 48;  // Of a parameter, or a flow.
+}  // namespace bounds
+
+/// Reads the tree of a description. Checks all that does not depend on the values of options.
+std::variant<Description, Fault> read_description(const Value& tree);
+
+}  // namespace troupe::models

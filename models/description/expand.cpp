@@ -1,0 +1,375 @@
+#include "models/description/expand.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "models/description/divides.h"
+#include "models/description/evaluation.h"
+#include "models/layers/cross_entropy.h"
+#include "models/layers/residual.h"
+#include "models/layers/residual_stream.h"
+#include "models/layers/sequence.h"
+
+namespace troupe::models {
+namespace {
+
+using Layers = std::vector<BuiltLayer>;
+
+/// The stream between two steps, and the step that made it.
+struct Current {
+  Flow flow;
+  const Step* maker = nullptr;
+  std::string maker_label;
+};
+
+LayerPtr layer_of(BuiltLayer built) {
+  if (!built.branches.empty())
+    return std::make_unique<const ResidualStream>(std::move(built.branches));
+  if (built.norm) return std::move(built.norm);
+  return std::move(built.layer);
+}
+
+LayerPtr sequence_of(Layers layers) {
+  if (layers.size() == 1) return layer_of(std::move(layers.front()));
+  std::vector<LayerPtr> all;
+  for (auto& layer : layers) all.push_back(layer_of(std::move(layer)));
+  return std::make_unique<const Sequence>(std::move(all));
+}
+
+BuiltLayer plain(LayerPtr layer) { return {.layer = std::move(layer), .norm = {}, .branches = {}}; }
+
+/// Adds a residual. One that begins with a norm of rows joins the residual stream before it.
+void add_residual(Layers inner, Layers shortcut, Layers& into) {
+  if (inner.size() < 2 || !inner.front().norm || !shortcut.empty()) {
+    LayerPtr added = shortcut.empty() ? nullptr : sequence_of(std::move(shortcut));
+    into.push_back(
+        plain(std::make_unique<const Residual>(sequence_of(std::move(inner)), std::move(added))));
+    return;
+  }
+  ResidualStream::Branch branch{.norm = std::move(inner.front().norm), .inner = nullptr};
+  inner.erase(inner.begin());
+  branch.inner = sequence_of(std::move(inner));
+  if (into.empty() || into.back().branches.empty()) into.emplace_back();
+  into.back().branches.push_back(std::move(branch));
+}
+
+class Expander {
+ public:
+  Expander(const Description& description, const Value& options)
+      : description_(description), options_(options) {}
+
+  std::variant<Model, Fault> run() {
+    for (const auto& option : description_.options)
+      if (const Value* value = options_.find(option.name)) at_.names.add(option.name, *value);
+    at_.let(description_.let);
+    check_options();
+    read_input();
+    for (const auto& part : description_.parts) {
+      if (at_.fault) break;
+      add_part(part);
+    }
+    finish();
+    if (at_.fault) return *std::move(at_.fault);
+    return std::move(model_);
+  }
+
+ private:
+  void check_options() {
+    for (const auto& rule : description_.divides) {
+      if (at_.fault || (rule.when && !at_.truth(*rule.when))) continue;
+      if (auto good = check_divides(named(rule.small), named(rule.large)); !good)
+        at_.fail({}, good.error().text);
+    }
+    for (const auto& rule : description_.require)
+      if (!at_.fault && !at_.truth(rule.holds) && !at_.fault)
+        at_.fail({}, at_.text(rule.why, "the reason"));
+  }
+
+  NamedInteger named(const std::string& name) const {
+    const Value* value = at_.names.find(name);
+    return {name, value && value->integer() ? *value->integer() : 1};
+  }
+
+  void read_input() {
+    const auto& input = description_.input;
+    const Value shape = at_.value(input.shape);
+    if (at_.fault) return;
+    const auto& place = input.shape.place;
+    const std::size_t most_rank = input.is_tokens ? 1 : 3;
+    if (shape.list()->empty() || shape.list()->size() > most_rank)
+      return at_.fail(place, input.is_tokens ? "tokens have one size: their number"
+                                             : "an input has 1 to 3 sizes: [width], [length, "
+                                               "width] or [channels, height, width]");
+    const bool is_image = shape.list()->size() == 3;
+    for (std::size_t i = 0; i < shape.list()->size(); ++i) {
+      const auto* size = (*shape.list())[i].integer();
+      constexpr std::int64_t most = 1 << 24;
+      if (!size || *size < (is_image && i > 0 ? 0 : 1) || *size > most)
+        return at_.fail(place,
+                        "a size of the input is an integer from 1 to 16777216; height and "
+                        "width of images may be 0, which means any");
+      current_.flow.shape.append(*size);
+    }
+    current_.flow.kind = input.is_tokens ? Flow::Kind::tokens
+                         : is_image      ? Flow::Kind::images
+                                         : Flow::Kind::rows;
+    if (input.below) current_.flow.below = at_.integer(*input.below, "below");
+    check_size(current_.flow.shape, place, "the input");
+    model_.sample.input = current_.flow.shape;
+    model_.sample.input_type = input.is_tokens ? DType::i32 : DType::f32;
+  }
+
+  // Parts and units.
+
+  void add_part(const Part& part) { repeat(part, 0); }
+
+  /// Defines the variables of a part's repetition from the given one on, and adds each repetition.
+  void repeat(const Part& part, std::size_t variable) {
+    if (variable == part.repeat.size()) return add_repetition(part);
+    const auto& [name, formula] = part.repeat[variable];
+    const auto count = at_.integer(formula, "a number of repetitions");
+    if (!at_.fault && (count < 0 || count > bounds::steps))
+      at_.fail(formula.place, "a part is repeated 0 to " + std::to_string(bounds::steps) +
+                                  " times, and not " + std::to_string(count));
+    for (std::int64_t i = 0; i < count && !at_.fault; ++i) {
+      const auto names = at_.names.count();
+      at_.names.add(name, i);
+      variables_.push_back(name + " = " + std::to_string(i));
+      repeat(part, variable + 1);
+      variables_.pop_back();
+      at_.names.keep(names);
+    }
+  }
+
+  void add_repetition(const Part& part) {
+    count_step(part.place);
+    set_given();
+    const auto names = at_.names.count();
+    at_.let(part.let);
+    part_name_ = part.name ? at_.text(*part.name, "the name of a part") : std::string();
+    if (part.name && !at_.fault && !is_parameter_name(part_name_))
+      at_.fail(part.name->place, "the name of a part has at most 256 letters, digits and ._-/:");
+    const bool is_unit = part.is_own_unit || !part.repeat.empty();
+    add_steps(part.body, unit_, Outermost::yes, part);
+    if (is_unit) end_unit(part);
+    at_.names.keep(names);
+  }
+
+  void end_unit(const Part& part) {
+    if (at_.fault || unit_.empty()) return;
+    if (model_.units.size() >= bounds::units)
+      return at_.fail(part.place,
+                      "a model has at most " + std::to_string(bounds::units) + " units");
+    model_.units.push_back({unit_name(), sequence_of(std::exchange(unit_, {}))});
+  }
+
+  std::string unit_name() {
+    const auto& base = part_name_.empty() ? description_.name : part_name_;
+    const int uses = ++unit_names_[base];
+    return uses == 1 ? base : base + "/" + std::to_string(uses);
+  }
+
+  // Steps.
+
+  enum class Outermost { yes, no };
+
+  void add_steps(const std::vector<Step>& steps, Layers& into, Outermost outermost,
+                 const Part& part) {
+    for (const auto& step : steps) {
+      if (at_.fault) return;
+      count_step(step.place);
+      set_given();
+      if (step.when && !at_.truth(*step.when)) continue;
+      if (!step.kind)
+        add_steps(step.steps, into, outermost, part);
+      else if (step.kind->is_cut())
+        cut(step, outermost, part);
+      else if (step.kind->is_residual())
+        add_residual_step(step, into, part);
+      else
+        add_step(step, into);
+    }
+  }
+
+  void count_step(const Place& place) {
+    if (++steps_ > bounds::steps)
+      at_.fail(place, "a model has at most " + std::to_string(bounds::steps) + " steps");
+  }
+
+  void set_given() {
+    const auto width = current_.flow.width();
+    at_.names.set_given(width > 0 ? Value(width) : Value());
+  }
+
+  void cut(const Step& step, Outermost outermost, const Part& part) {
+    if (outermost == Outermost::no)
+      return at_.fail(step.place, "a cut is one of the outermost steps of a part");
+    end_unit(part);
+  }
+
+  void add_residual_step(const Step& step, Layers& into, const Part& part) {
+    const Current before = current_;
+    Layers inner, shortcut;
+    add_steps(step.steps, inner, Outermost::no, part);
+    const Current after = std::exchange(current_, before);
+    add_steps(step.shortcut, shortcut, Outermost::no, part);
+    if (at_.fault) return;
+    if (inner.empty()) return at_.fail(step.place, "a residual has at least one step");
+    const Current added = std::exchange(current_, after);
+    if (after.flow.kind != added.flow.kind || !(after.flow.shape == added.flow.shape))
+      return fail_of_flow(step, label(step, ""),
+                          "adds " + to_text(after.flow) + " to " + to_text(added.flow), after);
+    add_residual(std::move(inner), std::move(shortcut), into);
+  }
+
+  void add_step(const Step& step, Layers& into) {
+    const auto options = at_.options_of(step);
+    const auto own_name = step.name ? at_.text(*step.name, "the name of a step") : std::string();
+    if (at_.fault) return;
+    const auto name = full_name(own_name);
+    if (step.kind->head == StepKind::Head::name && !is_parameter_name(name))
+      return at_.fail(step.name ? step.name->place : step.place,
+                      "the name of parameters has 1 to 256 letters, digits and ._-/:");
+    const auto words = label(step, own_name);
+    const auto output = step.kind->check(options, current_.flow);
+    if (!output) return fail_of_flow(step, words, output.error().text, current_);
+    const auto before = into.size();
+    step.kind->build({name, options, current_.flow, draws_, into});
+    for (auto i = before; i < into.size(); ++i) check_parameters(step, into[i]);
+    current_ = {*output, &step, words + variables_text()};
+    check_size(output->shape, step.place, "the result of " + words);
+  }
+
+  /// The name of a step's parameters: behind the part's name, but for a leading '/'.
+  std::string full_name(const std::string& own) const {
+    if (own == ".") return part_name_;
+    if (own.starts_with("/")) return own.substr(1);
+    return part_name_.empty() ? own : part_name_ + "." + own;
+  }
+
+  // Errors.
+
+  static std::string label(const Step& step, const std::string& name) {
+    return std::string(step.kind->name) + (name.empty() ? "" : " '" + name + "'");
+  }
+
+  std::string variables_text() const {
+    std::string text;
+    for (const auto& variable : variables_) text += ", " + variable;
+    return text;
+  }
+
+  void fail_of_flow(const Step& step, const std::string& words, const std::string& what,
+                    const Current& stream) {
+    at_.fail(step.place, words + " " + what);
+    if (!stream.maker) return;
+    at_.fault->made_at = stream.maker->place;
+    at_.fault->maker = stream.maker_label;
+  }
+
+  void check_size(const Shape& shape, const Place& place, const std::string& what) {
+    std::int64_t count = 1;
+    bool overflows = false;
+    for (const auto size : shape)
+      overflows |= __builtin_mul_overflow(count, std::max<std::int64_t>(size, 1), &count);
+    if (overflows || count > bounds::numbers)
+      at_.fail(place, what + " has more than 2^48 numbers: " + to_string(shape));
+  }
+
+  /// Parameters are shared by their names. All who declare one must mean the same one.
+  void check_parameters(const Step& step, const BuiltLayer& layer) {
+    for (auto& parameter : layer.parameters()) {
+      check_size(parameter.shape, step.place, "'" + parameter.name + "'");
+      if (at_.fault) return;
+      const bool may_share = step.kind->name == "embed" || step.kind->name == "linear";
+      const auto name = parameter.name;
+      const auto [known, is_new] =
+          parameters_.emplace(name, Declared{std::move(parameter), step.place, may_share});
+      if (is_new) continue;
+      check_shared(step, known->second, layer_parameter(layer, name), may_share);
+    }
+  }
+
+  struct Declared {
+    Parameter parameter;
+    Place place;
+    bool may_share = false;
+    int uses = 1;
+  };
+
+  static Parameter layer_parameter(const BuiltLayer& layer, const std::string& name) {
+    const auto all = layer.parameters();
+    return *std::ranges::find(all, name, &Parameter::name);
+  }
+
+  void check_shared(const Step& step, Declared& first, const Parameter& again, bool may_share) {
+    const auto said = "'" + again.name + "' is declared at " + to_text(first.place) + " too, ";
+    const bool same =
+        first.parameter.shape == again.shape && first.parameter.init.kind == again.init.kind &&
+        first.parameter.init.scale == again.init.scale && first.parameter.place == again.place &&
+        (first.parameter.use != again.use || first.parameter.layout == again.layout);
+    if (!first.may_share || !may_share)
+      at_.fail(step.place, said + "and only embed and linear share parameters; use another name");
+    else if (!same)
+      at_.fail(step.place,
+               said + "with another shape, init, place or layout; both must agree to be tied");
+    else if (++first.uses > 2)
+      at_.fail(step.place, said + "and twice is the most; use another name");
+  }
+
+  // The end.
+
+  void finish() {
+    const auto& place = description_.parts.back().place;
+    if (!at_.fault && !unit_.empty()) join_last();
+    const auto classes = at_.integer(description_.classes, "the number of classes");
+    if (at_.fault) return;
+    if (model_.units.empty()) return at_.fail(place, "the model has no layers");
+    if (current_.flow.kind != Flow::Kind::rows || current_.flow.width() != classes) {
+      at_.fail(description_.classes.place, "the loss takes rows of " + std::to_string(classes) +
+                                               " classes and gets " + to_text(current_.flow));
+      if (!current_.maker) return;
+      at_.fault->made_at = current_.maker->place;
+      at_.fault->maker = current_.maker_label;
+      return;
+    }
+    for (int i = 0; i + 1 < current_.flow.shape.rank(); ++i)
+      model_.sample.target.append(current_.flow.shape[i]);
+    model_.kind = description_.name;
+    model_.loss = std::make_unique<const CrossEntropy>();
+    model_.classes = classes;
+  }
+
+  /// Adds the layers behind the last unit to it.
+  void join_last() {
+    if (model_.units.empty()) return end_unit(description_.parts.back());
+    auto& last = model_.units.back().layer;
+    Layers both;
+    both.push_back(plain(std::move(last)));
+    for (auto& layer : unit_) both.push_back(std::move(layer));
+    last = sequence_of(std::move(both));
+    unit_.clear();
+  }
+
+  const Description& description_;
+  const Value& options_;
+  Evaluation at_;
+  Model model_;
+  Current current_;
+  Layers unit_;  // Layers of the unit that is being made.
+  std::string part_name_;
+  std::vector<std::string> variables_;  // "i = 2"
+  std::map<std::string, int> unit_names_;
+  std::map<std::string, Declared> parameters_;
+  std::int64_t steps_ = 0;
+  std::uint32_t draws_ = 0;
+};
+
+}  // namespace
+
+std::variant<Model, Fault> expand(const Description& description, const Value& options) {
+  return Expander(description, options).run();
+}
+
+}  // namespace troupe::models

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/memory/shape.h"
+
+namespace troupe::models {
+
+/// What goes from step to step, for one sample. A step takes one flow and gives another.
+struct Flow {
+  enum class Kind : std::uint8_t {
+    tokens,  // [length], integers
+    rows,    // [width], or [length, width]
+    images,  // [channels, height, width]; a height or width of 0 means any
+  };
+
+  Kind kind = Kind::rows;
+  Shape shape;
+  std::int64_t below = 0;  // For tokens: all are smaller.
+
+  /// Returns the width of rows or the channels of images; 0 for tokens.
+  std::int64_t width() const {
+    if (kind == Kind::tokens) return 0;
+    return kind == Kind::images ? shape[0] : shape.last();
+  }
+};
+
+/// Returns "tokens [24]", "rows of numbers [24, 32]" or "images [128, 4, 4]".
+std::string to_text(const Flow& flow);
+
+}  // namespace troupe::models

@@ -1,0 +1,192 @@
+// Steps that compute images, and norms, which exist for images and for rows.
+#include <cmath>
+#include <utility>
+
+#include "models/description/step_kind.h"
+#include "models/layers/images/average_pool.h"
+#include "models/layers/images/batch_norm.h"
+#include "models/layers/images/conv2d.h"
+#include "models/layers/images/patches.h"
+#include "models/layers/layer_norm.h"
+#include "models/layers/linear.h"
+#include "models/layers/rms_norm.h"
+
+namespace troupe::models {
+namespace {
+
+using Type = StepOption::Type;
+using Presence = StepOption::Presence;
+
+bool has_images(const Flow& input) { return input.kind == Flow::Kind::images; }
+
+// patches
+
+Result<Flow> check_patches(const StepOptions& options, const Flow& input) {
+  const auto size = options.integer("size");
+  if (!has_images(input)) return not_taken("images", input);
+  const auto height = input.shape[1], width = input.shape[2];
+  if (height == 0 || width == 0) return not_taken("images of a fixed size", input);
+  if (height % size != 0 || width % size != 0)
+    return Error{"cuts squares of " + std::to_string(size) + ", which do not divide " +
+                 to_text(input)};
+  return Flow{.shape = {(height / size) * (width / size), options.integer("out")}};
+}
+
+/// A convolution whose stride equals its kernel size is a product with each patch.
+void build_patches(const StepContext& context) {
+  const auto& options = context.options;
+  const auto size = options.integer("size"), out = options.integer("out");
+  const auto channels = context.input.shape[0];
+  const auto inputs = channels * size * size;
+  const auto init = options.init("init");
+  context.add(std::make_unique<const Patches>(size));
+  context.add(std::make_unique<const Linear>(
+      Parameter{.name = context.name + ".weight",
+                .shape = {out, channels, size, size},
+                .init = init.value_or(Init::by_inputs(inputs)),
+                .use = Parameter::Use::matrix,
+                .place = place_of(options)},
+      Parameter{.name = context.name + ".bias",
+                .shape = {out},
+                .init = init ? Init::zeros() : Init::by_inputs(inputs)}));
+}
+
+// norm
+
+Result<Flow> check_norm(const StepOptions& options, const Flow& input) {
+  if (options.text("kind") == "batch") {
+    if (!has_images(input)) return not_taken("images with kind = \"batch\"", input);
+  } else if (input.kind != Flow::Kind::rows) {
+    return not_taken("rows of numbers", input);
+  }
+  return input;
+}
+
+void build_norm(const StepContext& context) {
+  const auto kind = context.options.text("kind");
+  const auto eps = static_cast<float>(context.options.number("eps"));
+  const auto width = context.input.width();
+  if (kind == "batch")
+    context.add(std::make_unique<const BatchNorm>(context.name, width, eps));
+  else if (kind == "rms")
+    context.add_norm(std::make_unique<const RmsNorm>(context.name, width, eps));
+  else
+    context.add_norm(std::make_unique<const LayerNorm>(context.name, width, eps));
+}
+
+// conv
+
+/// Returns the size behind a convolution, or -1 if the kernel is larger than the image. 0 is any.
+std::int64_t size_after(const StepOptions& options, std::int64_t size) {
+  if (size == 0) return 0;
+  const auto kernel = options.integer("kernel");
+  const auto room = size + 2 * options.integer_or("padding", kernel / 2) - kernel;
+  return room < 0 ? -1 : room / options.integer("stride") + 1;
+}
+
+Result<Flow> check_conv(const StepOptions& options, const Flow& input) {
+  if (!has_images(input)) return not_taken("images", input);
+  const auto height = size_after(options, input.shape[1]);
+  const auto width = size_after(options, input.shape[2]);
+  if (height < 0 || width < 0)
+    return Error{"has a kernel of " + std::to_string(options.integer("kernel")) +
+                 ", which is larger than " + to_text(input)};
+  return Flow{.kind = Flow::Kind::images, .shape = {options.integer("out"), height, width}};
+}
+
+/// Without init the variance is 2 / (outputs * kernel^2), by fan-out, as He et al. 2015.
+void build_conv(const StepContext& context) {
+  const auto& options = context.options;
+  const auto out = options.integer("out"), kernel = options.integer("kernel");
+  const double fan_out = static_cast<double>(out * kernel * kernel);
+  context.add(std::make_unique<const Conv2d>(
+      Parameter{.name = context.name + ".weight",
+                .shape = {out, context.input.shape[0], kernel, kernel},
+                .init = options.init("init").value_or(Init::normal(std::sqrt(2 / fan_out))),
+                .place = place_of(options)},
+      options.integer("stride"), options.integer_or("padding", kernel / 2)));
+}
+
+// pool
+
+Result<Flow> check_pool(const StepOptions&, const Flow& input) {
+  if (!has_images(input)) return not_taken("images", input);
+  return Flow{.shape = {input.shape[0]}};
+}
+
+}  // namespace
+
+std::vector<StepKind> kinds_for_images() {
+  constexpr double most_pixels = 8192;
+  return {
+      {.name = "patches",
+       .help = "Cuts images into squares, and projects each to a row.",
+       .options = {{.name = "size",
+                    .help = "The height and width of a square.",
+                    .presence = Presence::required,
+                    .least = 1,
+                    .most = most_pixels},
+                   {.name = "out",
+                    .help = "The width of a row.",
+                    .presence = Presence::required,
+                    .least = 1,
+                    .most = 1 << 24},
+                   init_option(),
+                   place_option("edge")},
+       .check = check_patches,
+       .build = build_patches},
+      {.name = "norm",
+       .help = "Normalizes rows (layer, rms) or the channels of images (batch).",
+       .options = {{.name = "kind",
+                    .type = Type::choice,
+                    .help = "The normalization.",
+                    .presence = Presence::required,
+                    .among = {"layer", "rms", "batch"}},
+                   {.name = "eps",
+                    .type = Type::number,
+                    .help = "What is added to the variance.",
+                    .fallback = 1e-5,
+                    .least = 1e-12,
+                    .most = 1}},
+       .check = check_norm,
+       .build = build_norm},
+      {.name = "conv",
+       .help = "A convolution of images without a bias. Without init, its weights begin as those "
+               "of torchvision's ResNet: normal, by fan-out.",
+       .options = {{.name = "out",
+                    .help = "The channels of the result.",
+                    .presence = Presence::required,
+                    .least = 1,
+                    .most = 1 << 20},
+                   {.name = "kernel",
+                    .help = "The height and width of the kernel.",
+                    .presence = Presence::required,
+                    .least = 1,
+                    .most = 255},
+                   {.name = "stride",
+                    .help = "The pixels from one place of the kernel to the next.",
+                    .fallback = 1,
+                    .least = 1,
+                    .most = 255},
+                   {.name = "padding",
+                    .help = "Zeros at each border. Default: kernel // 2.",
+                    .most = 255},
+                   init_option(),
+                   place_option("hidden")},
+       .check = check_conv,
+       .build = build_conv},
+      {.name = "pool",
+       .help = "Makes one number of each channel.",
+       .head = StepKind::Head::option,
+       .options = {{.name = "kind",
+                    .type = Type::choice,
+                    .help = "The mean of all pixels.",
+                    .presence = Presence::required,
+                    .among = {"mean"}}},
+       .check = check_pool,
+       .build =
+           [](const StepContext& context) { context.add(std::make_unique<const AveragePool>()); }},
+  };
+}
+
+}  // namespace troupe::models

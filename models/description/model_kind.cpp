@@ -1,0 +1,33 @@
+#include "models/description/model_kind.h"
+
+#include <utility>
+
+#include "models/description/description.h"
+#include "models/description/expand.h"
+
+namespace troupe::models {
+
+ModelKind::ModelKind(std::shared_ptr<const Description> description)
+    : description_(std::move(description)) {}
+
+std::variant<ModelKind, Fault> ModelKind::read(const Value& tree) {
+  auto read = read_description(tree);
+  if (auto* fault = std::get_if<Fault>(&read)) return std::move(*fault);
+  return ModelKind(std::make_shared<const Description>(std::get<Description>(std::move(read))));
+}
+
+const std::string& ModelKind::name() const { return description_->name; }
+const std::string& ModelKind::help() const { return description_->help; }
+std::span<const Option> ModelKind::options() const { return description_->options; }
+
+std::variant<Model, Fault> ModelKind::expand(const Value& options) const {
+  return models::expand(*description_, options);
+}
+
+Result<Model> ModelKind::build(const Value& options) const {
+  auto expanded = expand(options);
+  if (const auto* fault = std::get_if<Fault>(&expanded)) return error_of(*fault);
+  return std::get<Model>(std::move(expanded));
+}
+
+}  // namespace troupe::models

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/result.h"
+#include "core/value.h"
+#include "models/description/fault.h"
+#include "models/description/option.h"
+#include "models/model.h"
+
+namespace troupe::models {
+
+struct Description;
+
+/// A family of models, read from a description. Immutable; copies are cheap.
+class ModelKind {
+ public:
+  /// Reads a description: TOML as a tree, or the same tree from a message. Nothing in it is
+  /// believed.
+  static std::variant<ModelKind, Fault> read(const Value& tree);
+
+  const std::string& name() const;
+  const std::string& help() const;  // One sentence.
+  std::span<const Option> options() const;
+
+  /// Builds the model, and checks options against each other (heads must divide width). `options`
+  /// must be complete: every key is present, of the right type and within its bounds.
+  std::variant<Model, Fault> expand(const Value& options) const;
+  /// As above, with the fault as a text that begins with its place.
+  Result<Model> build(const Value& options) const;
+
+ private:
+  explicit ModelKind(std::shared_ptr<const Description> description);
+
+  std::shared_ptr<const Description> description_;
+};
+
+}  // namespace troupe::models

@@ -1,0 +1,124 @@
+#include "models/description/option.h"
+
+#include <algorithm>
+#include <array>
+
+namespace troupe::models {
+namespace {
+
+bool within_bounds(const Option& option, double number) {
+  return number >= option.least && number <= option.most;
+}
+
+const std::vector<Option>& common_options() {
+  using enum Option::Type;
+  static const std::vector<Option> options{
+      {.name = "vocab",
+       .least = 2,
+       .most = 1 << 24,
+       .help = "Vocabulary size; \"auto\" takes it from the data."},
+      {.name = "context",
+       .least = 1,
+       .most = 1 << 20,
+       .help = "Context length: tokens per sample."},
+      {.name = "width", .least = 1, .most = 1 << 17, .help = "Hidden size (n_embd)."},
+      {.name = "layers", .least = 1, .most = 4096, .help = "Number of transformer blocks."},
+      {.name = "heads",
+       .least = 1,
+       .most = 4096,
+       .help = "Attention heads per block; model.width must be divisible by it."},
+      {.name = "kv_heads",
+       .least = 0,
+       .most = 4096,
+       .help = "Key and value heads (grouped-query attention); 0 means as many as heads."},
+      {.name = "ffn",
+       .least = 0,
+       .most = 1 << 20,
+       .help = "Hidden size of the feed-forward networks; 0 means 8/3 of width, rounded up to a "
+               "multiple of 256."},
+      {.name = "rope_theta",
+       .type = number,
+       .fallback = 10000.0,
+       .least = 1,
+       .most = 1e9,
+       .help = "Base of the rotary position embedding (RoPE theta)."},
+      {.name = "norm_eps",
+       .type = number,
+       .least = 1e-12,
+       .most = 1,
+       .help = "Epsilon of RMSNorm."},
+      {.name = "tied", .type = boolean, .help = "Share input and output embeddings."},
+      {.name = "image", .least = 1, .most = 8192, .help = "Image height and width, in pixels."},
+      {.name = "patch", .least = 1, .most = 8192, .help = "Patch height and width, in pixels."},
+      {.name = "channels", .fallback = 3, .least = 1, .most = 4096, .help = "Image channels."},
+      {.name = "dims",
+       .type = integers,
+       .least = 1,
+       .most = 1 << 20,
+       .help = "Sizes of the input, of each hidden layer and of the output (number of classes)."},
+      {.name = "widths",
+       .type = integers,
+       .least = 1,
+       .most = 1 << 16,
+       .help = "Channels of each group of blocks. Every group after the first halves the image's "
+               "height and width."},
+      {.name = "blocks",
+       .type = integers,
+       .least = 1,
+       .most = 4096,
+       .help = "Residual blocks per group."},
+      {.name = "classes", .least = 2, .most = 1 << 24, .help = "Number of classes."},
+      {.name = "dropout",
+       .type = number,
+       .fallback = 0.0,
+       .least = 0,
+       .most = 0.99,
+       .help = "Dropout probability."},
+  };
+  return options;
+}
+
+}  // namespace
+
+const Option* find_common_option(std::string_view name) {
+  const auto& options = common_options();
+  const auto found = std::ranges::find(options, name, &Option::name);
+  return found == options.end() ? nullptr : &*found;
+}
+
+bool fits(const Option& option, const Value& value) {
+  switch (option.type) {
+    case Option::Type::integer:
+      return value.integer() && within_bounds(option, value.number());
+    case Option::Type::number:
+      return value.is_number() && within_bounds(option, value.number());
+    case Option::Type::boolean:
+      return value.boolean() != nullptr;
+    case Option::Type::choice:
+      return value.text() && std::ranges::count(option.among, *value.text()) > 0;
+    case Option::Type::text:
+      return value.text() != nullptr;
+    case Option::Type::integers:
+      return value.list() &&
+             std::all_of(value.list()->begin(), value.list()->end(), [&](const Value& item) {
+               return item.integer() && within_bounds(option, item.number());
+             });
+  }
+  return false;
+}
+
+Result<Value> complete(std::span<const Option> options, const Value& given) {
+  Value table = given;
+  for (const auto& option : options) {
+    const Value* value = table.find(option.name);
+    if (!value && option.fallback.is_null())
+      return Error{"model." + option.name + " is missing: " + option.help};
+    if (!value) value = &table.set(option.name, option.fallback);
+    if (!fits(option, *value))
+      return Error{"model." + option.name + " is " + std::string(describe(value->kind())) +
+                   " out of bounds or of the wrong type: " + option.help};
+  }
+  return table;
+}
+
+}  // namespace troupe::models

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/result.h"
+#include "core/value.h"
+#include "models/description/flow.h"
+#include "models/layers/norm.h"
+#include "models/layers/residual_stream.h"
+#include "models/parameter.h"
+
+namespace troupe::models {
+
+/// An option of a kind of step. Checks, errors and the page of layers read it.
+struct StepOption {
+  enum class Type {
+    integer,
+    number,
+    boolean,
+    choice,
+    texts,  // A list of texts.
+    init,   // "normal(0.02)", "uniform(0.1)", "zeros" or "ones".
+    steps,  // A list of steps. Only what has steps inside (residual) has such an option.
+  };
+  enum class Presence { optional, required };
+
+  std::string_view name;
+  Type type = Type::integer;
+  std::string_view help;  // One sentence.
+  Presence presence = Presence::optional;
+  Value fallback{};  // Null: a missing option has a meaning of its own, which the help says.
+  double least = 0;
+  double most = 1e9;
+  std::vector<std::string_view> among{};  // For a choice.
+};
+
+/// The values of a step's options, checked against their rows. Null means "not given".
+class StepOptions {
+ public:
+  StepOptions(std::span<const StepOption> rows, std::vector<Value> values)
+      : rows_(rows), values_(std::move(values)) {}
+
+  bool has(std::string_view name) const { return !value(name).is_null(); }
+  std::int64_t integer(std::string_view name) const;
+  double number(std::string_view name) const;
+  bool boolean(std::string_view name) const;
+  std::string_view text(std::string_view name) const;
+  std::vector<std::string> texts(std::string_view name) const;
+  std::optional<Init> init(std::string_view name) const;
+
+  std::int64_t integer_or(std::string_view name, std::int64_t fallback) const {
+    return has(name) ? integer(name) : fallback;
+  }
+
+ private:
+  const Value& value(std::string_view name) const;
+
+  std::span<const StepOption> rows_;
+  std::vector<Value> values_;  // One for each row.
+};
+
+/// A layer that a step built: exactly one member is set.
+struct BuiltLayer {
+  LayerPtr layer;
+  NormPtr norm;                                  // Of rows: a residual stream may begin with it.
+  std::vector<ResidualStream::Branch> branches;  // A residual stream that may get more branches.
+
+  /// Each is for a layer or a norm.
+  std::vector<Parameter> parameters() const {
+    return norm ? norm->parameters() : layer->parameters();
+  }
+};
+
+/// What a step is built from.
+struct StepContext {
+  const std::string& name;  // Of its parameters: "h.0.attn".
+  const StepOptions& options;
+  const Flow& input;     // The kind's check() accepted it.
+  std::uint32_t& draws;  // How many layers of the model draw random numbers so far.
+  std::vector<BuiltLayer>& into;
+
+  void add(LayerPtr layer) const {
+    into.push_back({.layer = std::move(layer), .norm = {}, .branches = {}});
+  }
+  void add_norm(NormPtr norm) const {
+    into.push_back({.layer = {}, .norm = std::move(norm), .branches = {}});
+  }
+};
+
+/// A kind of step: "linear", "attention".
+struct StepKind {
+  /// What stands at the kind's name: { linear = "head" }, { dropout = 0.1 }, "relu".
+  enum class Head {
+    name,    // The name of the step's parameters.
+    option,  // The value of the first option.
+    steps,   // A list of steps, the first option.
+    nothing,
+  };
+
+  std::string_view name;
+  std::string_view help;  // One or two sentences.
+  Head head = Head::name;
+  std::vector<StepOption> options{};
+  /// Returns what the step makes of a flow, or why it does not take it: "takes tokens".
+  Result<Flow> (*check)(const StepOptions& options, const Flow& input) = nullptr;
+  void (*build)(const StepContext& context) = nullptr;
+
+  /// Steps without functions of their own: the expansion knows them.
+  bool is_residual() const { return name == "residual"; }
+  bool is_cut() const { return name == "cut"; }
+};
+
+/// Returns all kinds of steps. A new one is a row in step_kinds.cpp.
+std::span<const StepKind> step_kinds();
+const StepKind* find_step_kind(std::string_view name);
+
+/// Returns the rows of kinds that compute rows of numbers, and of those for images. For
+/// step_kinds.cpp.
+std::vector<StepKind> kinds_for_rows();
+std::vector<StepKind> kinds_for_images();
+
+/// The options that several kinds share.
+StepOption init_option();
+StepOption place_option(std::string_view fallback);
+Parameter::Place place_of(const StepOptions& options);
+
+/// Returns the error of a step that does not take a flow.
+Error not_taken(std::string_view taken, const Flow& input);
+
+}  // namespace troupe::models

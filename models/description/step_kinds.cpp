@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+#include <utility>
+
+#include "models/description/step_kind.h"
+
+namespace troupe::models {
+namespace {
+
+std::vector<StepKind> all_kinds() {
+  using Type = StepOption::Type;
+  std::vector<StepKind> all = kinds_for_rows();
+  for (auto& kind : kinds_for_images()) all.push_back(std::move(kind));
+  all.push_back({.name = "residual",
+                 .help = "Adds what its steps make of the stream to the stream. Residuals that "
+                         "follow each other and begin with a norm of rows share their kernels.",
+                 .head = StepKind::Head::steps,
+                 .options = {{.name = "steps",
+                              .type = Type::steps,
+                              .help = "The steps.",
+                              .presence = StepOption::Presence::required},
+                             {.name = "shortcut",
+                              .type = Type::steps,
+                              .help = "Steps for the stream that is added. None of them: the "
+                                      "stream itself."}}});
+  all.push_back({.name = "cut",
+                 .help = "Ends a unit: a plan may put what follows on another stage. For the "
+                         "outermost steps of a part.",
+                 .head = StepKind::Head::nothing});
+  return all;
+}
+
+}  // namespace
+
+std::span<const StepKind> step_kinds() {
+  static const std::vector<StepKind> kinds = all_kinds();
+  return kinds;
+}
+
+const StepKind* find_step_kind(std::string_view name) {
+  const auto kinds = step_kinds();
+  const auto found = std::ranges::find(kinds, name, &StepKind::name);
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+const Value& StepOptions::value(std::string_view name) const {
+  const auto row = std::ranges::find(rows_, name, &StepOption::name);
+  assert(row != rows_.end() && "a step asks for an option that it does not declare");
+  return values_[static_cast<std::size_t>(std::distance(rows_.begin(), row))];
+}
+
+std::int64_t StepOptions::integer(std::string_view name) const {
+  const auto* integer = value(name).integer();
+  assert(integer);
+  return *integer;
+}
+
+double StepOptions::number(std::string_view name) const { return value(name).number(); }
+
+bool StepOptions::boolean(std::string_view name) const {
+  const auto* boolean = value(name).boolean();
+  assert(boolean);
+  return *boolean;
+}
+
+std::string_view StepOptions::text(std::string_view name) const {
+  const auto* text = value(name).text();
+  assert(text);
+  return *text;
+}
+
+std::vector<std::string> StepOptions::texts(std::string_view name) const {
+  std::vector<std::string> texts;
+  for (const auto& item : *value(name).list()) texts.push_back(*item.text());
+  return texts;
+}
+
+std::optional<Init> StepOptions::init(std::string_view name) const {
+  const Value& init = value(name);  // [word] or [word, number].
+  if (init.is_null()) return {};
+  const auto& parts = *init.list();
+  const std::string& word = *parts[0].text();
+  if (word == "zeros") return Init::zeros();
+  if (word == "ones") return Init::ones();
+  if (word == "normal") return Init::normal(parts[1].number());
+  return Init{Init::Kind::uniform, static_cast<float>(parts[1].number())};
+}
+
+StepOption init_option() {
+  return {.name = "init",
+          .type = StepOption::Type::init,
+          .help =
+              "How weights begin: \"normal(deviation)\", \"uniform(bound)\", \"zeros\" or "
+              "\"ones\". Biases then begin at zero. Default: as in PyTorch."};
+}
+
+StepOption place_option(std::string_view fallback) {
+  return {.name = "place",
+          .type = StepOption::Type::choice,
+          .help =
+              "Whether the weights meet tokens, pixels or classes (edge). Muon leaves such "
+              "weights to its other rule.",
+          .fallback = fallback,
+          .among = {"hidden", "edge"}};
+}
+
+Parameter::Place place_of(const StepOptions& options) {
+  return options.text("place") == "edge" ? Parameter::Place::edge : Parameter::Place::hidden;
+}
+
+std::string to_text(const Flow& flow) {
+  switch (flow.kind) {
+    case Flow::Kind::tokens:
+      return "tokens " + to_string(flow.shape);
+    case Flow::Kind::rows:
+      return "rows of numbers " + to_string(flow.shape);
+    case Flow::Kind::images:
+      return "images " + to_string(flow.shape);
+  }
+  return {};
+}
+
+Error not_taken(std::string_view taken, const Flow& input) {
+  return {"takes " + std::string(taken) + " and gets " + to_text(input)};
+}
+
+}  // namespace troupe::models

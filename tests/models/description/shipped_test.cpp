@@ -1,0 +1,151 @@
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "config/model_kinds.h"
+#include "core/json.h"
+#include "models/kinds/registry.h"
+#include "training.h"
+
+using namespace troupe;
+using namespace troupe::models;
+
+namespace {
+
+/// Everything about a model that is not a number in training.
+std::string account_of(const Model& model) {
+  std::ostringstream out;
+  out << model.kind << " classes " << model.classes << " input " << to_string(model.sample.input)
+      << " " << static_cast<int>(model.sample.input_type) << " target "
+      << to_string(model.sample.target) << "\n";
+  for (const auto& unit : model.units) {
+    out << unit.name << " saves " << unit.layer->saved() << "\n";
+    for (const auto& p : unit.layer->parameters()) {
+      out << "  " << p.name << " " << to_string(p.shape) << " init "
+          << static_cast<int>(p.init.kind) << " " << std::hexfloat << p.init.scale
+          << std::defaultfloat << " use " << static_cast<int>(p.use) << " place "
+          << static_cast<int>(p.place) << " layout " << static_cast<int>(p.layout) << "\n";
+    }
+    for (const auto& b : unit.layer->buffers())
+      out << "  " << b.name << " " << to_string(b.shape) << " " << b.initial << " " << b.share
+          << "\n";
+  }
+  return out.str();
+}
+
+struct ShippedCase {
+  std::string kind;
+  Value options;
+};
+
+Value options_table(std::initializer_list<std::pair<const char*, Value>> entries) {
+  Value made;
+  for (const auto& [key, value] : entries) made.set(key, value);
+  return made;
+}
+
+std::vector<ShippedCase> shipped_cases() {
+  std::vector<ShippedCase> all;
+  for (const auto& dims : {Value::List{3, 2}, Value::List{6, 8, 5}, Value::List{6, 8, 7, 9, 5}})
+    all.push_back({"mlp", options_table({{"dims", dims}, {"dropout", 0.3}})});
+  for (const int layers : {1, 2, 3, 7})
+    for (const bool tied : {true, false})
+      for (const int heads : {1, 2, 4}) {
+        auto options = options_table({{"vocab", 13},
+                                      {"context", 9},
+                                      {"width", 8},
+                                      {"layers", layers},
+                                      {"heads", heads},
+                                      {"tied", tied},
+                                      {"dropout", 0.1}});
+        all.push_back({"gpt2", options});
+        for (const int ffn : {0, 20})
+          for (const int kv_heads : {0, 1, heads}) {
+            auto more = options;
+            more.set("ffn", ffn);
+            more.set("kv_heads", kv_heads);
+            more.set("norm_eps", ffn == 0 ? 1e-5 : 1e-6);
+            more.set("rope_theta", ffn == 0 ? 10000.0 : 500000.0);
+            all.push_back({"llama", more});
+          }
+      }
+  for (const int layers : {1, 2, 3})
+    for (const int patch : {1, 2, 3, 6})
+      all.push_back({"vit", options_table({{"image", 6},
+                                           {"patch", patch},
+                                           {"channels", patch},
+                                           {"width", 8},
+                                           {"layers", layers},
+                                           {"heads", 2},
+                                           {"classes", 5},
+                                           {"dropout", 0.1}})});
+  for (const auto& [widths, blocks] : {std::pair{Value::List{4}, Value::List{1}},
+                                       {Value::List{4, 4}, Value::List{1, 2}},
+                                       {Value::List{4, 6}, Value::List{2, 1}},
+                                       {Value::List{4, 6, 3}, Value::List{1, 2, 3}}})
+    for (const int channels : {1, 3})
+      all.push_back({"resnet", options_table({{"channels", channels},
+                                              {"widths", widths},
+                                              {"blocks", blocks},
+                                              {"classes", 5},
+                                              {"dropout", 0.2}})});
+  return all;
+}
+
+Digest trained_digest(const Model& model) {
+  Pipeline pipeline({.model = model,
+                     .optimizer = OptimizerConfig::of(OptimizerConfig::Kind::adamw),
+                     .micro_batches = 2},
+                    {});
+  pipeline.start(3);
+  for (std::uint64_t step = 0; step < 2; ++step)
+    pipeline.step(made_batch(pipeline.stream(), model, 4, 11 + step));
+  return pipeline.digest();
+}
+
+}  // namespace
+
+TEST_CASE("descriptions expand to the models that C++ built", "[models][description]") {
+  for (const auto& [kind, options] : shipped_cases()) {
+    const auto* before = find_model_kind(kind);
+    const auto* now = config::find_model_kind(kind);
+    REQUIRE(now);
+    const auto complete_before = complete(before->options, options);
+    const auto complete_now = complete(now->options(), options);
+    REQUIRE(complete_before.ok());
+    REQUIRE(complete_now.ok());
+    CHECK(*complete_before == *complete_now);
+    const auto old_model = before->build(*complete_before);
+    const auto new_model = now->build(*complete_now);
+    CAPTURE(kind, to_json(options));
+    if (!old_model.ok()) {
+      REQUIRE(!new_model.ok());
+      CHECK(new_model.error().text == old_model.error().text);
+      continue;
+    }
+    if (!new_model.ok()) FAIL(new_model.error().text);
+    CHECK(account_of(*new_model) == account_of(*old_model));
+    CHECK(trained_digest(*new_model) == trained_digest(*old_model));
+  }
+}
+
+TEST_CASE("descriptions have the options that C++ declared", "[models][description]") {
+  const auto kinds = config::model_kinds();
+  REQUIRE(kinds.size() == model_kinds().size());
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const auto& before = model_kinds()[i];
+    CHECK(kinds[i].name() == before.name);
+    CHECK(kinds[i].help() == before.help);
+    const auto options = kinds[i].options();
+    REQUIRE(options.size() == before.options.size());
+    for (std::size_t k = 0; k < options.size(); ++k) {
+      CHECK(options[k].name == before.options[k].name);
+      CHECK(options[k].type == before.options[k].type);
+      CHECK(options[k].fallback == before.options[k].fallback);
+      CHECK(options[k].least == before.options[k].least);
+      CHECK(options[k].most == before.options[k].most);
+      CHECK(options[k].help == before.options[k].help);
+    }
+  }
+}
