@@ -18,8 +18,8 @@
 #include "bench/live_cluster.h"
 #include "bench/thread_times.h"
 #include "config/load.h"
+#include "config/model_kinds.h"
 #include "models/arithmetic.h"
-#include "models/kinds/registry.h"
 #include "models/train/stage.h"
 
 namespace troupe::bench {
@@ -102,7 +102,7 @@ std::optional<double> time_of_sums() {
   const auto loaded = config::load({base});
   if (!loaded) return std::fprintf(stderr, "%s", loaded.error().text.c_str()), std::nullopt;
   const auto& config = loaded->config;
-  const auto model = models::find_model_kind(config.model.kind)->build(config.model.options);
+  const auto model = config::find_model_kind(config.model.kind)->build(config.model.options);
   if (!model) return std::fprintf(stderr, "%s\n", model.error().text.c_str()), std::nullopt;
   MemoryPool memory;
   Stream stream(memory);

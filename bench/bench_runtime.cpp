@@ -22,8 +22,8 @@
 #include "actors/lead/supervisor.h"
 #include "actors/rounds.h"
 #include "bench/figures.h"
+#include "config/model_kinds.h"
 #include "models/description/option.h"
-#include "models/kinds/registry.h"
 #include "schedules/simulate/simulate.h"
 #include "storage/data/dataset.h"
 #include "storage/files/files.h"
@@ -229,7 +229,7 @@ class Bench {
   };
 
   static models::Model build(const Setting& setting) {
-    const auto* kind = models::find_model_kind("gpt2");
+    const auto* kind = config::find_model_kind("gpt2");
     Value options;
     for (const auto& [key, number] : std::map<std::string, int>{{"layers", setting.layers},
                                                                 {"width", setting.width},
@@ -237,7 +237,7 @@ class Bench {
                                                                 {"context", setting.context},
                                                                 {"vocab", setting.vocabulary}})
       options.set(key, number);
-    return *kind->build(*models::complete(kind->options, options));
+    return *kind->build(*models::complete(kind->options(), options));
   }
   std::unique_ptr<storage::Dataset> open(const Setting& setting) {
     return *storage::open_dataset("made:markov?states=64", {setting.context, setting.vocabulary},

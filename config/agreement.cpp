@@ -5,12 +5,12 @@
 #include <optional>
 #include <utility>
 
+#include "config/model_kinds.h"
 #include "config/rate_changes.h"
 #include "config/schema.h"
 #include "config/toml/toml.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "models/kinds/registry.h"
 #include "schedules/generators/registry.h"
 
 namespace troupe::config {
@@ -99,8 +99,7 @@ void check_batch(const Examined& examined) {
 /// Returns the number of layers; nothing if the keys of the model contradict each other.
 std::optional<std::int64_t> check_model(const Examined& examined) {
   const auto& model = examined.config.model;
-  const auto built =
-      models::find_model_kind(model.kind)->build(model.options_for(stand_in_vocabulary));
+  const auto built = find_model_kind(model.kind)->build(model.options_for(stand_in_vocabulary));
   if (!built) {
     // "model.width = 50 is not divisible ...": the first word is the key.
     const std::string& why = built.error().text;

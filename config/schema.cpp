@@ -4,10 +4,10 @@
 #include <cassert>
 
 #include "config/keys.h"
+#include "config/model_kinds.h"
 #include "config/run_config.h"
 #include "config/toml/toml.h"
 #include "core/units.h"
-#include "models/kinds/registry.h"
 
 namespace troupe::config {
 namespace {
@@ -34,15 +34,15 @@ Type type_of(const models::Option& option) {
 std::vector<Key> model_keys() {
   std::vector<Key> keys;
   std::vector<std::string_view> kinds;
-  for (const auto& kind : models::model_kinds()) kinds.push_back(kind.name);
+  for (const auto& kind : model_kinds()) kinds.emplace_back(kind.name());
   keys.push_back({.name = "model.kind",
                   .type = Type::choice,
                   .presence = Key::Presence::required,
                   .choices = std::move(kinds),
                   .half = Half::recipe,
                   .help = "Model architecture."});
-  for (const auto& kind : models::model_kinds())
-    for (const auto& option : kind.options) {
+  for (const auto& kind : model_kinds())
+    for (const auto& option : kind.options()) {
       keys.push_back({.name = "model." + option.name,
                       .type = type_of(option),
                       .presence = option.fallback.is_null() ? Key::Presence::required
@@ -53,7 +53,7 @@ std::vector<Key> model_keys() {
                       .choices = {option.among.begin(), option.among.end()},
                       .half = Half::recipe,
                       .help = option.help,
-                      .when = {"model.kind", {kind.name}}});
+                      .when = {"model.kind", {kind.name()}}});
     }
   keys.push_back({.name = "model.init",
                   .type = Type::text,

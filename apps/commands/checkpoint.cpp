@@ -10,10 +10,10 @@
 #include "apps/weights/export_folder.h"
 #include "apps/weights/foreign_weights.h"
 #include "config/load.h"
+#include "config/model_kinds.h"
 #include "core/json.h"
 #include "core/threads/real_env.h"
 #include "core/units.h"
-#include "models/kinds/registry.h"
 #include "storage/files/weight_files.h"
 
 namespace troupe::apps {
@@ -262,9 +262,9 @@ Result<Value> described_model(storage::Files& files, const ImportArguments& argu
   auto given = model_of_hugging_face(*config);
   if (!given) return within(path, given.error());
   const std::string& name = *given->find("kind")->text();
-  const auto* kind = models::find_model_kind(name);
+  const auto* kind = config::find_model_kind(name);
   if (!kind) return Error{path + ": this program has no model of the kind \"" + name + "\""};
-  return models::complete(kind->options, *given);
+  return models::complete(kind->options(), *given);
 }
 
 /// Copies the tokenizer beside imported weights to where `sample` and `eval` look for the one of a

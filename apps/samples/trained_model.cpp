@@ -3,16 +3,16 @@
 #include <vector>
 
 #include "apps/weights/foreign_weights.h"
-#include "models/kinds/registry.h"
+#include "config/model_kinds.h"
 
 namespace troupe::apps {
 
 Result<models::Model> model_from(const Value& description) {
   const Value* kind_name = description.find("kind");
   const auto* kind =
-      kind_name && kind_name->text() ? models::find_model_kind(*kind_name->text()) : nullptr;
+      kind_name && kind_name->text() ? config::find_model_kind(*kind_name->text()) : nullptr;
   if (!kind) return Error{"model.kind: no model of this program"};
-  const auto options = models::complete(kind->options, description);
+  const auto options = models::complete(kind->options(), description);
   if (!options) return options.error();
   return kind->build(*options);
 }

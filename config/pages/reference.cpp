@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "config/keys.h"
+#include "config/model_kinds.h"
 #include "config/pages/render.h"
 #include "config/schema.h"
 #include "config/toml/toml.h"
-#include "models/kinds/registry.h"
 
 namespace troupe::config {
 namespace {
@@ -89,8 +89,8 @@ void append_section(std::string& out, const Section& section) {
   append_table(out, common);
   for (const auto kind : kinds) {
     out += "\nWith `kind = \"" + std::string(kind) + "\"`";
-    const auto* model = section.name == "model" ? models::find_model_kind(kind) : nullptr;
-    out += model ? ":\n" + std::string(model->help) + "\n\n" : ":\n\n";
+    const auto* model = section.name == "model" ? find_model_kind(kind) : nullptr;
+    out += model ? ":\n" + model->help() + "\n\n" : ":\n\n";
     std::vector<const Key*> own;
     for (const auto& key : schema().keys()) {
       const auto& values = key.when.values;

@@ -29,11 +29,11 @@ struct NamedFormula {
 struct Step {
   const StepKind* kind = nullptr;  // Null: a group, { when = ..., do = [...] }.
   std::optional<PlacedFormula> when;
-  std::optional<PlacedFormula> name;  // Of the parameters.
+  std::optional<PlacedFormula> name;  // The name of its parameters.
   /// One for each option of the kind. Null: neither the step nor `every` gives it.
   std::vector<std::shared_ptr<const PlacedFormula>> options;
-  std::vector<Step> steps;     // Of a group or a residual.
-  std::vector<Step> shortcut;  // Of a residual.
+  std::vector<Step> steps;     // The steps of a group or a residual.
+  std::vector<Step> shortcut;  // The steps of a residual's shortcut.
   Place place;
 };
 
@@ -70,7 +70,7 @@ struct Description {
     PlacedFormula shape;
     std::optional<PlacedFormula> below;
   } input;
-  PlacedFormula classes;  // Of the loss.
+  PlacedFormula classes;  // The classes of the loss.
   std::vector<Part> parts;
 };
 
@@ -81,7 +81,8 @@ constexpr int depth = 32;
 constexpr std::size_t units = 4096;
 constexpr std::int64_t steps = 65'536;  // After expansion.
 constexpr std::size_t name = 256;
-constexpr std::int64_t numbers = std::int64_t{1} << 48;  // Of a parameter, or a flow.
+constexpr std::int64_t numbers = std::int64_t{1}
+                                 << 48;  // The numbers of a parameter, or of a flow.
 }  // namespace bounds
 
 /// Reads the tree of a description. Checks all that does not depend on the values of options.

@@ -210,10 +210,21 @@ class Evaluator {
       case Operation::remainder:
         return checked(node, x - y * std::floor(x / y));
       case Operation::power:
-        return checked(node, std::pow(x, y));
+        return b.integer() ? power_of(node, x, *b.integer())
+                           : fail(node, "an exponent is an integer");
       default:
         return fail(node, "this takes integers, and one is a number with a fraction");
     }
+  }
+
+  /// Multiplies, because pow() of the C library differs between versions in the last bit.
+  Value power_of(const Node& node, double base, Integer exponent) {
+    constexpr Integer most = 1024;
+    if (exponent < -most || exponent > most)
+      return fail(node, "an exponent of a number is from -1024 to 1024");
+    double result = 1;
+    for (Integer i = 0; i < (exponent < 0 ? -exponent : exponent); ++i) result *= base;
+    return checked(node, exponent < 0 ? 1 / result : result);
   }
 
   Value calculated(const Node& node, Integer a, Integer b) {
@@ -248,7 +259,7 @@ class Evaluator {
         result = floor_quotient(a, b);
         break;
       case Operation::power: {
-        if (b < 0) return checked(node, std::pow(static_cast<double>(a), static_cast<double>(b)));
+        if (b < 0) return power_of(node, static_cast<double>(a), b);
         const auto power = whole_power(a, b);
         overflows = !power;
         result = power.value_or(0);

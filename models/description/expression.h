@@ -66,7 +66,7 @@ class Expression {
   struct Node {
     Operation operation = Operation::literal;
     std::size_t at = 0;  // The first character of the operator or word.
-    Value value;         // Of a literal; of a name, its text.
+    Value value;         // The value of a literal, or the text of a name.
     std::vector<int> operands;
   };
 

@@ -14,7 +14,7 @@ struct Place {
   std::string path{};   // "part[1].body[0]"
 };
 
-/// What is wrong with a description, or with the options that were given for it.
+/// A mistake in a description, or in the options that were given for it.
 struct Fault {
   Place at{};             // Without a path: the options are wrong, and not the description.
   std::string message{};  // "linear 'head' takes rows of numbers and gets images [128, 4, 4]"

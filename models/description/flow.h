@@ -7,7 +7,7 @@
 
 namespace troupe::models {
 
-/// What goes from step to step, for one sample. A step takes one flow and gives another.
+/// The form of a sample between two steps. A step takes one flow and gives another.
 struct Flow {
   enum class Kind : std::uint8_t {
     tokens,  // [length], integers

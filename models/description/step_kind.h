@@ -67,7 +67,7 @@ class StepOptions {
 /// A layer that a step built: exactly one member is set.
 struct BuiltLayer {
   LayerPtr layer;
-  NormPtr norm;                                  // Of rows: a residual stream may begin with it.
+  NormPtr norm;  // A norm of rows: a residual stream may begin with it.
   std::vector<ResidualStream::Branch> branches;  // A residual stream that may get more branches.
 
   /// Each is for a layer or a norm.
@@ -76,9 +76,9 @@ struct BuiltLayer {
   }
 };
 
-/// What a step is built from.
+/// Everything that a step is built from.
 struct StepContext {
-  const std::string& name;  // Of its parameters: "h.0.attn".
+  const std::string& name;  // The name of its parameters: "h.0.attn".
   const StepOptions& options;
   const Flow& input;     // The kind's check() accepted it.
   std::uint32_t& draws;  // How many layers of the model draw random numbers so far.
@@ -94,7 +94,7 @@ struct StepContext {
 
 /// A kind of step: "linear", "attention".
 struct StepKind {
-  /// What stands at the kind's name: { linear = "head" }, { dropout = 0.1 }, "relu".
+  /// The value at the kind's name: { linear = "head" }, { dropout = 0.1 }, "relu".
   enum class Head {
     name,    // The name of the step's parameters.
     option,  // The value of the first option.

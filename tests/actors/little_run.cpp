@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "catch.h"
+#include "config/model_kinds.h"
 #include "core/random.h"
 #include "models/description/option.h"
-#include "models/kinds/registry.h"
 #include "storage/files/memory_files.h"
 
 namespace troupe::actors {
@@ -53,9 +53,9 @@ models::Model build(const std::string& kind, double dropout) {
                         {"classes", 3},
                         {"dropout", dropout}})},
   };
-  const auto* found = models::find_model_kind(kind == "wide" ? "mlp" : kind);
+  const auto* found = config::find_model_kind(kind == "wide" ? "mlp" : kind);
   REQUIRE(found);
-  const auto complete = models::complete(found->options, options.at(kind));
+  const auto complete = models::complete(found->options(), options.at(kind));
   REQUIRE(complete.ok());
   auto model = found->build(*complete);
   REQUIRE(model.ok());

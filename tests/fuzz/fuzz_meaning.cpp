@@ -17,8 +17,8 @@
 #include "actors/nodes/placement.h"
 #include "actors/nodes/wire_message.h"
 #include "actors/rounds.h"
+#include "config/model_kinds.h"
 #include "models/description/option.h"
-#include "models/kinds/registry.h"
 #include "transport/wire/msgpack.h"
 
 using namespace troupe;
@@ -90,8 +90,8 @@ class Run {
   static models::Model make_model() {
     Value options;
     options.set("dims", Value::List{4, 6, 5, 3});
-    const auto* kind = models::find_model_kind("mlp");
-    return *kind->build(*models::complete(kind->options, options));
+    const auto* kind = config::find_model_kind("mlp");
+    return *kind->build(*models::complete(kind->options(), options));
   }
   static Rounds make_rounds() {
     RoundShape shape;

@@ -18,8 +18,8 @@
 #include "actors/nodes/wire_message.h"
 #include "actors/play/held_stage.h"
 #include "actors/rounds.h"
+#include "config/model_kinds.h"
 #include "models/description/option.h"
-#include "models/kinds/registry.h"
 #include "models/train/shared_parameters.h"
 #include "storage/data/micro_batches.h"
 #include "transport/wire/msgpack.h"
@@ -56,8 +56,8 @@ models::Model make_model(const std::string& kind_name,
                          std::initializer_list<std::pair<const char*, Value>> entries) {
   Value options;
   for (const auto& [key, value] : entries) options.set(key, value);
-  const auto* kind = models::find_model_kind(kind_name);
-  return *kind->build(*models::complete(kind->options, options));
+  const auto* kind = config::find_model_kind(kind_name);
+  return *kind->build(*models::complete(kind->options(), options));
 }
 
 /// A run of two stages, and what its players compute with tensors that came from others.

@@ -49,8 +49,6 @@ const std::map<std::string, Folders> allowed_within = {
     {"models", {}},
     {"models/layers", {"models"}},
     {"models/layers/images", {"models", "models/layers"}},
-    {"models/kinds",
-     {"models", "models/description", "models/layers", "models/layers/images"}},
     {"models/description", {"models", "models/layers", "models/layers/images"}},
     {"models/train", {"models", "models/layers"}},
     {"models/stale", {"models", "models/train"}},

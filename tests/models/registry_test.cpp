@@ -1,8 +1,7 @@
-#include "models/kinds/registry.h"
-
 #include <map>
 
 #include "catch.h"
+#include "config/model_kinds.h"
 #include "storage/files/files.h"
 #include "storage/files/safetensors.h"
 #include "training.h"
@@ -13,9 +12,9 @@ using namespace troupe::models;
 namespace {
 
 std::string error_of(std::string_view kind, Value options) {
-  const auto* found = find_model_kind(kind);
+  const auto* found = config::find_model_kind(kind);
   REQUIRE(found);
-  const auto table = complete(found->options, options);
+  const auto table = complete(found->options(), options);
   REQUIRE(table.ok());
   const auto model = found->build(*table);
   return model.ok() ? std::string() : model.error().text;
@@ -60,18 +59,18 @@ Shapes golden_shapes(const std::string& kind) {
 
 TEST_CASE("each of the five kinds of models has help for every key", "[models]") {
   std::vector<std::string_view> names;
-  for (const auto& kind : model_kinds()) {
-    names.push_back(kind.name);
-    CHECK(!kind.help.empty());
-    for (const auto& option : kind.options) {
-      CAPTURE(kind.name, option.name);
+  for (const auto& kind : config::model_kinds()) {
+    names.push_back(kind.name());
+    CHECK(!kind.help().empty());
+    for (const auto& option : kind.options()) {
+      CAPTURE(kind.name(), option.name);
       CHECK(option.help.ends_with("."));
       CHECK(option.least <= option.most);
     }
   }
   CHECK(names == std::vector<std::string_view>{"mlp", "gpt2", "llama", "vit", "resnet"});
-  CHECK(find_model_kind("gpt2")->name == "gpt2");
-  CHECK(find_model_kind("gpt3") == nullptr);
+  CHECK(config::find_model_kind("gpt2")->name() == "gpt2");
+  CHECK(config::find_model_kind("gpt3") == nullptr);
 }
 
 TEST_CASE("parameters have the names and shapes of Hugging Face, timm and torchvision",

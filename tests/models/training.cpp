@@ -4,15 +4,16 @@
 #include <utility>
 
 #include "catch.h"
+#include "config/model_kinds.h"
 #include "core/random.h"
 #include "models/description/option.h"
 
 namespace troupe::models {
 
 Model build(std::string_view kind, const Value& options) {
-  const auto* found = find_model_kind(kind);
+  const auto* found = config::find_model_kind(kind);
   REQUIRE(found);
-  const auto table = complete(found->options, options);
+  const auto table = complete(found->options(), options);
   REQUIRE(table.ok());
   auto model = found->build(*table);
   REQUIRE(model.ok());

@@ -6,7 +6,8 @@
 
 #include "core/digest.h"
 #include "core/memory/stream.h"
-#include "models/kinds/registry.h"
+#include "core/value.h"
+#include "models/model.h"
 #include "models/train/optimizer.h"
 #include "models/train/shared_parameters.h"
 #include "models/train/stage.h"

@@ -45,6 +45,7 @@ TEST_CASE("expressions bind as in Python", "[models][description]") {
       {"2 ** 3 ** 2", "512"},
       {"-2 ** 2", "-4"},
       {"2 ** -1", "0.5"},
+      {"1.5 ** 2", "2.25"},
       {"7 // 2", "3"},
       {"-7 // 2", "-4"},
       {"-7 % 3", "2"},
@@ -106,6 +107,7 @@ TEST_CASE("an error in an expression names the character", "[models][description
        "character 28 of \"(-9223372036854775807 - 1) // -1\": the result does not fit into an "
        "integer of 64 bits"},
       {"2 ** 64", "character 3 of \"2 ** 64\": the result does not fit into an integer of 64 bits"},
+      {"2 ** 0.5", "character 3 of \"2 ** 0.5\": an exponent is an integer"},
       {"9223372036854775808",
        "character 1 of \"9223372036854775808\": this is no integer of 64 bits"},
       {"sqrt(-1)", "character 1 of \"sqrt(-1)\": sqrt() of a negative number"},
