@@ -62,7 +62,7 @@ struct Message {
 struct WireLimits {
   std::size_t envelope_bytes = std::size_t{4} << 10;
   std::size_t payload_parts = 8;
-  int depth = 8;                                   // Nested lists and maps.
+  int depth = 28;                                  // Nested lists and maps.
   std::size_t items = std::size_t{64} << 10;       // In one list or map.
   std::size_t text_bytes = std::size_t{64} << 10;  // In one text or key.
 };
