@@ -77,7 +77,7 @@ struct Description {
 /// The bounds of descriptions, which may come from other machines.
 namespace bounds {
 constexpr std::size_t bytes = 256 << 10;  // As JSON.
-constexpr int depth = 32;
+constexpr int depth = 24;  // A message may be four levels deeper (transport/wire/wire.h).
 constexpr std::size_t units = 4096;
 constexpr std::int64_t steps = 65'536;  // After expansion.
 constexpr std::size_t name = 256;

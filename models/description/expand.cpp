@@ -237,7 +237,10 @@ class Expander {
     const auto before = into.size();
     step.kind->build({name, options, current_.flow, draws_, into});
     for (auto i = before; i < into.size(); ++i) check_parameters(step, into[i]);
-    current_ = {*output, &step, words + variables_text()};
+    // The maker is the step that gave the stream its shape.
+    const bool is_new = !current_.maker || !(output->shape == current_.flow.shape) ||
+                        output->kind != current_.flow.kind;
+    if (is_new) current_ = {*output, &step, words + variables_text()};
     check_size(output->shape, step.place, "the result of " + words);
   }
 

@@ -10,7 +10,7 @@ const Value* Names::find(std::string_view name) const {
 }
 
 std::vector<std::string_view> Names::all() const {
-  std::vector<std::string_view> names;
+  std::vector<std::string_view> names{"given"};
   for (const auto& entry : entries_) names.emplace_back(entry.name);
   return names;
 }

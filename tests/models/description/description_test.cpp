@@ -1,0 +1,238 @@
+#include <string>
+#include <variant>
+
+#include "catch.h"
+#include "config/toml/toml.h"
+#include "core/json.h"
+#include "models/description/model_kind.h"
+
+using namespace troupe;
+using namespace troupe::models;
+
+namespace {
+
+const std::string header = R"(model = { format = 1, name = "mine", help = "Mine." }
+options.width = { least = 1, most = 64, default = 4, help = "Width." }
+loss = { kind = "cross_entropy", classes = 3 }
+)";
+const std::string images = header + R"(input.image = { type = "f32", shape = [1, 8, 8] }
+)";
+const std::string tokens = header + R"(input.tokens = { type = "i32", shape = [6], below = 9 }
+)";
+const std::string rows = header + R"(input.row = { type = "f32", shape = [5] }
+)";
+
+std::variant<Model, Fault> expanded(const std::string& text, const Value& given = {}) {
+  const auto tree = config::parse_toml(text);
+  if (!tree) FAIL(tree.error().text);
+  auto kind = ModelKind::read(*tree);
+  if (auto* fault = std::get_if<Fault>(&kind)) return *fault;
+  const auto& read = std::get<ModelKind>(kind);
+  const auto options = complete(read.options(), given.is_null() ? Value(Value::Map{}) : given);
+  if (!options) FAIL(options.error().text);
+  return read.expand(*options);
+}
+
+std::string fault_in(const std::string& text) {
+  const auto made = expanded(text);
+  const auto* fault = std::get_if<Fault>(&made);
+  return fault ? error_of(*fault).text : "";
+}
+
+/// The fault of a description whose one part has this body.
+std::string fault_of_body(const std::string& text, const std::string& body) {
+  return fault_in(text + "part = [{ body = [" + body + "] }]");
+}
+
+std::string names_of(const Model& model) {
+  std::string all;
+  for (const auto& unit : model.units) {
+    all += unit.name + ":";
+    for (const auto& parameter : unit.layer->parameters())
+      all += " " + parameter.name + to_string(parameter.shape);
+    all += "\n";
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("units begin with repetitions, own units and cuts", "[models][description]") {
+  const auto made = expanded(rows + R"(
+[[part]]
+body = [{ linear = "a", out = 4, bias = false }, "cut", { linear = "/b", out = 4, bias = false }]
+[[part]]
+name = "block{i}{k}"
+repeat = { i = 2, k = "i + 1" }
+let = { size = "width + i" }
+body = [{ linear = ".", out = "size", bias = false }, "cut", "relu"]
+[[part]]
+name = "head"
+unit = "own"
+body = [{ linear = "c", out = 3, bias = false }]
+[[part]]
+body = ["relu"]
+)");
+  if (const auto* fault = std::get_if<Fault>(&made)) FAIL(error_of(*fault).text);
+  CHECK(names_of(std::get<Model>(made)) ==
+        "mine: a.weight[4, 5]\n"
+        "block00: b.weight[4, 4] block00.weight[4, 4]\n"
+        "block00/2:\n"
+        "block10: block10.weight[5, 4]\n"
+        "block10/2:\n"
+        "block11: block11.weight[5, 5]\n"
+        "block11/2:\n"
+        "head: head.c.weight[3, 5]\n");
+}
+
+TEST_CASE("every, when and groups of steps", "[models][description]") {
+  const auto made = expanded(rows + R"toml(
+every.any = { init = "normal(0.5)" }
+every.linear = { bias = false, out = "width" }
+part = [{ body = [
+  { linear = "a" }, { linear = "b", when = "width > 4" },
+  { when = "given == 4", do = ["relu", { linear = "c", bias = true }] },
+  { linear = "d", out = 3, init = "none" }] }]
+)toml");
+  if (const auto* fault = std::get_if<Fault>(&made)) FAIL(error_of(*fault).text);
+  const auto& model = std::get<Model>(made);
+  CHECK(names_of(model) == "mine: a.weight[4, 5] c.weight[4, 4] c.bias[4] d.weight[3, 4]\n");
+  const auto parameters = model.units[0].layer->parameters();
+  CHECK(parameters[0].init.kind == Init::Kind::normal);
+  CHECK(parameters[0].init.scale == 0.5f);
+  CHECK(parameters[2].init.kind == Init::Kind::zeros);
+  CHECK(parameters[3].init.kind == Init::Kind::uniform);
+  CHECK(parameters[3].init.scale == 0.5f);  // 1 / sqrt(4)
+}
+
+TEST_CASE("a description that is no description is refused", "[models][description]") {
+  const std::string body = "part = [{ body = [{ linear = 'a', out = 3 }] }]\n";
+  CHECK(fault_in(rows + body) == "");
+  CHECK(fault_in("x = 1") ==
+        "1:5: no description has a key 'x' here; there are model, common, fallback, options, let, "
+        "divides, require, input, loss, every, part");
+  CHECK(fault_in("model = 1")
+            .ends_with("'input' is missing; a description has model, input, loss "
+                       "and part"));
+  CHECK(
+      fault_in(rows + "huggingface = []\n" + body).find("no description has a key 'huggingface'") !=
+      std::string::npos);
+  CHECK(fault_in(rows + "common = ['wdith']\n" + body).ends_with("declare it in options"));
+  CHECK(fault_in(rows + "options.given = { help = 'x' }\n" + body)
+            .find("cannot be the name of an option") != std::string::npos);
+  CHECK(fault_in(rows + "options.depth = { default = 'x', help = 'y' }\n" + body)
+            .ends_with("the default does not fit the type and the bounds"));
+  CHECK(fault_in(rows + "divides = [['width', 'none']]\n" + body)
+            .ends_with("with the names of two integer options or values"));
+  CHECK(fault_in(rows + "divides = [['width', 'width', '1 +']]\n" + body)
+            .ends_with("an operand is missing"));
+  CHECK(fault_in(rows + "require = [['width == 5', 'width is {width}']]\n" + body) == "width is 4");
+  CHECK(fault_in(rows + "part = []").ends_with("part is a list of tables with a body each"));
+  CHECK(fault_in(rows + "part = [{ body = [] }]").ends_with("the model has no layers"));
+  CHECK(
+      fault_in(images + "input.more = { type = 'f32', shape = [1] }\n" + body).find("one input") !=
+      std::string::npos);
+  CHECK(fault_in(rows + "part = [{ repeat = { i = -1 }, body = ['relu'] }]")
+            .ends_with("a part is repeated 0 to 65536 times, and not -1"));
+}
+
+TEST_CASE("a step that does not fit is refused with its place", "[models][description]") {
+  CHECK(fault_of_body(rows, "{ linear = 'a', out = 0 }") ==
+        "5:41: out of linear is an integer from 1 to 16777216, and not 0");
+  CHECK(fault_of_body(rows, "{ linear = 'a' }") ==
+        "5:19: linear needs out, an integer from 1 to 16777216");
+  CHECK(fault_of_body(rows, "{ linear = 'a', out = 3, heads = 2 }")
+            .starts_with("5:52: linear has no option 'heads'"));
+  CHECK(fault_of_body(rows, "{ linear = 'a', conv = 'b' }") ==
+        "5:19: a step has one kind, and this one has 'linear' and 'conv'");
+  CHECK(fault_of_body(rows, "{ linear = 'a b', out = 3 }")
+            .ends_with("the name of parameters has 1 to 256 letters, digits and ._-/:"));
+  CHECK(fault_of_body(rows, "{ moe = 'a' }").starts_with("5:19: 'moe' is no kind of step"));
+  CHECK(
+      fault_of_body(rows, "'linear'").ends_with("linear is written as a table: { linear = ... }"));
+  CHECK(fault_of_body(rows, "{ embed = 'a', rows = 9, width = 3 }") ==
+        "5:19: embed 'a' takes tokens and gets rows of numbers [5]");
+  CHECK(fault_of_body(tokens, "{ embed = 'a', rows = 8, width = 3 }") ==
+        "5:19: embed 'a' has 8 rows, but tokens are below 9");
+  CHECK(fault_of_body(tokens,
+                      "{ embed = 'a', rows = 9, width = 4 }, { attention = 'b', proj = "
+                      "['c', 'd'], heads = 3 }") ==
+        "5:57: attention 'b' has 3 heads, which do not divide rows of numbers [6, 4], made at 5:19 "
+        "(embed 'a')");
+  CHECK(fault_of_body(images, "{ conv = 'a', out = 3, kernel = 11, padding = 0 }") ==
+        "5:19: conv 'a' has a kernel of 11, which is larger than images [1, 8, 8]");
+  CHECK(fault_of_body(images, "{ pool = 'max' }") ==
+        "5:28: kind of pool is one of mean, and not \"max\"");
+  CHECK(fault_of_body(images, "{ residual = [{ conv = 'a', out = 2, kernel = 3 }] }") ==
+        "5:19: residual adds images [2, 8, 8] to images [1, 8, 8], made at 5:33 (conv 'a')");
+  CHECK(fault_of_body(rows, "{ residual = ['cut'] }")
+            .ends_with("a cut is one of the outermost steps of a part"));
+  CHECK(fault_of_body(rows, "{ residual = [] }").ends_with("a residual has at least one step"));
+  CHECK(fault_of_body(rows, "{ linear = 'a', out = 4, init = 'normal(-1)' }, 'relu'")
+            .find("with a number of at least 0") != std::string::npos);
+  CHECK(fault_of_body(rows, "{ linear = 'a', out = 4 }") ==
+        "3:44: the loss takes rows of 3 classes and gets rows of numbers [4], made at 5:19 (linear "
+        "'a')");
+}
+
+TEST_CASE("parameters are shared only if all agree", "[models][description]") {
+  CHECK(fault_of_body(rows,
+                      "{ linear = 'a', out = 5 }, { linear = 'a', out = 5 }, { linear = 'h', "
+                      "out = 3 }") == "");
+  CHECK(fault_of_body(rows, "{ linear = 'a', out = 5 }, { linear = 'a', out = 3 }")
+            .find("with another shape, init, place or layout") != std::string::npos);
+  CHECK(fault_of_body(rows,
+                      "{ linear = 'a', out = 5 }, { linear = 'a', out = 5 }, { linear = 'a', "
+                      "out = 5 }")
+            .find("twice is the most") != std::string::npos);
+  CHECK(fault_of_body(images, "{ norm = 'a', kind = 'batch' }, { norm = 'a', kind = 'batch' }")
+            .find("only embed and linear share parameters") != std::string::npos);
+}
+
+TEST_CASE("a hostile description ends with an error and not with the machine",
+          "[models][description]") {
+  const std::string body = "{ linear = 'a', out = 3 }";
+  CHECK(fault_in(rows + "part = [{ repeat = { i = 60000, k = 60000 }, body = [] }]")
+            .ends_with("a model has at most 65536 steps"));
+  CHECK(fault_in(rows + "part = [{ name = 'p{i}', repeat = { i = 5000 }, body = ['relu'] }]")
+            .ends_with("a model has at most 4096 units"));
+  std::string costly = "width";
+  for (int i = 0; i < 120; ++i) costly += " + 1";
+  CHECK(fault_in(rows + "part = [{ repeat = { i = 60000 }, let = { a = '" + costly + "', b = '" +
+                 costly + "', c = '" + costly + "' }, body = [] }]")
+            .ends_with("the description takes too much work to expand"));
+  std::string deep;
+  for (int i = 0; i < 12; ++i) deep += "{ do = [";
+  std::string closed;
+  for (int i = 0; i < 12; ++i) closed += "] }";
+  CHECK(fault_of_body(rows, deep + body + closed).find("inside each other") != std::string::npos);
+  CHECK(fault_in(rows + "let = { x = '" + std::string(300'000, ' ') + "1' }\npart = [{ body = [" +
+                 body + "] }]")
+            .find("256 KiB") != std::string::npos);
+  CHECK(fault_of_body(images,
+                      "{ conv = 'a', out = 1048576, kernel = 255 }, { conv = 'b', out = "
+                      "1048576, kernel = 255 }")
+            .find("2^48 numbers") != std::string::npos);
+}
+
+TEST_CASE("a description without positions names the path in its tree", "[models][description]") {
+  const auto tree = config::parse_toml(rows + "part = [{ body = [{ linear = 'a', out = 0 }] }]");
+  auto plain = parse_json(to_json(*tree));
+  REQUIRE(plain.ok());
+  const auto forget = [](const auto& self, Value& value) -> void {
+    value.position = {};
+    if (auto* list = value.list())
+      for (auto& item : *list) self(self, item);
+    if (auto* map = value.map())
+      for (auto& entry : *map) self(self, entry.value);
+  };
+  forget(forget, *plain);
+  auto kind = ModelKind::read(*plain);
+  REQUIRE(std::holds_alternative<ModelKind>(kind));
+  const auto& read = std::get<ModelKind>(kind);
+  const auto options = complete(read.options(), Value(Value::Map{}));
+  const auto model = read.build(*options);
+  REQUIRE(!model.ok());
+  CHECK(model.error().text ==
+        "part[0].body[0].out: out of linear is an integer from 1 to 16777216, and not 0");
+}
