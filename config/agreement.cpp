@@ -4,8 +4,10 @@
 #include <array>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "config/model_kinds.h"
+#include "config/own_model.h"
 #include "config/rate_changes.h"
 #include "config/schema.h"
 #include "config/toml/toml.h"
@@ -99,10 +101,19 @@ void check_batch(const Examined& examined) {
 /// Returns the number of layers; nothing if the keys of the model contradict each other.
 std::optional<std::int64_t> check_model(const Examined& examined) {
   const auto& model = examined.config.model;
-  const auto built = find_model_kind(model.kind)->build(model.options_for(stand_in_vocabulary));
-  if (!built) {
+  const auto kind = kind_of(model.table_for(stand_in_vocabulary));
+  if (!kind) {
+    examined.error({"model.kind"}, kind.error().text);
+    return {};
+  }
+  const auto built = kind->expand(model.options_for(stand_in_vocabulary));
+  if (const auto* fault = std::get_if<models::Fault>(&built)) {
+    if (!fault->at.path.empty()) {
+      examined.found.add(diagnostic_of(*fault, examined.sources));
+      return {};
+    }
     // "model.width = 50 is not divisible ...": the first word is the key.
-    const std::string& why = built.error().text;
+    const std::string& why = fault->message;
     examined.error({std::string_view(why).substr(0, why.find(' ')), "model.kind"}, why);
     return {};
   }
@@ -115,7 +126,7 @@ std::optional<std::int64_t> check_model(const Examined& examined) {
                          " is not divisible by pipeline.tensor = " + to_string(shards) +
                          "; nearest: " + nearest_multiples(*heads->integer(), shards));
   }
-  return static_cast<std::int64_t>(built->units.size());
+  return static_cast<std::int64_t>(std::get<models::Model>(built).units.size());
 }
 
 void check_stages(const Examined& examined, std::int64_t layers) {

@@ -6,6 +6,7 @@
 
 #include "config/run_config.h"
 #include "config/toml/diagnostics.h"
+#include "config/toml/sources.h"
 #include "core/value.h"
 
 namespace troupe::config {
@@ -14,6 +15,7 @@ namespace troupe::config {
 struct Examined {
   const RunConfig& config;
   const Value& tree;  // Complete.
+  const Sources& sources;
   Diagnostics& found;
 
   /// Reports an error at the first of these keys that is written in a file or a setting.

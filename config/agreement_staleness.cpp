@@ -25,7 +25,7 @@ std::optional<std::int64_t> step_every(const RunConfig& config) {
 }
 
 void check_step(const Examined& examined) {
-  const auto& [config, tree, found] = examined;
+  const RunConfig& config = examined.config;
   const auto every = config.staleness.step_every;
   if (!every || !config.batch.micro) return;
   const int replicas = config.pipeline.replicas.value_or(1);

@@ -72,6 +72,7 @@ std::string unreadable(Type type, const std::string& text) {
     case Type::numbers:
     case Type::count_or_auto:
     case Type::stages:
+    case Type::description:
       return {};
   }
   return {};
@@ -114,6 +115,8 @@ bool is_legal(const Key& key, const Value& value) {
       return is_auto(value) || (text && in_bounds(key, static_cast<double>(*parse_bytes(*text))));
     case Type::stages:
       return is_auto(value) || is_whole(key, value) || is_boundaries(key, value);
+    case Type::description:
+      return value.map();
   }
   return false;
 }

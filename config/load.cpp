@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "config/agreement.h"
+#include "config/own_model.h"
 #include "config/rate_changes.h"
 #include "config/recipe.h"
 #include "config/run_config.h"
@@ -29,6 +30,8 @@ std::string name_from(const std::string& path) {
 Result<Loaded> check(Document document, Diagnostics& found, const std::string& fallback_name) {
   const auto failed = [&] { return Error{found.render(document.sources)}; };
   if (!document.whole) return failed();
+  check_description(document.tree, document.sources, found);
+  if (!found.ok()) return failed();
   if (!document.tree.find("name")) document.tree.set("name", fallback_name);
 
   const bool readable = found.ok();
@@ -36,7 +39,7 @@ Result<Loaded> check(Document document, Diagnostics& found, const std::string& f
   if (!found.ok() || !readable) return failed();
 
   RunConfig config = read_run_config(tree);
-  check_agreement({config, tree, found});
+  check_agreement({config, tree, document.sources, found});
   if (!found.ok()) return failed();
   std::string warnings = found.render(document.sources);
   return Loaded{std::move(config), std::move(tree), std::move(document.sources),
@@ -66,7 +69,8 @@ enum class Tree { as_read, complete };
 
 Status changes_live_keys(const Value& tree, Tree kind, const Value& running,
                          const Sources& sources) {
-  for (const auto& key : schema().keys()) {
+  const auto schema = schema_for(running);
+  for (const auto& key : schema->keys()) {
     const Value* now = value_at(tree, key.name);
     const Value* before = value_at(running, key.name);
     if (key.change == Change::live || (!now && !before) || (now && before && *now == *before))

@@ -51,6 +51,27 @@ const models::ModelKind* find_model_kind(std::string_view name) {
   return found == kinds.end() ? nullptr : &*found;
 }
 
+Result<models::ModelKind> kind_of(const Value& table) {
+  if (const Value* description = table.find("description")) {
+    auto read = models::ModelKind::read(*description);
+    if (const auto* fault = std::get_if<models::Fault>(&read))
+      return within("model.description", models::error_of(*fault));
+    return std::get<models::ModelKind>(std::move(read));
+  }
+  const Value* name = table.find("kind");
+  const auto* kind = name && name->text() ? find_model_kind(*name->text()) : nullptr;
+  if (!kind) return Error{"model.kind: no model of this program"};
+  return *kind;
+}
+
+Result<models::Model> model_from(const Value& table) {
+  const auto kind = kind_of(table);
+  if (!kind) return kind.error();
+  const auto options = models::complete(kind->options(), table);
+  if (!options) return options.error();
+  return kind->build(*options);
+}
+
 std::string_view model_kind_text(std::string_view name) {
   const auto found = std::ranges::find(shipped, name, &Shipped::name);
   assert(found != std::end(shipped));

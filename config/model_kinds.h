@@ -16,6 +16,13 @@ std::span<const models::ModelKind> model_kinds();
 /// Returns the kind of that name, or null.
 const models::ModelKind* find_model_kind(std::string_view name);
 
+/// Returns the kind of a table as checkpoints hold it: that of its `description`, or else the one
+/// that its `kind` names.
+Result<models::ModelKind> kind_of(const Value& table);
+
+/// Builds the model of such a table. Missing options take their defaults.
+Result<models::Model> model_from(const Value& table);
+
 /// Returns the text of the description of a kind that find_model_kind() finds.
 std::string_view model_kind_text(std::string_view name);
 

@@ -35,6 +35,9 @@ Lines lines_of(const Value& recipe) {
   return lines;
 }
 
+/// Returns the digest of a description as JSON. Comments and the form of its text do not count.
+Value digest_text(const Value& description) { return to_string(digest_of(to_json(description))); }
+
 }  // namespace
 
 bool is_recipe(const Key& key, const Value& tree) {
@@ -51,10 +54,11 @@ bool is_recipe(const Key& key, const Value& tree) {
 
 Value recipe_of(const Value& tree) {
   Value recipe = Value::Map{};
-  for (const auto& key : schema().keys()) {
+  const auto schema = schema_for(tree);
+  for (const auto& key : schema->keys()) {
     const Value* value = value_at(tree, key.name);
-    if (value && schema().applies(key, tree) && is_recipe(key, tree))
-      set_at(recipe, key.name, *value);
+    if (value && schema->applies(key, tree) && is_recipe(key, tree))
+      set_at(recipe, key.name, key.type == Type::description ? digest_text(*value) : *value);
   }
   // Manifests name the order of the sums, so that checkpoints of every version compare.
   set_at(recipe, "parallel.reduction", "tree");

@@ -13,8 +13,11 @@ RunConfig::Model read_model(const Value& tree) {
   model.options = *tree.find("model");
   model.kind = *model.options.find("kind")->text();
   model.init = *model.options.find("init")->text();
-  std::erase_if(*model.options.map(),
-                [](const auto& entry) { return entry.key == "kind" || entry.key == "init"; });
+  if (Value* description = model.options.find("description"))
+    model.description = std::move(*description);
+  std::erase_if(*model.options.map(), [](const auto& entry) {
+    return entry.key == "kind" || entry.key == "init" || entry.key == "description";
+  });
   return model;
 }
 
@@ -65,6 +68,19 @@ Value RunConfig::Model::options_for(std::int64_t vocabulary) const {
   Value filled = options;
   if (vocabulary_from_data()) filled.set("vocab", vocabulary);
   return filled;
+}
+
+Value RunConfig::Model::table_for(std::int64_t vocabulary) const {
+  Value filled = table();
+  if (vocabulary_from_data()) filled.set("vocab", vocabulary);
+  return filled;
+}
+
+Value RunConfig::Model::table() const {
+  Value table = options;
+  table.set("kind", kind);
+  if (!description.is_null()) table.set("description", description);
+  return table;
 }
 
 std::int64_t micro_batches(const RunConfig& config, std::int64_t micro) {

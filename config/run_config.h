@@ -20,12 +20,18 @@ namespace troupe::config {
 struct RunConfig {
   struct Model {
     std::string kind;
-    Value options;     // The complete table for the kind's `build`. `vocab` may be "auto".
-    std::string init;  // "random", or a .safetensors file.
+    Value description;  // The tree, for a model of one's own; otherwise null.
+    Value options;      // The complete table for the kind's `build`. `vocab` may be "auto".
+    std::string init;   // "random", or a .safetensors file.
 
     bool vocabulary_from_data() const;
     /// Returns the options with "auto" replaced by a number.
     Value options_for(std::int64_t vocabulary) const;
+    /// Returns these options with `kind` and, for a model of one's own, `description`, as
+    /// checkpoints hold them.
+    Value table_for(std::int64_t vocabulary) const;
+    /// Returns the same with options as they are.
+    Value table() const;
   };
 
   using Data = section::Data;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <span>
+#include <utility>
+#include <variant>
 
 #include "config/keys.h"
 #include "config/model_kinds.h"
@@ -31,17 +34,18 @@ Type type_of(const models::Option& option) {
   return Type::text;
 }
 
-std::vector<Key> model_keys() {
+std::vector<Key> model_keys(std::span<const models::ModelKind> of_models) {
   std::vector<Key> keys;
   std::vector<std::string_view> kinds;
-  for (const auto& kind : model_kinds()) kinds.emplace_back(kind.name());
+  for (const auto& kind : of_models) kinds.emplace_back(kind.name());
   keys.push_back({.name = "model.kind",
                   .type = Type::choice,
                   .presence = Key::Presence::required,
                   .choices = std::move(kinds),
                   .half = Half::recipe,
-                  .help = "Model architecture."});
-  for (const auto& kind : model_kinds())
+                  .help = "Model architecture. A path that ends in .toml, relative to the file "
+                          "that names it, is the description of a model of your own."});
+  for (const auto& kind : of_models)
     for (const auto& option : kind.options()) {
       keys.push_back({.name = "model." + option.name,
                       .type = type_of(option),
@@ -68,6 +72,22 @@ std::vector<Key> model_keys() {
   return keys;
 }
 
+void add_other_keys(std::vector<Key>& keys) {
+  add_keys(keys, RunConfig::Data::fields());
+  add_keys(keys, RunConfig::Batch::fields());
+  add_keys(keys, optimizer_fields());
+  add_keys(keys, RunConfig::Precision::fields());
+  add_keys(keys, staleness_fields());
+  add_keys(keys, RunConfig::Pipeline::fields());
+  add_keys(keys, RunConfig::Parallel::fields());
+  add_keys(keys, RunConfig::Elastic::fields());
+  add_keys(keys, RunConfig::Checkpoint::fields());
+  add_keys(keys, RunConfig::Train::fields());
+  add_keys(keys, RunConfig::Sample::fields());
+  add_keys(keys, RunConfig::Log::fields());
+  add_keys(keys, RunConfig::Limits::fields());
+}
+
 std::string bounds(const Key& key) {
   if (bound_is_untold(key)) return "of at least " + number_text(key.least);
   return "from " + number_text(key.least) + " to " + number_text(key.most);
@@ -77,20 +97,19 @@ std::string bounds(const Key& key) {
 
 Schema::Schema() {
   add_keys(keys_, RunConfig::fields());
-  for (auto& key : model_keys()) keys_.push_back(std::move(key));
-  add_keys(keys_, RunConfig::Data::fields());
-  add_keys(keys_, RunConfig::Batch::fields());
-  add_keys(keys_, optimizer_fields());
-  add_keys(keys_, RunConfig::Precision::fields());
-  add_keys(keys_, staleness_fields());
-  add_keys(keys_, RunConfig::Pipeline::fields());
-  add_keys(keys_, RunConfig::Parallel::fields());
-  add_keys(keys_, RunConfig::Elastic::fields());
-  add_keys(keys_, RunConfig::Checkpoint::fields());
-  add_keys(keys_, RunConfig::Train::fields());
-  add_keys(keys_, RunConfig::Sample::fields());
-  add_keys(keys_, RunConfig::Log::fields());
-  add_keys(keys_, RunConfig::Limits::fields());
+  for (auto& key : model_keys(model_kinds())) keys_.push_back(std::move(key));
+  add_other_keys(keys_);
+}
+
+Schema::Schema(models::ModelKind own) : own_(std::move(own)) {
+  add_keys(keys_, RunConfig::fields());
+  for (auto& key : model_keys({&*own_, 1})) keys_.push_back(std::move(key));
+  keys_.push_back({.name = "model.description",
+                   .type = Type::description,
+                   .presence = Key::Presence::required,
+                   .half = Half::recipe,
+                   .help = "The description of the model, as its file says."});
+  add_other_keys(keys_);
 }
 
 std::vector<const Key*> Schema::rows(std::string_view name) const {
@@ -150,6 +169,16 @@ const Schema& schema() {
   return all;
 }
 
+std::shared_ptr<const Schema> schema_for(const Value& tree) {
+  const Value* description = value_at(tree, "model.description");
+  if (description) {
+    auto read = models::ModelKind::read(*description);
+    if (auto* kind = std::get_if<models::ModelKind>(&read))
+      return std::make_shared<const Schema>(std::move(*kind));
+  }
+  return {std::shared_ptr<const void>(), &schema()};  // It lives as long as the program.
+}
+
 bool bound_is_untold(const Key& key) { return key.most >= 1e6; }
 
 std::string number_text(double number) {
@@ -194,6 +223,8 @@ std::string wanted(const Key& key) {
              "\", such as \"2GiB\", or \"auto\"";
     case Type::stages:
       return "an integer " + bounds(key) + ", \"auto\", or boundaries such as [0, 3, 6]";
+    case Type::description:
+      return "a table, the description of a model";
   }
   return "?";
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -7,6 +9,7 @@
 #include "config/schema/dotted.h"
 #include "config/schema/key.h"
 #include "core/value.h"
+#include "models/description/model_kind.h"
 
 namespace troupe::config {
 
@@ -15,6 +18,11 @@ namespace troupe::config {
 class Schema {
  public:
   Schema();
+  /// Makes the table for a model of one's own, which has no keys of the kinds that the program
+  /// comes with.
+  explicit Schema(models::ModelKind own);
+  Schema(const Schema&) = delete;  // The rows have views of the kind's names.
+  Schema& operator=(const Schema&) = delete;
 
   const std::vector<Key>& keys() const { return keys_; }
   /// Returns the row with this name that applies to a tree, or null.
@@ -33,11 +41,16 @@ class Schema {
   std::string_view help_of(std::string_view table) const;
 
  private:
+  std::optional<models::ModelKind> own_;
   std::vector<Key> keys_;
 };
 
-/// Returns the schema of configurations.
+/// Returns the schema of configurations whose model is one that the program comes with.
 const Schema& schema();
+
+/// Returns the schema that applies to a tree. If it has a good model.description, that is one with
+/// the options of its own model.
+std::shared_ptr<const Schema> schema_for(const Value& tree);
 
 /// Returns whether the upper bound is so high that wanted() omits it.
 bool bound_is_untold(const Key& key);

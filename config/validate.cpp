@@ -20,7 +20,8 @@ std::string_view last_part(std::string_view name) { return name.substr(name.rfin
 
 class Validator {
  public:
-  Validator(const Value& tree, Diagnostics& found) : tree_(tree), found_(found) {}
+  Validator(const Schema& schema, const Value& tree, Diagnostics& found)
+      : schema_(schema), tree_(tree), found_(found) {}
 
   /// Checks all written keys, table by table.
   void check_table(std::string_view table, const Value& value) {
@@ -28,9 +29,9 @@ class Validator {
       const std::string name = (table.empty() ? "" : std::string(table) + ".") + entry.key;
       // A quoted key with a dot is never one of ours.
       const bool known = entry.key.find('.') == entry.key.npos;
-      if (known && schema().is_table(name))
+      if (known && schema_.is_table(name))
         check_subtable(name, entry);
-      else if (known && !schema().rows(name).empty())
+      else if (known && !schema_.rows(name).empty())
         check_key(name, entry);
       else
         add_unknown(table, name, entry);
@@ -47,7 +48,7 @@ class Validator {
   }
 
   void check_key(const std::string& name, const Value::Entry& entry) {
-    const Key* key = schema().find(name, tree_);
+    const Key* key = schema_.find(name, tree_);
     if (!key) return add_out_of_place(name, entry);
     const auto why = complaint(*key, entry.value);
     if (why.empty()) return;
@@ -59,12 +60,12 @@ class Validator {
 
   /// Reports a key that exists only for another kind.
   void add_out_of_place(const std::string& name, const Value::Entry& entry) {
-    const Condition& first = schema().rows(name).front()->when;
-    const Value& decider = schema().decider(first, tree_);
+    const Condition& first = schema_.rows(name).front()->when;
+    const Value& decider = schema_.decider(first, tree_);
     // Without a valid kind its keys cannot be judged.
-    if (!complaint(*schema().find(first.key, tree_), decider).empty()) return;
+    if (!complaint(*schema_.find(first.key, tree_), decider).empty()) return;
     std::vector<std::string_view> kinds;
-    for (const auto* row : schema().rows(name))
+    for (const auto* row : schema_.rows(name))
       kinds.insert(kinds.end(), row->when.values.begin(), row->when.values.end());
     found_.add({.key = name,
                 .message = name + " has no meaning with " + std::string(first.key) + " = \"" +
@@ -75,7 +76,7 @@ class Validator {
   }
 
   void add_unknown(std::string_view table, const std::string& name, const Value::Entry& entry) {
-    const auto here = schema().names_in(table, tree_);
+    const auto here = schema_.names_in(table, tree_);
     const auto near = nearest_key(name, here);
     std::string hint = "(keys here: " + keys_in(table) + ")";
     if (!near.empty()) hint = "did you mean '" + std::string(near) + "'?   " + hint;
@@ -94,28 +95,29 @@ class Validator {
     if (const auto near = nearest(leaf, leaves); !near.empty())
       return here[static_cast<std::size_t>(std::find(leaves.begin(), leaves.end(), near) -
                                            leaves.begin())];
-    for (const auto& key : schema().keys())
-      if (key.leaf() == leaf && schema().applies(key, tree_)) return key.name;
+    for (const auto& key : schema_.keys())
+      if (key.leaf() == leaf && schema_.applies(key, tree_)) return key.name;
     return {};
   }
 
   std::string keys_in(std::string_view table) const {
     std::vector<std::string_view> leaves;
-    for (const auto name : schema().names_in(table, tree_)) leaves.push_back(last_part(name));
+    for (const auto name : schema_.names_in(table, tree_)) leaves.push_back(last_part(name));
     return joined(leaves);
   }
 
+  const Schema& schema_;
   const Value& tree_;
   Diagnostics& found_;
 };
 
-void complain_missing(const Key& key, const Value& tree, Diagnostics& found) {
+void complain_missing(const Schema& schema, const Key& key, const Value& tree, Diagnostics& found) {
   const Value* table = value_at(tree, key.section());
   if (table && !table->map()) return;  // Already reported.
   std::string message = "missing key '" + key.name + "'";
   if (!key.when.key.empty())
     message += ", which " + std::string(key.when.key) + " = \"" +
-               *schema().decider(key.when, tree).text() + "\" needs";
+               *schema.decider(key.when, tree).text() + "\" needs";
   found.add({.key = key.name,
              .message = message + ": " + wanted(key),
              .position = table && !key.section().empty() ? table->position : Position{}});
@@ -145,17 +147,19 @@ Value expand_preset(const Value& tree) {
 }  // namespace
 
 Value validate(const Value& tree, Diagnostics& found) {
-  Validator(tree, found).check_table("", tree);
-  for (const auto& key : schema().keys())
-    if (key.presence == Key::Presence::required && schema().applies(key, tree) &&
+  const auto applying = schema_for(tree);
+  const Schema& schema = *applying;
+  Validator(schema, tree, found).check_table("", tree);
+  for (const auto& key : schema.keys())
+    if (key.presence == Key::Presence::required && schema.applies(key, tree) &&
         !value_at(tree, key.name))
-      complain_missing(key, tree, found);
+      complain_missing(schema, key, tree, found);
   if (!found.ok()) return tree;
 
   const Value expanded = expand_preset(tree);
   Value complete = Value::Map{};
-  for (const auto& key : schema().keys()) {
-    if (!schema().applies(key, expanded)) continue;
+  for (const auto& key : schema.keys()) {
+    if (!schema.applies(key, expanded)) continue;
     const Value* written = value_at(expanded, key.name);
     const Value& value = written ? *written : key.fallback;
     if (!value.is_null()) set_at(complete, key.name, value);

@@ -247,9 +247,7 @@ Result<Value> described_model(storage::Files& files, const ImportArguments& argu
   if (!arguments.config.empty()) {
     const auto loaded = config::load({arguments.config, {}});
     if (!loaded) return loaded.error();
-    Value model = loaded->config.model.options;
-    model.set("kind", loaded->config.model.kind);
-    return model;
+    return loaded->config.model.table();
   }
   const std::string path = folder + "/config.json";
   const auto bytes = files.read(path);
@@ -261,9 +259,10 @@ Result<Value> described_model(storage::Files& files, const ImportArguments& argu
   if (!config) return Error{path + ":" + config.error().text};
   auto given = model_of_hugging_face(*config);
   if (!given) return within(path, given.error());
-  const std::string& name = *given->find("kind")->text();
-  const auto* kind = config::find_model_kind(name);
-  if (!kind) return Error{path + ": this program has no model of the kind \"" + name + "\""};
+  const auto kind = config::kind_of(*given);
+  if (!kind)
+    return Error{path + ": this program has no model of the kind \"" + text_in(*given, "kind") +
+                 "\""};
   return models::complete(kind->options(), *given);
 }
 
@@ -290,7 +289,7 @@ ExitCode import_one(const ImportArguments& arguments, const CommonFlags& flags) 
   if (!file) return invalid(file.error());
   const auto description = described_model(*files, arguments, file->folder());
   if (!description) return invalid(description.error());
-  const auto model = model_from(*description);
+  const auto model = config::model_from(*description);
   if (!model) return invalid(model.error());
   MemoryPool memory;
   auto weights = read_weights(file->tensors(), *model, memory);

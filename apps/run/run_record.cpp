@@ -67,7 +67,8 @@ Status add_life(storage::Files& files, const std::string& folder, const std::str
 /// their configured values, so that the run can resume with this configuration. The precision is
 /// the chosen one, as in the run's checkpoints.
 std::string config_text(const config::Loaded& loaded, Value tree) {
-  for (const auto& key : config::schema().keys())
+  const auto schema = config::schema_for(loaded.tree);
+  for (const auto& key : schema->keys())
     if (const Value* asked = config::value_at(loaded.tree, key.name);
         asked && key.name != "precision.compute" && config::is_recipe(key, loaded.tree))
       config::set_at(tree, key.name, *asked);

@@ -6,7 +6,7 @@
 
 #include "apps/gpu/gpus.h"
 #include "apps/samples/step_samples.h"
-#include "apps/samples/trained_model.h"
+#include "config/model_kinds.h"
 #include "storage/data/data_spec.h"
 
 namespace troupe::apps {
@@ -125,15 +125,29 @@ Status check_support(const config::RunConfig& config) {
                "or replicas"};
 }
 
+/// Returns the length of texts and the number of tokens that a model takes. The description of a
+/// model of one's own may call these options as it likes.
+Result<storage::DataNeeds> needs_of(const config::RunConfig::Model& model) {
+  storage::DataNeeds needs{integer_in(model.options, "context"), 0};
+  if (model.vocabulary_from_data()) return needs;
+  needs.vocabulary = integer_in(model.options, "vocab");
+  if (model.description.is_null()) return needs;
+  const auto built = config::model_from(model.table_for(0));
+  if (!built) return built.error();
+  if (built->sample.input_type == DType::i32)
+    needs = {.context = built->sample.input[0], .vocabulary = built->classes};
+  return needs;
+}
+
 Result<RunSetup> set_up(storage::Files& files, const config::RunConfig& config) {
   if (auto supported = check_support(config); !supported) return supported.error();
   RunSetup setup;
   setup.files = &files;
 
   // The number of classes comes from the model, or from the data if vocab = "auto".
-  storage::DataNeeds needs{integer_in(config.model.options, "context"), 0};
-  if (!config.model.vocabulary_from_data())
-    needs.vocabulary = integer_in(config.model.options, "vocab");
+  const auto needed = needs_of(config.model);
+  if (!needed) return needed.error();
+  const storage::DataNeeds needs = *needed;
   const auto open = [&](const std::string& key, const std::string& spec) {
     auto opened = storage::open_data(spec, needs, files);
     if (opened) return opened;
@@ -160,10 +174,8 @@ Result<RunSetup> set_up(storage::Files& files, const config::RunConfig& config) 
   std::int64_t classes = setup.train->classes();
   if (setup.validate) classes = std::max(classes, setup.validate->classes());
 
-  setup.model_description = config.model.vocabulary_from_data() ? config.model.options_for(classes)
-                                                                : config.model.options;
-  setup.model_description.set("kind", config.model.kind);
-  auto model = model_from(setup.model_description);
+  setup.model_description = config.model.table_for(classes);
+  auto model = config::model_from(setup.model_description);
   if (!model) return model.error();
   setup.model = std::move(*model);
 

@@ -7,16 +7,6 @@
 
 namespace troupe::apps {
 
-Result<models::Model> model_from(const Value& description) {
-  const Value* kind_name = description.find("kind");
-  const auto* kind =
-      kind_name && kind_name->text() ? config::find_model_kind(*kind_name->text()) : nullptr;
-  if (!kind) return Error{"model.kind: no model of this program"};
-  const auto options = models::complete(kind->options(), description);
-  if (!options) return options.error();
-  return kind->build(*options);
-}
-
 TrainedModel::TrainedModel(models::Model model, std::string directory, int threads,
                            kernels::Precision precision)
     : model_(std::move(model)),
@@ -29,7 +19,7 @@ TrainedModel::TrainedModel(models::Model model, std::string directory, int threa
 Result<std::unique_ptr<TrainedModel>> TrainedModel::open(const storage::Checkpoint& checkpoint,
                                                          int threads,
                                                          kernels::Precision precision) {
-  auto model = model_from(checkpoint.manifest().model);
+  auto model = config::model_from(checkpoint.manifest().model);
   if (!model) return within(checkpoint.directory(), model.error());
   std::unique_ptr<TrainedModel> trained(
       new TrainedModel(std::move(*model), checkpoint.directory(), threads, precision));

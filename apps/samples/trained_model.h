@@ -17,9 +17,6 @@
 
 namespace troupe::apps {
 
-/// Builds the model from a description as checkpoints hold it.
-Result<models::Model> model_from(const Value& description);
-
 /// The model of a checkpoint with its weights, ready for evaluation on the thread that opens it.
 class TrainedModel {
  public:

@@ -70,8 +70,10 @@ Value form(const Key& key) {
     }
     case Type::text:
       return text_form(key.name);
-    case Type::choice:
-      return object({{"enum", Value::List(key.choices.begin(), key.choices.end())}});
+    case Type::choice: {
+      const Value words = object({{"enum", Value::List(key.choices.begin(), key.choices.end())}});
+      return key.name == "model.kind" ? any_of({words, pattern("\\.toml$")}) : words;
+    }
     case Type::integers:
       return object({{"type", "array"}, {"items", numeric(key, "integer")}, {"minItems", 1}});
     case Type::numbers: {
@@ -93,6 +95,8 @@ Value form(const Key& key) {
       return any_of({pattern("^[0-9]+(\\.[0-9]+)? ?(B|KiB|MiB|GiB|TiB|kB|MB|GB|TB)$"), automatic});
     case Type::stages:
       return any_of({numeric(key, "integer"), automatic, boundaries(key)});
+    case Type::description:
+      return object({{"type", "object"}});
   }
   return {};
 }
@@ -114,6 +118,7 @@ class Writer {
     Value::List branches;
     for (const auto kind : kinds_of(name))
       branches.push_back(if_kind(kind, object({{"properties", properties(name, kind)}})));
+    if (name == "model") branches.push_back(own_model());
     if (branches.empty()) {
       made.set("additionalProperties", false);
     } else {
@@ -154,6 +159,13 @@ class Writer {
   static Value if_kind(std::string_view kind, Value then) {
     const Value chosen = object({{"kind", object({{"const", kind}})}});
     return object({{"if", object({{"properties", chosen}})}, {"then", std::move(then)}});
+  }
+
+  /// Allows all keys if the kind is the file of a description, whose options only it knows.
+  static Value own_model() {
+    const Value is_file = object({{"properties", object({{"kind", pattern("\\.toml$")}})},
+                                  {"required", Value::List{"kind"}}});
+    return object({{"if", is_file}, {"then", object({{"additionalProperties", true}})}});
   }
 
   /// Returns whether a key exists only with this kind, or, for an empty kind, with every kind.

@@ -39,11 +39,12 @@ void append(std::string& out, const std::vector<Line>& lines) {
 
 std::string show(const Loaded& loaded, Show what) {
   std::string out;
+  const auto schema = schema_for(loaded.tree);
   for (const auto& section : sections()) {
     std::vector<Line> lines;
-    for (const auto& key : schema().keys()) {
+    for (const auto& key : schema->keys()) {
       const Value* value = value_at(loaded.tree, key.name);
-      if (key.section() != section.name || !value || !schema().applies(key, loaded.tree)) continue;
+      if (key.section() != section.name || !value || !schema->applies(key, loaded.tree)) continue;
       std::string comment = is_recipe(key, loaded.tree) ? "recipe" : "plan";
       if (what == Show::origins) {
         comment.resize(std::string_view("recipe").size(), ' ');

@@ -25,6 +25,7 @@ enum class Type {
   count_or_auto,  // An integer, or "auto"
   bytes_or_auto,  // "2GiB", or "auto"
   stages,         // An integer, "auto", or boundaries: [0, 3, 6]
+  description,    // A table: the description of a model of one's own
 };
 
 /// The part of a configuration to which a key belongs.

@@ -175,6 +175,44 @@ std::string read_all(std::istream& in) {
   return text;
 }
 
+/// Returns the folder of the text that contains a position: paths in it are relative to that.
+std::filesystem::path folder_at(const Sources& sources, Position position) {
+  const auto source = sources.find(position).source;
+  if (source == "--set" || source == "<stdin>") return {};
+  return std::filesystem::path(source).parent_path();
+}
+
+bool names_a_description(const Value& kind) {
+  return kind.text() && kind.text()->ends_with(".toml");
+}
+
+/// Puts the description that `model.kind` names beside it, and the description's name in its place.
+void read_description(const ReadText& read, Document& document, Diagnostics& found) {
+  Value* model = document.tree.find("model");
+  Value* kind = model ? model->find("kind") : nullptr;
+  if (!kind || !names_a_description(*kind)) return;
+  const auto position = kind->position;
+  const auto path =
+      (folder_at(document.sources, position) / *kind->text()).lexically_normal().string();
+  const auto fail = [&](const std::string& why, Position at) {
+    found.add({.key = "model.kind", .message = why, .position = at});
+    document.whole = false;
+  };
+  auto text = read(path);
+  if (!text) return fail("model.kind: " + text.error().text, position);
+  auto tree = parse_toml(*text);
+  if (!tree) {
+    auto [at, why] = take_apart(tree.error().text);
+    return fail(why, document.sources.add(path, *std::move(text), at));
+  }
+  document.sources.add(path, *std::move(text), *tree);
+  const Value* header = tree->find("model");
+  Value name = header ? text_in(*header, "name") : std::string();
+  name.position = position;
+  *kind = std::move(name);
+  model->set("description", *std::move(tree));
+}
+
 }  // namespace
 
 Result<std::string> read_text_file(const std::string& path) {
@@ -201,6 +239,7 @@ Document read_document(const DocumentRequest& request, Diagnostics& found) {
   document.tree = reader.read_chain(request.path, {});
   document.whole = found.ok();
   apply_settings(request.settings, document, found);
+  if (found.ok()) read_description(request.read, document, found);
   return document;
 }
 
@@ -233,6 +272,12 @@ Document document_from(Value body, std::string name, Diagnostics& found) {
                .message = "a message cannot extend a file",
                .hint = "send the merged tree, as `troupe submit` does"});
   }
+  if (const Value* model = body.find("model"))
+    if (const Value* kind = model->find("kind"); kind && names_a_description(*kind))
+      found.add({.key = "model.kind",
+                 .message = "a message cannot name the file of a model",
+                 .hint = "send its content as model.description, as `troupe submit` does",
+                 .position = kind->position});
   document.tree = std::move(body);
   return document;
 }

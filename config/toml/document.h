@@ -13,7 +13,8 @@
 namespace troupe::config {
 
 /// A configuration as its files and settings state it, before the keys are checked. Files that it
-/// extends and `--set` are merged; later values win.
+/// extends and `--set` are merged; later values win. If model.kind is the path of a description,
+/// its content is model.description, and model.kind is its name.
 struct Document {
   Sources sources;
   Value tree;

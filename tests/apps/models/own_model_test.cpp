@@ -1,0 +1,112 @@
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "apps/program.h"
+#include "catch.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+// Four convolutions with a residual block each, and a head: twelve lines.
+const std::string own_tiny =
+    R"(model = { format = 1, name = "tiny", help = "Convolutions with residual blocks, and a head." }
+options.width = { least = 1, default = 32, help = "Channels of the first block." }
+input.image = { type = "f32", shape = [1, 28, 28] }
+loss = { kind = "cross_entropy", classes = 10 }
+every.norm = { kind = "batch" }
+[[part]]
+name = "block{i}"
+repeat = { i = 4 }
+body = [{ conv = "conv", out = "width * 2 ** i", kernel = 3, stride = 2 }, { norm = "bn" }, "relu",
+  { residual = [{ conv = "inner", out = "given", kernel = 3 }, { norm = "inner_bn" }, "relu"] }]
+[[part]]
+body = [{ pool = "mean" }, { dropout = 0.1 }, { linear = "head", out = 10 }]
+)";
+
+const std::string own_run = R"([model]
+kind = "./tiny.toml"
+width = 4
+[data]
+train = "made:glyphs"
+[batch]
+global = 16
+micro = 4
+[precision]
+compute = "fp32"
+[checkpoint]
+every = "5 steps"
+[train]
+steps = 12
+)";
+
+std::string digest_after(const Workplace& here, const std::vector<std::string>& settings) {
+  std::vector<std::string> words{"train", "run.toml", "--output", "json"};
+  for (const auto& setting : settings) {
+    words.push_back("--set");
+    words.push_back(setting);
+  }
+  const Ended ended = troupe::tests::troupe(here, words);
+  INFO(ended.err);
+  REQUIRE(ended.code == 0);
+  const auto saved = ended.events("checkpoint.saved");
+  REQUIRE(!saved.empty());
+  return *saved.back().find("weights")->text();
+}
+
+}  // namespace
+
+TEST_CASE("a model of one's own has the same bits under every plan", "[apps]") {
+  const Workplace here;
+  here.write("tiny.toml", own_tiny);
+  here.write("run.toml", own_run);
+  const auto one = digest_after(here, {"name=one", "pipeline.stages=1"});
+  CHECK(one == digest_after(here, {"name=four", "pipeline.stages=4"}));
+  CHECK(one == digest_after(here, {"name=again", "pipeline.stages=4", "pipeline.recompute=true"}));
+  CHECK(one == digest_after(here, {"name=halves", "pipeline.stages=4", "pipeline.schedule=zb-h1"}));
+  CHECK(one == digest_after(here, {"name=two", "pipeline.replicas=2", "pipeline.stages=2"}));
+  CHECK(one != digest_after(here, {"name=wide", "model.width=5"}));
+}
+
+TEST_CASE("the folder of a run has all that its own model needs", "[apps]") {
+  const Workplace here;
+  here.write("tiny.toml", own_tiny);
+  here.write("run.toml", own_run);
+  const auto one = digest_after(here, {"name=one"});
+  std::filesystem::remove(here.path() / "tiny.toml");
+  const Ended again = troupe::tests::troupe(
+      here, {"train", "runs/one/config.toml", "--set", "name=two", "--output", "json"});
+  INFO(again.err);
+  REQUIRE(again.code == 0);
+  CHECK(*again.events("checkpoint.saved").back().find("weights")->text() == one);
+  const Ended measured =
+      troupe::tests::troupe(here, {"eval", "one", "--data", "made:glyphs?stream=1"});
+  INFO(measured.err);
+  CHECK(measured.code == 0);
+
+  const Ended exported =
+      troupe::tests::troupe(here, {"checkpoint", "export", "one", "--to", "out/"});
+  INFO(exported.err);
+  REQUIRE(exported.code == 0);
+  const Ended imported = troupe::tests::troupe(
+      here, {"checkpoint", "import", "out", "--to", "runs/three/checkpoints"});
+  INFO(imported.err);
+  REQUIRE(imported.code == 0);
+  CHECK(mentions(imported.out, one));
+}
+
+TEST_CASE("a run of one's own model does not resume with another description", "[apps]") {
+  const Workplace here;
+  here.write("tiny.toml", own_tiny);
+  here.write("run.toml", own_run);
+  digest_after(here, {"name=one"});
+  std::string other = own_tiny;
+  other.replace(other.find("{ dropout = 0.1 }"), 17, "{ dropout = 0.2 }");
+  here.write("tiny.toml", other);
+  const Ended resumed = troupe::tests::troupe(
+      here, {"train", "run.toml", "--set", "name=one", "--set", "train.steps=24", "--resume"});
+  CHECK(resumed.code != 0);
+  CHECK(mentions(resumed.err, "description"));
+}

@@ -1,0 +1,74 @@
+// A model of one's own on several machines: its description travels in the configuration.
+
+#include <signal.h>
+
+#include "catch.h"
+#include "cluster/cluster.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+const std::string tiny = R"(
+model = { format = 1, name = "tiny", help = "Convolutions with residual blocks, and a head." }
+options.width = { least = 1, default = 32, help = "Channels of the first block." }
+input.image = { type = "f32", shape = [1, 28, 28] }
+loss = { kind = "cross_entropy", classes = 10 }
+every.norm = { kind = "batch" }
+[[part]]
+name = "block{i}"
+repeat = { i = 4 }
+body = [{ conv = "conv", out = "width * 2 ** i", kernel = 3, stride = 2 }, { norm = "bn" }, "relu",
+  { residual = [{ conv = "inner", out = "given", kernel = 3 }, { norm = "inner_bn" }, "relu"] }]
+[[part]]
+body = [{ pool = "mean" }, { linear = "head", out = 10 }]
+)";
+
+const std::string run = R"(
+[model]
+kind = "tiny.toml"
+width = 4
+[data]
+train = "made:glyphs"
+[batch]
+global = 8
+micro = 2
+[precision]
+compute = "fp32"
+[train]
+steps = 60
+)";
+
+}  // namespace
+
+TEST_CASE("a model of one's own trains on, with the same bits, when a node is killed",
+          "[cluster]") {
+  const Workplace here;
+  const auto before = leavings(here);
+  here.write("tiny.toml", tiny);
+  here.write("run.toml", run);
+  const Ended one = troupe::tests::troupe(here, with({"train", "run.toml", "-q"}, {"name=one"}));
+  INFO(one.err);
+  REQUIRE(one.code == 0);
+  {
+    Cluster cluster(here, {"alpha", "beta"});
+    Process submit(
+        here, with({"submit", "run.toml", "--wait", "--output", "plain"},
+                   {"name=many", "pipeline.stages=4", "pipeline.recompute=true", "log.every=5"}));
+    INFO(submit.said());
+    REQUIRE(submit.says("step 10 "));
+    cluster.nodes[0]->send(SIGKILL);
+    cluster.start_node("gamma");
+    const auto code = submit.wait();
+    INFO(submit.said());
+    CHECK(code == 0);
+    CHECK(cluster.head.says("node alpha is lost"));
+    for (std::size_t i = 1; i < cluster.nodes.size(); ++i) cluster.nodes[i]->send(SIGTERM);
+    cluster.head.send(SIGTERM);
+    CHECK(cluster.head.wait() == 0);
+  }
+  CHECK(digest(here, "many") == digest(here, "one"));
+  CHECK(leavings(here) == before);
+  CHECK(processes_of_program(here) == 0);
+}
