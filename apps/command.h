@@ -59,6 +59,7 @@ void add_head(Program& program);
 void add_init(Program& program);
 void add_keys(Program& program);
 void add_man(Program& program);
+void add_model(Program& program);
 void add_node(Program& program);
 void add_node_process(Program& program);
 void add_plan(Program& program);
@@ -80,11 +81,12 @@ ExitCode list_local_runs(const CommonFlags& flags);
 
 /// All of these functions, in the order of the help.
 inline constexpr void (*all_commands[])(Program& program) = {
-    add_init,     add_train,  add_verify,     add_head,   add_node,     add_node_process,
-    add_ask_head, add_follow, add_top,        add_play,   add_keys,     add_audit,
-    add_doctor,   add_up,     add_render,     add_report, add_trace,    add_eval,
-    add_sample,   add_bench,  add_plan,       add_sim,    add_schedule, add_checkpoint,
-    add_data,     add_config, add_completion, add_man,    add_help,     add_rm,
+    add_init,     add_train,  add_verify, add_head,       add_node,     add_node_process,
+    add_ask_head, add_follow, add_top,    add_play,       add_keys,     add_audit,
+    add_doctor,   add_up,     add_render, add_report,     add_trace,    add_eval,
+    add_sample,   add_bench,  add_plan,   add_sim,        add_schedule, add_checkpoint,
+    add_data,     add_config, add_model,  add_completion, add_man,      add_help,
+    add_rm,
 };
 
 }  // namespace troupe::apps

@@ -20,6 +20,9 @@ Value json_schema();
 /// Returns the reference page in Markdown, with a table for each section.
 std::string reference_page();
 
+/// Returns the page of the steps of model descriptions in Markdown.
+std::string layers_page();
+
 /// A completion of `--set` for a shell: "batch.global=" and the key's help.
 struct Completion {
   std::string word;

@@ -11,34 +11,6 @@ namespace {
 
 using Type = StepOption::Type;
 
-/// Returns what an option takes: "an integer from 1 to 255".
-std::string wanted(const StepOption& option) {
-  const auto bounds = " from " + shortest(option.least) + " to " + shortest(option.most);
-  switch (option.type) {
-    case Type::integer:
-      return "an integer" + bounds;
-    case Type::number:
-      return "a number" + bounds;
-    case Type::boolean:
-      return "true or false";
-    case Type::choice: {
-      std::string text = "one of ";
-      for (const auto word : option.among)
-        text += (word == option.among.front() ? "" : ", ") + std::string(word);
-      return text;
-    }
-    case Type::texts:
-      return "a list of names";
-    case Type::init:
-      return "\"normal(deviation)\", \"uniform(bound)\", \"zeros\" or \"ones\", with a number of "
-             "at "
-             "least 0";
-    case Type::steps:
-      break;
-  }
-  return "steps";
-}
-
 bool lies_within(const StepOption& option, const Value& value) {
   return value.number() >= option.least && value.number() <= option.most;
 }

@@ -305,13 +305,14 @@ std::vector<StepKind> kinds_for_rows() {
   };
   return {
       {.name = "embed",
-       .help = "Replaces each token by a row of a trained table.",
+       .help = "Replaces each token by a row of a trained table. Without init it begins as "
+               "\"normal(1)\".",
        .options = {size("rows", "The rows of the table: the vocabulary."),
                    size("width", "The width of a row."), init_option(), place_option("edge")},
        .check = check_embed,
        .build = build_embed},
       {.name = "positions",
-       .help = "Adds a trained row to each position.",
+       .help = "Adds a trained row to each position. Without init it begins as \"normal(0.02)\".",
        .options = {size("rows", "The rows of the table: the longest sequence."),
                    {.name = "form",
                     .type = Type::choice,
@@ -324,7 +325,9 @@ std::vector<StepKind> kinds_for_rows() {
        .check = check_positions,
        .build = build_positions},
       {.name = "class_token",
-       .help = "Puts a trained row before each sequence. The parameter has the step's own name.",
+       .help = "Puts a trained row before each sequence. The parameter has the step's own name. "
+               "Without "
+               "init it begins at zero.",
        .options = {init_option(), place_option("hidden")},
        .check = check_class_token,
        .build = build_class_token},

@@ -39,6 +39,9 @@ struct StepOption {
   std::vector<std::string_view> among{};  // For a choice.
 };
 
+/// Returns what an option takes: "an integer from 1 to 255".
+std::string wanted(const StepOption& option);
+
 /// The values of a step's options, checked against their rows. Null means "not given".
 class StepOptions {
  public:

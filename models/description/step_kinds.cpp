@@ -3,6 +3,7 @@
 #include <iterator>
 #include <utility>
 
+#include "core/json.h"
 #include "models/description/step_kind.h"
 
 namespace troupe::models {
@@ -85,6 +86,33 @@ std::optional<Init> StepOptions::init(std::string_view name) const {
   if (word == "ones") return Init::ones();
   if (word == "normal") return Init::normal(parts[1].number());
   return Init{Init::Kind::uniform, static_cast<float>(parts[1].number())};
+}
+
+std::string wanted(const StepOption& option) {
+  const auto bounds = " from " + shortest(option.least) + " to " + shortest(option.most);
+  switch (option.type) {
+    case StepOption::Type::integer:
+      return "an integer" + bounds;
+    case StepOption::Type::number:
+      return "a number" + bounds;
+    case StepOption::Type::boolean:
+      return "true or false";
+    case StepOption::Type::choice: {
+      std::string text = "one of ";
+      for (const auto word : option.among)
+        text += (word == option.among.front() ? "" : ", ") + std::string(word);
+      return text;
+    }
+    case StepOption::Type::texts:
+      return "a list of names";
+    case StepOption::Type::init:
+      return "\"normal(deviation)\", \"uniform(bound)\", \"zeros\" or \"ones\", with a number of "
+             "at "
+             "least 0";
+    case StepOption::Type::steps:
+      break;
+  }
+  return "steps";
 }
 
 StepOption init_option() {

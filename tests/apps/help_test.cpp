@@ -32,7 +32,7 @@ std::string help_of(const Workplace& here, std::vector<std::string> command) {
 /// Returns each command that does something, such as "data prepare".
 std::vector<std::vector<std::string>> leaf_commands(const Workplace& here) {
   const std::set<std::string> groups = {"data",   "checkpoint", "config", "keys",
-                                        "render", "bench",      "trace"};
+                                        "render", "bench",      "trace",  "model"};
   std::vector<std::vector<std::string>> commands;
   for (const auto& command : offered(here, {""})) {
     if (!groups.contains(command)) {

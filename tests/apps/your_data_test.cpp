@@ -1,4 +1,4 @@
-// Does what docs/how-to/your-data.md and docs/tutorial.md say, line by line.
+// Does what docs/tutorial.md and pages of docs/how-to/ say, line by line.
 
 #include <sys/types.h>
 #include <unistd.h>
@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "apps/program.h"
 #include "apps/terminal.h"
@@ -21,6 +22,7 @@ namespace {
 /// The indented lines of a page are commands. Fenced TOML is a configuration.
 struct Page {
   std::string commands, config;
+  std::vector<std::string> configs;  // Each fence by itself.
   int lines = 0;
 };
 
@@ -32,8 +34,10 @@ Page read_page(const std::string& name) {
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("```")) {
       fence = fence.empty() ? line : "";
+      if (fence == "```toml") page.configs.emplace_back();
     } else if (fence == "```toml") {
       page.config += line + "\n";
+      page.configs.back() += line + "\n";
     } else if (fence.empty() && line.starts_with("    ")) {
       page.commands += line.substr(4) + "\n";
       ++page.lines;
@@ -106,6 +110,23 @@ TEST_CASE("the page on own data leads from a text to a sample", "[apps]") {
   CHECK(mentions(out, "\nYou may"));
   CHECK(mentions(out, " nats, perplexity "));
   CHECK(mentions(here.read("own.html"), "validation loss"));
+}
+
+TEST_CASE("the page on own models leads from an empty file to a net", "[apps]") {
+  const Workplace here;
+  const Page page = read_page("how-to/bring-your-own-model.md");
+  REQUIRE(page.lines == 6);
+  REQUIRE(page.configs.size() == 2);
+  here.write("mine.toml", page.configs[0]);
+  here.write("run.toml", page.configs[1]);
+  run_page(here, page);
+  const std::string out = here.read("out");
+  CHECK(mentions(out, "mine.toml: good"));
+  CHECK(mentions(out, "block2.inner.weight"));
+  const auto weights = [&](const std::string& run) {
+    return here.read("runs/" + run + "/checkpoints/step-000000000040/weights.safetensors");
+  };
+  CHECK(weights("run") == weights("three"));
 }
 
 TEST_CASE("the tutorial leads from a text to a sample, and further", "[apps]") {

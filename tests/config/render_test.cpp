@@ -116,6 +116,10 @@ TEST_CASE("the reference page of keys is up to date", "[config]") {
   check_golden(TROUPE_ROOT "/docs/reference/config.md", reference_page());
 }
 
+TEST_CASE("the page of layers is up to date", "[config]") {
+  check_golden(TROUPE_ROOT "/docs/reference/layers.md", layers_page());
+}
+
 TEST_CASE("each key is completed once", "[config]") {
   const auto all = completions();
   REQUIRE(all.size() > 80);

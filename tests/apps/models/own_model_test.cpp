@@ -110,3 +110,42 @@ TEST_CASE("a run of one's own model does not resume with another description", "
   CHECK(resumed.code != 0);
   CHECK(mentions(resumed.err, "description"));
 }
+
+TEST_CASE("models can be listed, shown and checked", "[apps]") {
+  const Workplace here;
+  const auto ask = [&](const std::vector<std::string>& words) {
+    return troupe::tests::troupe(here, words);
+  };
+  here.write("tiny.toml", own_tiny);
+  const Ended kinds = ask({"model", "ls"});
+  CHECK(kinds.code == 0);
+  CHECK(mentions(kinds.out, "gpt2     GPT-2: a causal transformer"));
+  CHECK(mentions(ask({"model", "ls", "--output", "json"}).out, "{\"name\":\"mlp\",\"help\":"));
+
+  const Ended shown = ask({"model", "show", "tiny.toml", "--set", "width=4"});
+  INFO(shown.err);
+  CHECK(shown.code == 0);
+  CHECK(mentions(shown.out, "\nblock3\n  block3.conv.weight      [32, 16, 3, 3]\n"));
+  CHECK(mentions(shown.out, "4 units, 18,894 parameters; from [1, 28, 28] to 10 classes\n"));
+  const Ended options = ask({"model", "show", "gpt2"});
+  CHECK(options.code == 0);
+  CHECK(mentions(options.out, "  vocab        required   Vocabulary size"));
+  CHECK(mentions(options.err, "give vocab, context, width, layers, heads"));
+  const Ended mlp = ask({"model", "show", "mlp", "--set", "dims=[4, 3, 2]", "--output", "json"});
+  CHECK(mentions(mlp.out, "\"parameters\": 23"));
+  CHECK(mentions(ask({"model", "show", "tiny.toml", "--set", "widht=4"}).err,
+                 "tiny has no option 'widht'; did you mean 'width'?"));
+  CHECK(
+      mentions(ask({"model", "show", "gpt3"}).err, "\"gpt3\" is no kind of model; there are mlp"));
+
+  CHECK(ask({"model", "check", "tiny.toml"}).out == "tiny.toml: good\n");
+  std::string bad = own_tiny;
+  bad.replace(bad.find("{ pool = \"mean\" }, "), 19, "");
+  here.write("bad.toml", bad);
+  const Ended refused = ask({"model", "check", "bad.toml"});
+  CHECK(refused.code == 3);
+  CHECK(mentions(refused.err,
+                 "bad.toml:12:28: error: linear 'head' takes rows of numbers and gets "
+                 "images [256, 2, 2], made at 9:9 (conv 'conv', i = 3)\n"));
+  CHECK(ask({"model", "layers"}).out.starts_with("<!-- Written by `troupe model layers`"));
+}

@@ -1,0 +1,176 @@
+// `troupe model`: the kinds of models, and descriptions of one's own.
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "apps/command.h"
+#include "apps/events/number_text.h"
+#include "config/description_file.h"
+#include "config/model_kinds.h"
+#include "config/pages/render.h"
+#include "config/toml/toml.h"
+#include "core/json.h"
+#include "core/memory/dtype.h"
+
+namespace troupe::apps {
+namespace {
+
+struct NoModelArguments {};
+
+struct ModelArguments {
+  std::string name;
+  std::vector<std::string> settings;
+};
+
+ExitCode list_kinds(const NoModelArguments&, const CommonFlags& flags) {
+  for (const auto& kind : config::model_kinds()) {
+    if (flags.output == "json") {
+      Value line;
+      line.set("name", kind.name());
+      line.set("help", kind.help());
+      std::puts(to_json(line).c_str());
+    } else {
+      std::printf("%-8s %s\n", kind.name().c_str(), kind.help().c_str());
+    }
+  }
+  return ExitCode::done;
+}
+
+/// Returns the number of a model's parameters; one that two units share counts once.
+std::int64_t count_parameters(const models::Model& model) {
+  std::set<std::string> seen;
+  std::int64_t count = 0;
+  for (const auto& unit : model.units)
+    for (const auto& parameter : unit.layer->parameters())
+      if (seen.insert(parameter.name).second) count += parameter.shape.count();
+  return count;
+}
+
+Value as_value(const Shape& shape) { return Value(Value::List(shape.begin(), shape.end())); }
+
+Value as_value(const models::Model& model) {
+  Value::List units;
+  for (const auto& unit : model.units) {
+    Value::Map parameters;
+    for (const auto& parameter : unit.layer->parameters())
+      parameters.push_back({parameter.name, as_value(parameter.shape), {}});
+    Value one;
+    one.set("name", unit.name);
+    one.set("parameters", std::move(parameters));
+    units.push_back(std::move(one));
+  }
+  Value made;
+  made.set("kind", model.kind);
+  made.set("input", as_value(model.sample.input));
+  made.set("classes", model.classes);
+  made.set("parameters", count_parameters(model));
+  made.set("units", std::move(units));
+  return made;
+}
+
+void print_options(const models::ModelKind& kind) {
+  if (kind.options().empty()) return;
+  std::puts("\noptions:");
+  for (const auto& option : kind.options()) {
+    const std::string fallback =
+        option.fallback.is_null() ? "required" : config::to_toml(option.fallback);
+    std::printf("  %-12s %-10s %s\n", option.name.c_str(), fallback.c_str(), option.help.c_str());
+  }
+}
+
+void print_units(const models::Model& model) {
+  std::size_t width = 0;
+  for (const auto& unit : model.units)
+    for (const auto& parameter : unit.layer->parameters())
+      width = std::max(width, parameter.name.size());
+  for (const auto& unit : model.units) {
+    std::printf("\n%s\n", unit.name.c_str());
+    for (const auto& parameter : unit.layer->parameters())
+      std::printf("  %-*s  %s\n", static_cast<int>(width), parameter.name.c_str(),
+                  to_string(parameter.shape).c_str());
+  }
+}
+
+std::string joined_words(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+ExitCode show_kind(const ModelArguments& arguments, const CommonFlags& flags) {
+  const auto file = config::DescriptionFile::open(arguments.name);
+  if (!file) return complain(ExitCode::invalid, file.error().text);
+  const auto missing = file->missing(arguments.settings);
+  if (!missing) return complain(ExitCode::invalid, missing.error().text);
+  const bool is_json = flags.output == "json";
+  if (!is_json) {
+    std::printf("%s: %s\n", file->kind().name().c_str(), file->kind().help().c_str());
+    print_options(file->kind());
+  }
+  if (!missing->empty())
+    return complain(is_json ? ExitCode::invalid : ExitCode::done,
+                    "to see its units, give " + joined_words(*missing) + ": --set " +
+                        missing->front() + "=...");
+  const auto model = file->build(arguments.settings);
+  if (!model) return complain(ExitCode::invalid, model.error().text);
+  if (is_json) {
+    std::fputs(to_json_lines(as_value(*model)).c_str(), stdout);
+    return ExitCode::done;
+  }
+  print_units(*model);
+  std::printf("\n%zu units, %s parameters; from %s to %lld classes\n", model->units.size(),
+              count_text(static_cast<double>(count_parameters(*model))).c_str(),
+              to_string(model->sample.input).c_str(), static_cast<long long>(model->classes));
+  return ExitCode::done;
+}
+
+ExitCode check_file(const ModelArguments& arguments, const CommonFlags& flags) {
+  const auto file = config::DescriptionFile::open(arguments.name);
+  if (!file) return complain(ExitCode::invalid, file.error().text);
+  const auto missing = file->missing(arguments.settings);
+  if (!missing) return complain(ExitCode::invalid, missing.error().text);
+  if (missing->empty())
+    if (const auto model = file->build(arguments.settings); !model)
+      return complain(ExitCode::invalid, model.error().text);
+  if (!flags.quiet)
+    std::printf("%s: good%s\n", arguments.name.c_str(),
+                missing->empty()
+                    ? ""
+                    : ("; shapes were not looked at: give " + joined_words(*missing) + " by --set")
+                          .c_str());
+  return ExitCode::done;
+}
+
+ExitCode print_layers(const NoModelArguments&, const CommonFlags&) {
+  std::fputs(config::layers_page().c_str(), stdout);
+  return ExitCode::done;
+}
+
+void add_model_options(CLI::App* command, ModelArguments& arguments, const char* help) {
+  command->add_option("model", arguments.name, help)->required();
+  command
+      ->add_option("--set", arguments.settings,
+                   "option=value: set an option of the model; can be repeated")
+      ->allow_extra_args(false);
+}
+
+}  // namespace
+
+void add_model(Program& program) {
+  CLI::App& group = add_group(program, "model", "show kinds of models, and check descriptions");
+  add_command(program, group, "ls", "list the kinds of models", list_kinds);
+  auto showing = add_command(program, group, "show",
+                             "print a model's options, units, parameters and shapes", show_kind);
+  add_model_options(showing.app, showing.arguments,
+                    "a kind of model, or the .toml file of a description");
+  auto checking =
+      add_command(program, group, "check", "check the description of a model", check_file);
+  add_model_options(checking.app, checking.arguments, "the .toml file of a description");
+  add_command(program, group, "layers", "print the page of steps and expressions, in Markdown",
+              print_layers);
+}
+
+}  // namespace troupe::apps
