@@ -122,9 +122,10 @@ struct StepKind {
 std::span<const StepKind> step_kinds();
 const StepKind* find_step_kind(std::string_view name);
 
-/// Returns the rows of kinds that compute rows of numbers, and of those for images. For
-/// step_kinds.cpp.
+/// Returns the rows of kinds that compute rows of numbers, of those for the blocks of transformers,
+/// and of those for images. For step_kinds.cpp.
 std::vector<StepKind> kinds_for_rows();
+std::vector<StepKind> kinds_for_blocks();
 std::vector<StepKind> kinds_for_images();
 
 /// The options that several kinds share.

@@ -12,6 +12,7 @@ namespace {
 std::vector<StepKind> all_kinds() {
   using Type = StepOption::Type;
   std::vector<StepKind> all = kinds_for_rows();
+  for (auto& kind : kinds_for_blocks()) all.push_back(std::move(kind));
   for (auto& kind : kinds_for_images()) all.push_back(std::move(kind));
   all.push_back({.name = "residual",
                  .help = "Adds what its steps make of the stream to the stream. Residuals that "
