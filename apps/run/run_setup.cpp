@@ -81,7 +81,8 @@ Status fits(const std::string& key, const storage::Dataset& data, const models::
   const auto& has = data.shape();
   const auto& wants = model.sample;
   const bool same_size = has.input_type == wants.input_type && wants.takes(has.input) &&
-                         has.target.rank() == wants.target.rank();
+                         has.target.rank() == wants.target.rank() &&
+                         (wants.input_type == DType::i32 || has.target == wants.target);
   if (!same_size)
     return Error{key + ": its samples are " + std::string(to_string(has.input_type)) + " " +
                  to_string(has.input) + ", and the model takes " +

@@ -114,7 +114,7 @@ class Expander {
     current_.flow.kind = input.is_tokens ? Flow::Kind::tokens
                          : is_image      ? Flow::Kind::images
                                          : Flow::Kind::rows;
-    if (input.below) current_.flow.below = at_.integer(*input.below, "below");
+    if (input.below) current_.flow.below = below_ = at_.integer(*input.below, "below");
     check_size(current_.flow.shape, place, "the input");
     model_.sample.input = current_.flow.shape;
     model_.sample.input_type = input.is_tokens ? DType::i32 : DType::f32;
@@ -339,9 +339,23 @@ class Expander {
     }
     for (int i = 0; i + 1 < current_.flow.shape.rank(); ++i)
       model_.sample.target.append(current_.flow.shape[i]);
+    if (description_.input.is_tokens && !predicts_tokens(classes)) return;
     model_.kind = description_.name;
     model_.loss = std::make_unique<const CrossEntropy>();
     model_.classes = classes;
+  }
+
+  /// Data give each token the next one as its target, so a model of tokens predicts tokens.
+  bool predicts_tokens(std::int64_t classes) {
+    if (!(model_.sample.target == model_.sample.input))
+      at_.fail(description_.classes.place, "the loss takes a row for each of the tokens " +
+                                               to_string(model_.sample.input) + " and gets " +
+                                               to_text(current_.flow));
+    else if (below_ != classes)
+      at_.fail(description_.classes.place, "tokens are below " + std::to_string(below_) +
+                                               ", and the loss has " + std::to_string(classes) +
+                                               " classes; both are the size of the vocabulary");
+    return !at_.fault;
   }
 
   /// Adds the layers behind the last unit to it.
@@ -366,6 +380,7 @@ class Expander {
   std::map<std::string, int> unit_names_;
   std::map<std::string, Declared> parameters_;
   std::int64_t steps_ = 0;
+  std::int64_t below_ = 0;  // The tokens of the input.
   std::uint32_t draws_ = 0;
 };
 

@@ -1,4 +1,5 @@
 // Steps that compute images, and norms, which exist for images and for rows.
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -76,12 +77,14 @@ void build_norm(const StepContext& context) {
 
 // conv
 
-/// Returns the size behind a convolution, or -1 if the kernel is larger than the image. 0 is any.
+/// Returns the size behind a convolution, or -1 if the kernel is larger than the image. 0 is any:
+/// then the kernel must fit an image of one pixel.
 std::int64_t size_after(const StepOptions& options, std::int64_t size) {
-  if (size == 0) return 0;
   const auto kernel = options.integer("kernel");
-  const auto room = size + 2 * options.integer_or("padding", kernel / 2) - kernel;
-  return room < 0 ? -1 : room / options.integer("stride") + 1;
+  const auto smallest = std::max<std::int64_t>(size, 1);
+  const auto room = smallest + 2 * options.integer_or("padding", kernel / 2) - kernel;
+  if (room < 0) return -1;
+  return size == 0 ? 0 : room / options.integer("stride") + 1;
 }
 
 Result<Flow> check_conv(const StepOptions& options, const Flow& input) {
@@ -90,7 +93,10 @@ Result<Flow> check_conv(const StepOptions& options, const Flow& input) {
   const auto width = size_after(options, input.shape[2]);
   if (height < 0 || width < 0)
     return Error{"has a kernel of " + std::to_string(options.integer("kernel")) +
-                 ", which is larger than " + to_text(input)};
+                 ", which is larger than " + to_text(input) +
+                 (input.shape[1] == 0 || input.shape[2] == 0
+                      ? " can be, where 0 is any size; give more padding"
+                      : "")};
   return Flow{.kind = Flow::Kind::images, .shape = {options.integer("out"), height, width}};
 }
 

@@ -161,6 +161,16 @@ TEST_CASE("a step that does not fit is refused with its place", "[models][descri
         "(embed 'a')");
   CHECK(fault_of_body(images, "{ conv = 'a', out = 3, kernel = 11, padding = 0 }") ==
         "5:19: conv 'a' has a kernel of 11, which is larger than images [1, 8, 8]");
+  CHECK(fault_of_body(header + "input.image = { type = 'f32', shape = [1, 0, 0] }\n",
+                      "{ conv = 'a', out = 3, kernel = 3, padding = 0 }")
+            .ends_with("which is larger than images [1, 0, 0] can be, where 0 is any size; give "
+                       "more padding"));
+  CHECK(fault_of_body(tokens, "{ embed = 'a', rows = 9, width = 3 }, 'first'")
+            .ends_with("the loss takes a row for each of the tokens [6] and gets rows of numbers "
+                       "[3]"));
+  CHECK(fault_of_body(tokens, "{ embed = 'a', rows = 9, width = 3 }")
+            .ends_with("tokens are below 9, and the loss has 3 classes; both are the size of the "
+                       "vocabulary"));
   CHECK(fault_of_body(images, "{ pool = 'max' }") ==
         "5:28: kind of pool is one of mean, and not \"max\"");
   CHECK(fault_of_body(images, "{ residual = [{ conv = 'a', out = 2, kernel = 3 }] }") ==

@@ -5,7 +5,14 @@
 
 #include "catch.h"
 #include "config/model_kinds.h"
+#include "config/toml/toml.h"
 #include "core/json.h"
+#include "models/layers/cross_entropy.h"
+#include "models/layers/layer_norm.h"
+#include "models/layers/linear.h"
+#include "models/layers/relu.h"
+#include "models/layers/residual.h"
+#include "models/layers/sequence.h"
 #include "training.h"
 
 using namespace troupe;
@@ -105,6 +112,42 @@ Digest trained_digest(const Model& model) {
 }
 
 }  // namespace
+
+TEST_CASE("a residual that begins with a norm has the bits of a plain one",
+          "[models][description]") {
+  // The description makes a stream with fused kernels, and C++ here a plain residual.
+  const auto tree = config::parse_toml(R"(
+model = { format = 1, name = "one", help = "One residual." }
+input.row = { type = "f32", shape = [6] }
+loss = { kind = "cross_entropy", classes = 5 }
+part = [{ body = [{ residual = [{ norm = "n", kind = "layer" }, { linear = "a", out = 6 }] },
+  "relu", { linear = "b", out = 5 }] }]
+)");
+  REQUIRE(tree.ok());
+  const auto kind = ModelKind::read(*tree);
+  REQUIRE(std::holds_alternative<ModelKind>(kind));
+  const auto described = std::get<ModelKind>(kind).build(Value(Value::Map{}));
+  REQUIRE(described.ok());
+  const auto linear = [](const std::string& name, std::int64_t outputs) {
+    return std::make_unique<const Linear>(
+        Parameter{.name = name + ".weight",
+                  .shape = {outputs, 6},
+                  .init = Init::by_inputs(6),
+                  .use = Parameter::Use::matrix},
+        Parameter{.name = name + ".bias", .shape = {outputs}, .init = Init::by_inputs(6)});
+  };
+  Model built{.kind = "one",
+              .units = {},
+              .loss = std::make_unique<const CrossEntropy>(),
+              .sample = {.input = {6}, .input_type = DType::f32, .target = {}},
+              .classes = 5};
+  built.units.push_back(
+      {"one", in_sequence(std::make_unique<const Residual>(in_sequence(
+                              std::make_unique<const LayerNorm>("n", 6, 1e-5f), linear("a", 6))),
+                          std::make_unique<const Relu>(), linear("b", 5))});
+  CHECK(account_of(*described) == account_of(built));
+  CHECK(trained_digest(*described) == trained_digest(built));
+}
 
 TEST_CASE("descriptions expand to the models of the first release", "[models][description]") {
   // The digests of what C++ built before models were descriptions, and of its trained weights.
