@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "config/agreement.h"
+#include "config/model_folder.h"
 #include "config/own_model.h"
 #include "config/rate_changes.h"
 #include "config/recipe.h"
@@ -50,7 +51,9 @@ Result<Loaded> check(Document document, Diagnostics& found, const std::string& f
 
 Result<Loaded> load(const DocumentRequest& request) {
   Diagnostics found;
-  return check(read_document(request, found), found, name_from(request.path));
+  Document document = read_document(request, found);
+  if (found.ok()) read_model_folder(request.read, document, found);
+  return check(std::move(document), found, name_from(request.path));
 }
 
 Result<Loaded> load_message(Value body, std::string name) {
@@ -59,7 +62,9 @@ Result<Loaded> load_message(Value body, std::string name) {
 }
 
 Result<Loaded> load_message(Value body, std::string name, Diagnostics& found) {
-  return check(document_from(std::move(body), std::move(name), found), found, "run");
+  Document document = document_from(std::move(body), std::move(name), found);
+  refuse_model_folder(document, found);
+  return check(std::move(document), found, "run");
 }
 
 namespace {

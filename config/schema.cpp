@@ -45,6 +45,13 @@ std::vector<Key> model_keys(std::span<const models::ModelKind> of_models) {
                   .half = Half::recipe,
                   .help = "Model architecture. A path that ends in .toml, relative to the file "
                           "that names it, is the description of a model of your own."});
+  keys.push_back({.name = "model.from",
+                  .type = Type::text,
+                  .half = Half::recipe,
+                  .help = "In place of kind: a folder as Hugging Face saves models (gpt2, llama), "
+                          "relative to the file that names it. Its config.json gives the options "
+                          "that are not stated here, and its weights are model.init. A folder "
+                          "with a model that this program would compute differently is refused."});
   for (const auto& kind : of_models)
     for (const auto& option : kind.options()) {
       keys.push_back({.name = "model." + option.name,

@@ -6,9 +6,9 @@
 #include "apps/commands/named_checkpoint.h"
 #include "apps/events/number_text.h"
 #include "apps/real/read_host.h"
-#include "apps/weights/ecosystem.h"
 #include "apps/weights/export_folder.h"
 #include "apps/weights/foreign_weights.h"
+#include "config/huggingface.h"
 #include "config/load.h"
 #include "config/model_kinds.h"
 #include "core/json.h"
@@ -257,7 +257,7 @@ Result<Value> described_model(storage::Files& files, const ImportArguments& argu
                  "folder that `troupe checkpoint export` wrote"};
   const auto config = parse_json(bytes->text());
   if (!config) return Error{path + ":" + config.error().text};
-  auto given = model_of_hugging_face(*config);
+  auto given = config::model_of_hugging_face(*config);
   if (!given) return within(path, given.error());
   const auto kind = config::kind_of(*given);
   if (!kind)

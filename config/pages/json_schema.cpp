@@ -135,7 +135,7 @@ class Writer {
     Value::List conditions;
     for (const auto kind : kinds_of(name))
       if (auto keys = required(name, kind); !keys.empty())
-        conditions.push_back(if_kind(kind, object({{"required", std::move(keys)}})));
+        conditions.push_back(if_stated(kind, object({{"required", std::move(keys)}})));
     for (const auto& section : sections())
       if (is_child(section.name, name))
         if (Value inner = needed(section.name); !inner.map()->empty()) {
@@ -143,6 +143,10 @@ class Writer {
           below.set(std::string(section.name), std::move(inner));
         }
     Value made = Map{};
+    // A folder gives the model in place of a kind.
+    if (name == "model" && std::erase(here, Value("kind")) > 0)
+      made.set("anyOf", Value::List{object({{"required", Value::List{"kind"}}}),
+                                    object({{"required", Value::List{"from"}}})});
     if (!here.empty()) made.set("required", std::move(here));
     if (!below.map()->empty()) made.set("properties", std::move(below));
     if (!conditions.empty()) made.set("allOf", std::move(conditions));
@@ -159,6 +163,13 @@ class Writer {
   static Value if_kind(std::string_view kind, Value then) {
     const Value chosen = object({{"kind", object({{"const", kind}})}});
     return object({{"if", object({{"properties", chosen}})}, {"then", std::move(then)}});
+  }
+
+  /// Applies only if the file itself states the kind.
+  static Value if_stated(std::string_view kind, Value then) {
+    const Value chosen = object({{"kind", object({{"const", kind}})}});
+    return object({{"if", object({{"properties", chosen}, {"required", Value::List{"kind"}}})},
+                   {"then", std::move(then)}});
   }
 
   /// Allows all keys if the kind is the file of a description, whose options only it knows.

@@ -175,13 +175,6 @@ std::string read_all(std::istream& in) {
   return text;
 }
 
-/// Returns the folder of the text that contains a position: paths in it are relative to that.
-std::filesystem::path folder_at(const Sources& sources, Position position) {
-  const auto source = sources.find(position).source;
-  if (source == "--set" || source == "<stdin>") return {};
-  return std::filesystem::path(source).parent_path();
-}
-
 bool names_a_description(const Value& kind) {
   return kind.text() && kind.text()->ends_with(".toml");
 }
@@ -214,6 +207,12 @@ void read_description(const ReadText& read, Document& document, Diagnostics& fou
 }
 
 }  // namespace
+
+std::filesystem::path folder_at(const Sources& sources, Position position) {
+  const auto source = sources.find(position).source;
+  if (source == "--set" || source == "<stdin>") return {};
+  return std::filesystem::path(source).parent_path();
+}
 
 Result<std::string> read_text_file(const std::string& path) {
   std::error_code ignored;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ struct Document {
   Value tree;
   bool whole = true;  // Whether all files could be read. If not, a missing key is no error.
 };
+
+/// Returns the folder of the text that contains a position: paths in it are relative to that.
+std::filesystem::path folder_at(const Sources& sources, Position position);
 
 /// Reads the text of a file. Tests replace it.
 using ReadText = std::function<Result<std::string>(const std::string& path)>;

@@ -220,6 +220,18 @@ TEST_CASE("weights in several files with an index are exported, imported and tra
   const auto from_one = begin("a", "./one");
   CHECK(begin("b", "out/") == from_one);
   CHECK(begin("c", "joined.safetensors") == from_one);
+  here.write("from.toml", R"(
+[model]
+from = "out"
+[data]
+train = "text.txt?tokenizer=words.json"
+[batch]
+global = 8
+[train]
+steps = 6
+)");
+  goes_well(tests::troupe(here, {"train", "from.toml", "-q"}));
+  CHECK(weights_digest(here, "from") == from_one);
 
   const Ended file = tests::troupe(
       here, {"checkpoint", "export", "own", "--to", "a.safetensors", "--shard", "1GB"});

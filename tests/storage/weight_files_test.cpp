@@ -101,7 +101,7 @@ TEST_CASE("tensors are divided into files of a size, and a larger one is alone",
         "model-00001-of-00002.safetensors:abc model-00002-of-00002.safetensors:d ");
   const auto each = divide_weights(tensors, 1);
   CHECK(each.size() == 4);
-  // What an index says is what was divided.
+  // The index of divided weights divides them in the same way.
   const auto again = divide_weights(tensors, weights_index(each));
   REQUIRE(again.ok());
   CHECK(names_of(*again) == names_of(each));

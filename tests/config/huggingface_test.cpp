@@ -1,4 +1,4 @@
-#include "apps/weights/ecosystem.h"
+#include "config/huggingface.h"
 
 #include <string>
 
@@ -33,9 +33,9 @@ std::string tiny_llama(const std::string& more = {}) {
 }  // namespace
 
 TEST_CASE("a config.json of transformers is taken with its own defaults, or refused by key",
-          "[apps]") {
+          "[config]") {
   const auto of = [](const std::string& text) {
-    return apps::model_of_hugging_face(*parse_json(text));
+    return config::model_of_hugging_face(*parse_json(text));
   };
   const auto llama = of(tiny_llama());
   REQUIRE(llama.ok());

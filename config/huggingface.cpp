@@ -1,4 +1,4 @@
-#include "apps/weights/ecosystem.h"
+#include "config/huggingface.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "core/json.h"
 
-namespace troupe::apps {
+namespace troupe::config {
 namespace {
 
 struct Renamed {
@@ -243,4 +243,4 @@ Result<Value> model_of_hugging_face(const Value& config) {
                "\"; gpt2 and llama are known: for others give --config with a [model] section"};
 }
 
-}  // namespace troupe::apps
+}  // namespace troupe::config

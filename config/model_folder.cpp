@@ -1,0 +1,84 @@
+#include "config/model_folder.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "config/huggingface.h"
+#include "config/schema/dotted.h"
+#include "core/json.h"
+
+namespace troupe::config {
+namespace {
+
+constexpr std::string_view key = "model.from";
+
+/// Sets the position of a value and of all that is in it.
+void put_at(Position position, Value& value) {
+  value.position = position;
+  if (auto* list = value.list())
+    for (auto& item : *list) put_at(position, item);
+  if (auto* map = value.map())
+    for (auto& entry : *map) {
+      entry.position = position;
+      put_at(position, entry.value);
+    }
+}
+
+/// Returns the table of our model that a config.json describes.
+Result<Value> model_in(const std::string& path, const ReadText& read) {
+  const auto text = read(path);
+  if (!text) return text.error();
+  const auto config = parse_json(*text);
+  if (!config) return Error{path + ":" + config.error().text};
+  auto model = model_of_hugging_face(*config);
+  if (!model) return within(path, model.error());
+  return model;
+}
+
+}  // namespace
+
+void read_model_folder(const ReadText& read, Document& document, Diagnostics& found) {
+  Value* model = document.tree.find("model");
+  const Value* from = model ? model->find("from") : nullptr;
+  if (!from) return;
+  const Position position = from->position;
+  const auto fail = [&](const std::string& why) {
+    found.add(
+        {.key = std::string(key), .message = std::string(key) + ": " + why, .position = position});
+    document.whole = false;
+  };
+  if (!from->text() || from->text()->empty())
+    return fail("found " + to_json(*from) + ", wanted a folder with config.json and weights");
+  std::string folder =
+      (folder_at(document.sources, position) / *from->text()).lexically_normal().string();
+  // A name without a slash is no folder to model.init.
+  if (folder.find('/') == folder.npos) folder = "./" + folder;
+  auto described = model_in(folder + (folder.ends_with('/') ? "" : "/") + "config.json", read);
+  if (!described) return fail(described.error().text);
+  put_at(position, *described);
+
+  const Value* kind = model->find("kind");
+  if (kind && *kind != *described->find("kind"))
+    return fail("the model there is of the kind " + to_json(*described->find("kind")) +
+                ", but model.kind is " + to_json(*kind) + "; leave one of them out");
+  for (auto& [name, value, at] : *described->map())
+    if (!model->find(name)) model->set(name, std::move(value));
+  if (!model->find("init")) {
+    Value init = folder;
+    init.position = position;
+    model->set("init", std::move(init));
+  }
+  std::erase_if(*model->map(), [](const Value::Entry& entry) { return entry.key == "from"; });
+}
+
+void refuse_model_folder(const Document& document, Diagnostics& found) {
+  const Value* from = value_at(document.tree, key);
+  if (!from) return;
+  found.add({.key = std::string(key),
+             .message = "a message cannot name the folder of a model",
+             .hint = "send its options and model.init, as `troupe submit` does",
+             .position = from->position});
+}
+
+}  // namespace troupe::config
