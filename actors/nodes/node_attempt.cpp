@@ -601,6 +601,7 @@ Status NodeAttempt::Work::deliver(transport::Message message) {
   auto addressed = as_wire_message(std::move(message));
   if (!addressed) return addressed.error();
   const int head = order_.prepare.placement.head();
+  if (phase_ == Phase::failed) return Done{};  // The head may not know it yet.
   if (phase_ != Phase::connecting && phase_ != Phase::loading)
     return deliver(head, addressed->to, std::move(addressed->wire_message));
   // The players start soon.
