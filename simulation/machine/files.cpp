@@ -142,6 +142,7 @@ Status SimulatedFiles::change(const char* what, const std::string& path,
   auto& scheduler = disk_.scheduler_;
   if (!scheduler.is_alive(process_)) return Error{path + ": the process has ended"};
   scheduler.trace(disk_.name_, what + (" " + path) + (more.empty() ? "" : ", " + more));
+  if (disk_.watcher_) disk_.watcher_({process_, what, path});
   // A copy, because the function may replace itself.
   if (const auto hook = disk_.hook_) hook({process_, what, path});
   // It throws nothing if the function killed the process, since a destructor may have made the

@@ -39,6 +39,8 @@ class SimulatedDisk {
   /// Calls a function before each call that changes something. If the function kills the process,
   /// the call does nothing and returns an error.
   void on_call(std::function<void(const Call&)> hook) { hook_ = std::move(hook); }
+  /// The same for somebody who only watches, and who goes on watching if on_call() is used.
+  void watch(std::function<void(const Call&)> watcher) { watcher_ = std::move(watcher); }
 
   /// Sets the bytes that the disk can hold; nothing for no bound.
   void set_capacity(std::optional<std::uint64_t> capacity);
@@ -69,7 +71,7 @@ class SimulatedDisk {
   std::string name_;
   storage::MemoryFiles files_;
   storage::FileFaults faults_;
-  std::function<void(const Call&)> hook_;
+  std::function<void(const Call&)> hook_, watcher_;
   std::chrono::nanoseconds least_time_{0};
   std::chrono::nanoseconds most_time_{0};
   bool is_lost_ = false;

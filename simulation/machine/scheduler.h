@@ -123,7 +123,16 @@ class Scheduler {
   std::uint64_t events() const { return events_; }
   /// Returns how often the code of processes passed each of its named points.
   const std::map<std::string, std::uint64_t>& points() const { return points_; }
-  void pass_point(const std::string& name) { ++points_[name]; }
+  void pass_point(const std::string& name) {
+    ++points_[name];
+    if (has_history()) note(processes_[at(running_)].name, "passes " + name);
+    if (point_passed_) point_passed_(running_, name);
+  }
+  /// Calls a function each time that the code of a process passes a named point, instead of the one
+  /// before. It is called amid a task of that process.
+  void watch_points(std::function<void(ProcessId process, const std::string& name)> passed) {
+    point_passed_ = std::move(passed);
+  }
 
   /// `on_end` runs once, when the process has ended and none of its code is on the stack. It may
   /// destroy the objects of the process.
@@ -296,6 +305,7 @@ class Scheduler {
   std::optional<QueueId> running_queue_;
   std::deque<Process> processes_;
   std::function<void()> freezes_changed_;
+  std::function<void(ProcessId process, const std::string& name)> point_passed_;
   std::deque<Queue> queues_;
   std::vector<QueueId> ready_queues_;
   std::vector<Listed> sources_;

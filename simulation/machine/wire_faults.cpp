@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "simulation/machine/cord.h"
 #include "simulation/machine/wires.h"
@@ -16,11 +19,11 @@ std::string for_time(const std::optional<Scheduler::Duration>& time) {
          " ms";
 }
 
-/// Returns whether a packet is a message that its sender may send again.
-bool is_numbered(const Parts& parts) {
+std::optional<transport::Message> message_of(const Parts& parts) {
   const std::vector<std::string_view> views(parts.begin(), parts.end());
-  const auto message = transport::decode(views);
-  return message && message->seq != 0;
+  auto message = transport::decode(views);
+  if (!message) return {};
+  return std::move(*message);
 }
 
 }  // namespace
@@ -139,6 +142,24 @@ void Wires::end_between(MachineId one, MachineId other) {
     if (cord->path == path) (void)end(cord->number);
 }
 
+/// Returns the first arrival that is known to belong to the conversation that the dialing process
+/// has now. It may have had another one, as somebody else.
+std::uint64_t Wires::conversation_began(const Cord& cord) const {
+  std::uint64_t began = arrivals_ + 1;
+  const auto said = old_packets_.find(cord.name);
+  if (said == old_packets_.end()) return began;
+  std::uint64_t incarnation = 0;
+  for (auto packet = said->second.rbegin(); packet != said->second.rend(); ++packet) {
+    const auto message = message_of(packet->parts);
+    if (!message) continue;
+    if (packet->said_by != cord.end(Side::dialing).who.process) break;
+    if (incarnation == 0) incarnation = message->incarnation;
+    if (message->incarnation != incarnation) break;
+    began = packet->arrival;
+  }
+  return began;
+}
+
 bool Wires::repeat(std::uint64_t connection, Side side) {
   const auto found = cords_.find(connection);
   if (found == cords_.end()) return false;
@@ -148,8 +169,13 @@ bool Wires::repeat(std::uint64_t connection, Side side) {
   const auto old = old_packets_.find(cord->name + (side == Side::dialing ? " back" : ""));
   if (old == old_packets_.end()) return false;
   std::vector<const Parts*> fit;
-  for (const auto& parts : old->second)
-    if (is_numbered(parts)) fit.push_back(&parts);
+  const auto began = side == Side::dialing ? conversation_began(*cord) : 0;
+  for (const auto& packet : old->second) {
+    if (packet.heard_by != end.who.process || packet.arrival < began) continue;
+    // Its sender may send it again if it has a number.
+    if (const auto message = message_of(packet.parts); message && message->seq != 0)
+      fit.push_back(&packet.parts);
+  }
   if (fit.empty()) return false;
   note_fault("an old message comes again on connection " + cord->name);
   push(cord, side, *fit[scheduler_.draw(fit.size())], std::nullopt);
@@ -186,6 +212,11 @@ void Wires::close_all(ProcessId process) {
     for (const auto side : {Side::dialing, Side::listening})
       if (cord->end(side).is_open && cord->end(side).who.process == process)
         close(cord, side, Plug::Rest::may_be_lost);
+}
+
+std::size_t Wires::places(ProcessId process) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      places_, [process](const auto& entry) { return entry.second.who.process == process; }));
 }
 
 std::size_t Wires::open_ends() const {

@@ -256,7 +256,8 @@ void Wires::arrive(const std::shared_ptr<Cord>& cord, Side to) {
   if (!end.owner) return accept(cord, std::move(packet.parts));
   if (packet.may_repeat && options_.kept > 0) {
     auto& kept = old_packets_[cord->name + (to == Side::dialing ? " back" : "")];
-    kept.push_back(packet.parts);
+    kept.push_back(
+        {cord->end(other_side(to)).who.process, end.who.process, ++arrivals_, packet.parts});
     if (kept.size() > options_.kept) kept.pop_front();
   }
   end.owner->hear(std::move(packet.parts));

@@ -104,9 +104,9 @@ class Wires {
   bool end(std::uint64_t connection);
   /// Ends all connections between two machines like end(), or within one.
   void end_between(MachineId one, MachineId other);
-  /// A packet that has passed before comes again at one end: on this connection, or on one before
-  /// it between these processes' names and this address. Needs Options::kept. Returns whether there
-  /// is one.
+  /// A packet that a process has heard before comes to it again: on this connection, or on one
+  /// before it between these processes' names and this address. A dialing process hears only
+  /// packets of its newest conversation again. Needs Options::kept. Returns whether there is one.
   bool repeat(std::uint64_t connection, Side at);
 
   /// Returns a TCP address of a machine, for processes of the same machine, from which everything
@@ -122,6 +122,8 @@ class Wires {
 
   /// Closes all connections of a process that has ended, and all that it listens at.
   void close_all(ProcessId process);
+  /// Returns at how many places a process listens.
+  std::size_t places(ProcessId process) const;
   /// Returns how many connections have an end that is open.
   std::size_t open_ends() const;
   std::uint64_t packets() const { return packets_; }
@@ -175,6 +177,7 @@ class Wires {
   void resume(const std::shared_ptr<Cord>& cord, Side to);
   void resume_path(std::size_t path);
   void lose_some(Cord& cord, Side to);
+  std::uint64_t conversation_began(const Cord& cord) const;
   void close(const std::shared_ptr<Cord>& cord, Side side, Plug::Rest rest);
   void finish(const std::shared_ptr<Cord>& cord, Side side, Over why);
   void break_cord(const std::shared_ptr<Cord>& cord);
@@ -196,9 +199,15 @@ class Wires {
   std::map<std::uint64_t, Place> places_;
   std::vector<Relay> relays_;
   std::map<std::uint64_t, std::shared_ptr<Cord>> cords_;
-  std::map<std::string, std::deque<Parts>> old_packets_;
+  struct OldPacket {
+    ProcessId said_by{}, heard_by{};
+    std::uint64_t arrival = 0;
+    Parts parts;
+  };
+  std::map<std::string, std::deque<OldPacket>> old_packets_;
   std::uint64_t numbers_ = 0;
   std::uint64_t packets_ = 0;
+  std::uint64_t arrivals_ = 0;
 };
 
 }  // namespace troupe::simulation
