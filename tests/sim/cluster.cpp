@@ -15,7 +15,7 @@ namespace {
 
 constexpr int head_port = 4700;
 // A fault sends one of these again.
-constexpr std::size_t kept_packets = 16;
+constexpr std::size_t kept_packets = 48;
 const std::string head_secret(40, 'S');
 
 /// Keys that only simulated networks take: their sockets compare public keys alone.
@@ -125,6 +125,12 @@ SimulatedCluster::~SimulatedCluster() {
   for (const auto& head : heads_) head->process->kill();
 }
 
+void SimulatedCluster::say(Life& life, const std::string& text) {
+  scheduler_.note(life.process->name(), text);
+  life.said.push_back(text);
+  if (said_) said_(life.process->name(), text);
+}
+
 SimulatedMachine& SimulatedCluster::add_machine(const std::string& name) {
   return *machines_.emplace_back(std::make_unique<SimulatedMachine>(scheduler_, wires_, name));
 }
@@ -147,10 +153,7 @@ HeadLife& SimulatedCluster::start_head(SimulatedMachine& machine) {
     options.seal = transport::TermSeal::of_key(head_secret);
     options.interface = machine.address;
     options.plain = actors::PlainTensors::anywhere;
-    options.say = [this, &head](const std::string& text) {
-      scheduler_.note("head", text);
-      head.said.push_back(text);
-    };
+    options.say = [this, &head](const std::string& text) { say(head, text); };
     options.deposed = [&head](std::uint64_t) {
       head.process->env().end_process(4, "a newer head leads");
     };
@@ -193,10 +196,7 @@ NodeLife& SimulatedCluster::start_node(SimulatedMachine& machine, const Simulate
     options.arguments.term_proof = order.term_proof;
     options.life = order.life;
     options.dial = dial_options(machine.name, head);
-    options.say = [this, &node](const std::string& text) {
-      scheduler_.note(node.process->name(), text);
-      node.said.push_back(text);
-    };
+    options.say = [this, &node](const std::string& text) { say(node, text); };
     options.apply_fault = [](const actors::Chaos&, actors::Pace&) {};
     options.stuck = [&env](const std::string& why) { env.end_process(1, why); };
     options.ended = [&node](apps::ExitCode code, const std::string& error) {
@@ -287,10 +287,7 @@ DaemonLife& SimulatedCluster::start_daemon(SimulatedMachine& machine,
     options.arguments.name = machine.name;
     options.arguments.interface = machine.address;
     options.dial = dial_options(machine.name, head);
-    options.say = [this, &daemon](const std::string& text) {
-      scheduler_.note(daemon.process->name(), text);
-      daemon.said.push_back(text);
-    };
+    options.say = [this, &daemon](const std::string& text) { say(daemon, text); };
     options.status = [](const std::string&) {};
     options.ended = [&daemon](int code) {
       daemon.process->post([&daemon, code] { daemon.process->env().end_process(code, ""); });

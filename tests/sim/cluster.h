@@ -71,6 +71,11 @@ class SimulatedCluster {
   void end(HeadLife& head);
   void end(NodeLife& node);
 
+  /// Calls a function with each line that a program prints, instead of the one before.
+  void watch_said(std::function<void(const std::string& who, const std::string& line)> said) {
+    said_ = std::move(said);
+  }
+
   /// Asks the head of a machine as soon as it can be reached, and returns at once. Calls `then`
   /// with the answer, if one comes.
   void request(const SimulatedMachine& head, const std::string& type, Value body,
@@ -94,6 +99,7 @@ class SimulatedCluster {
   NodeLife& start_node(SimulatedMachine& machine, const SimulatedMachine& head,
                        const NodeOrder& order);
   Person& person_of(const SimulatedMachine& head);
+  void say(Life& life, const std::string& text);
 
   Scheduler scheduler_;
   Wires wires_;
@@ -103,6 +109,7 @@ class SimulatedCluster {
   std::vector<std::unique_ptr<HeadLife>> heads_;
   std::vector<std::unique_ptr<NodeLife>> nodes_;
   std::vector<std::unique_ptr<DaemonLife>> daemons_;
+  std::function<void(const std::string& who, const std::string& line)> said_;
 };
 
 }  // namespace troupe::simulation

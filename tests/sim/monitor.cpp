@@ -1,9 +1,11 @@
 #include "tests/sim/monitor.h"
 
 #include <algorithm>
+#include <chrono>
+#include <string_view>
 #include <utility>
 
-#include "actors/decide/records.h"
+#include "actors/messages.h"
 #include "actors/nodes/run_orders.h"
 #include "core/json.h"
 #include "storage/checkpoint/checkpoint.h"
@@ -12,12 +14,25 @@
 #include "transport/wire/fields.h"
 
 namespace troupe::simulation {
+namespace {
+
+/// Longer than a head needs to write down all of what one event leads to.
+constexpr auto most_thought = std::chrono::seconds(1);
+
+bool is_about_message(const std::string& complaint) {
+  return complaint.find("found ") != complaint.npos;
+}
+
+}  // namespace
 
 Monitor::Monitor(SimulatedCluster& cluster, SimulatedMachine& head, std::string run,
-                 const WeightsByStep& expected)
+                 const TrainedSteps& expected)
     : cluster_(cluster), head_(head), run_(std::move(run)), expected_(expected) {
   cluster_.wires().watch([this](const Wires::Party& from, const Wires::Party& to,
                                 const Parts& parts) { watch_packet(from, to, parts); });
+  cluster_.watch_said(
+      [this](const std::string& who, const std::string& line) { check_saying(who, line); });
+  head_.disk.watch([this](const SimulatedDisk::Call& call) { check_call(call); });
 }
 
 void Monitor::violate(int rule, const std::string& what) {
@@ -26,6 +41,7 @@ void Monitor::violate(int rule, const std::string& what) {
 }
 
 void Monitor::look() {
+  look_at_decisions();
   const auto bytes = head_.disk.files().read("runs/" + run_ + "/events.jsonl");
   if (!bytes) return;
   const auto text = bytes->text();
@@ -42,21 +58,112 @@ void Monitor::look() {
 
 void Monitor::learn(const Value& event) {
   const auto type = text_in(event, "type");
-  if (type == "step") last_step_ = integer_in(event, "step");
+  if (type == "step") check_step(integer_in(event, "step"), number_in(event, "loss"));
+  if (type == "warn") check_patience(text_in(event, "text"));
   if (type == "run.state") state_ = text_in(event, "state");
   if (type == "run.recovered") ++recoveries_;
   if (type == "checkpoint.saved") check_save(integer_in(event, "step"), text_in(event, "weights"));
 }
 
+/// Rule 7: a step has the loss that it would have without faults.
+void Monitor::check_step(std::int64_t step, double loss) {
+  last_step_ = step;
+  if (step > furthest_) planned_by_newest_step_ = planned_before_;
+  furthest_ = std::max(furthest_, step);
+  const auto expected = expected_.find(step);
+  if (expected == expected_.end())
+    violate(7, "step " + std::to_string(step) + " is done, which the run does not have");
+  else if (expected->second.loss != loss)
+    violate(7, "step " + std::to_string(step) + " is done with the loss " + std::to_string(loss) +
+                   ", but without faults it has " + std::to_string(expected->second.loss));
+}
+
+/// Rule 9: a head that waits because attempts came to nothing has had so many without a new step.
+/// One more may have ended as its last step was done.
+void Monitor::check_patience(const std::string& warning) {
+  const auto end = warning.find(" attempts came to nothing");
+  if (end == warning.npos) return;
+  const auto begin = warning.find_last_of(' ', end - 1) + 1;
+  const auto told = std::stoll(warning.substr(begin, end - begin));
+  const auto since = planned_ - planned_by_newest_step_;
+  if (told > since + 1)
+    violate(9, "the run waits because " + std::to_string(told) +
+                   " attempts came to nothing, but since its newest step it has had " +
+                   std::to_string(since));
+}
+
+void Monitor::look_at_decisions() {
+  const auto bytes = head_.disk.files().read("runs/" + run_ + "/decisions");
+  const auto now = cluster_.scheduler().now();
+  if (bytes && bytes->text().size() != bytes_of_decisions_) {
+    bytes_of_decisions_ = bytes->text().size();
+    check_decisions(actors::decide::read_journal(bytes->text()).records);
+  }
+  if (must_give_up_since_ && now - *must_give_up_since_ > most_thought) {
+    must_give_up_since_.reset();
+    violate(8, "an attempt that had not begun has lost a node, and is not given up");
+  }
+}
+
+/// Rule 8: an attempt that loses a node before it has begun is given up at once. Rule 3: nobody is
+/// blamed for a message that no node sends.
+void Monitor::check_decisions(const std::vector<actors::decide::Record>& records) {
+  using Kind = actors::decide::Record::Kind;
+  decisions_seen_ = std::min(decisions_seen_, records.size());  // A crash took the end.
+  planned_before_ = std::exchange(planned_, 0);
+  std::vector<actors::decide::Life> waits_for;
+  bool must_give_up = false;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const auto& record = records[i];
+    if (must_give_up && record.kind != Kind::aborted && record.kind != Kind::term &&
+        i >= decisions_seen_)
+      violate(8, "attempt " + std::to_string(record.attempt) +
+                     " had not begun and lost a node, but was not given up: " + record.why);
+    must_give_up = record.kind == Kind::dead && !waits_for.empty() &&
+                   std::ranges::count(waits_for, record.lives.at(0)) > 0;
+    if (record.kind != Kind::dead && record.kind != Kind::strike) waits_for.clear();
+    if (record.kind == Kind::planned) {
+      waits_for = record.lives;
+      ++planned_;
+    }
+    if (record.kind == Kind::strike && i >= decisions_seen_ && is_about_message(record.why))
+      violate(3, "a node has a strike: " + record.why);
+  }
+  decisions_seen_ = records.size();
+  must_give_up_since_.reset();
+  if (must_give_up) must_give_up_since_ = cluster_.scheduler().now();
+}
+
+/// Rule 3: no program sends a message that another one does not take.
+void Monitor::check_saying(const std::string& who, const std::string& line) {
+  for (const auto* complaint : {"must not send", "dropped a message", "refused a message"})
+    if (line.find(complaint) != line.npos) violate(3, who + " says: " + line);
+}
+
+/// Rule 5: as a checkpoint becomes complete, its steps are safe in the ledger.
+void Monitor::check_call(const SimulatedDisk::Call& call) {
+  const auto place = call.path.find("/step-");
+  if (std::string_view(call.what) != "rename" || place == call.path.npos ||
+      !call.path.ends_with(".new"))
+    return;
+  const auto step = std::stoll(call.path.substr(place + std::string_view("/step-").size()));
+  const auto safe = storage::audit(head_.disk.files().durable_part(ledger_path())).steps;
+  if (safe < step)
+    violate(5, "the checkpoint of step " + std::to_string(step) +
+                   " becomes complete, but only the steps up to " + std::to_string(safe) +
+                   " are safe in the ledger");
+}
+
 /// Rules 2, 5 and 7: a step has the weights that it would have without faults, and a checkpoint
 /// that was told of is there.
 void Monitor::check_save(std::int64_t step, const std::string& weights) {
+  if (step == 0) return;  // It was stopped before it had begun.
   const auto expected = expected_.find(step);
   if (expected == expected_.end())
     violate(7, "step " + std::to_string(step) + " is saved, which the run does not have");
-  else if (expected->second != weights)
+  else if (expected->second.weights != weights)
     violate(7, "step " + std::to_string(step) + " is saved with the weights " + weights +
-                   ", but without faults it has " + expected->second);
+                   ", but without faults it has " + expected->second.weights);
   told_saved_ = step;
   check_saves("it was told of");
 }
@@ -91,7 +198,8 @@ void Monitor::head_crashed() {
 void Monitor::watch_packet(const Wires::Party& from, const Wires::Party& to, const Parts& parts) {
   if (parts.size() < 3 || !parts[0].starts_with("TRPE")) return;
   const auto has = [&](std::string_view type) { return parts[1].find(type) != std::string::npos; };
-  if (!has(actors::Prepare::type) && !has(actors::Start::type)) return;
+  if (!has(actors::Prepare::type) && !has(actors::Start::type) && !has(actors::KeepStep::type))
+    return;
   const std::vector<std::string_view> views(parts.begin(), parts.end());
   const auto message = transport::decode(views);
   if (!message) return;
@@ -101,6 +209,7 @@ void Monitor::watch_packet(const Wires::Party& from, const Wires::Party& to, con
       for (const auto& [step, optimizers] : prepared->kept)
         attempts_[message->epoch].kept[step].insert(optimizers.begin(), optimizers.end());
   if (message->type == actors::Start::type) check_start(*message);
+  if (message->type == actors::KeepStep::type) check_keep_step(*message);
 }
 
 /// Rule 1: heads tell each node to prepare ever newer attempts of a run. No crash can make a head
@@ -125,6 +234,17 @@ void Monitor::check_prepare(const Wires::Party& from, const Wires::Party& to,
                    std::to_string(newest));
 }
 
+/// Rule 4: nodes forget what is older than a step only if that step is in the ledger.
+void Monitor::check_keep_step(const transport::Message& message) {
+  const auto order = transport::from_message<actors::KeepStep>(message);
+  if (!order) return violate(4, "an order to keep a step cannot be read: " + order.error().text);
+  const auto written = head_.disk.files().read(ledger_path());
+  const auto steps = written ? storage::audit(written->text()).steps : 0;
+  if (steps < order->line)
+    violate(4, "nodes may forget what is older than step " + std::to_string(order->line) +
+                   ", but the ledger has only " + std::to_string(steps) + " steps");
+}
+
 /// Rule 4: an attempt begins at the best state that is left.
 void Monitor::check_start(const transport::Message& message) {
   auto& attempt = attempts_[message.epoch];
@@ -133,13 +253,22 @@ void Monitor::check_start(const transport::Message& message) {
   if (!order) return violate(4, "an order to start cannot be read: " + order.error().text);
   const std::string begins = "attempt " + std::to_string(message.epoch) + " begins after step " +
                              std::to_string(order->step) + ", but step ";
-  const auto ledger = storage::read_segments(head_.disk.files(), "runs/" + run_ + "/ledger");
+  const auto ledger = storage::read_segments(head_.disk.files(), ledger_path());
   const auto committed = ledger ? storage::audit(*ledger).steps : 0;
   for (const auto& [step, optimizers] : attempt.kept)
     if (step > order->step && step <= committed && std::ssize(optimizers) == attempt.optimizers)
       violate(4, begins + std::to_string(step) + " is in the memory of its nodes");
   if (told_saved_ > order->step && !is_damaged_ && !reads_may_fail_)
     violate(4, begins + std::to_string(told_saved_) + " is saved");
+}
+
+/// Rule 8: a node that is not heard is lost.
+void Monitor::is_without_power(const std::string& node, const Value& nodes) {
+  const auto* listed = nodes.find("nodes");
+  if (!listed || !listed->list()) return;
+  for (const auto& one : *listed->list())
+    if (text_in(one, "name") == node)
+      violate(8, node + " has no power, but the head counts on it: " + to_json(one));
 }
 
 void Monitor::ended(const Value& standing, std::int64_t steps) {
@@ -160,10 +289,10 @@ void Monitor::ended(const Value& standing, std::int64_t steps) {
   if (manifest.step != steps)
     violate(7, "the run is done after " + std::to_string(steps) + " steps, but step " +
                    std::to_string(manifest.step) + " is the last that is saved");
-  else if (to_string(manifest.weights_digest) != expected_.at(steps))
+  else if (to_string(manifest.weights_digest) != expected_.at(steps).weights)
     violate(7, "the weights in the end are " + to_string(manifest.weights_digest) +
-                   ", but without faults they are " + expected_.at(steps));
-  const auto ledger = storage::read_segments(head_.disk.files(), "runs/" + run_ + "/ledger");
+                   ", but without faults they are " + expected_.at(steps).weights);
+  const auto ledger = storage::read_segments(head_.disk.files(), ledger_path());
   if (!ledger) return violate(7, "the ledger cannot be read: " + ledger.error().text);
   const auto audit = storage::audit(*ledger);
   if (!audit.flaw.empty()) violate(7, "audit: " + audit.flaw);

@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "actors/decide/records.h"
 #include "core/value.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/reference.h"
@@ -19,9 +21,9 @@ namespace troupe::simulation {
 /// messages of heads, and by what a head tells a person. Finds what breaks a rule.
 class Monitor {
  public:
-  /// `expected` has the weights after each step if nothing happens. All outlive the monitor.
+  /// `expected` has what the run comes to if nothing happens. All outlive the monitor.
   Monitor(SimulatedCluster& cluster, SimulatedMachine& head, std::string run,
-          const WeightsByStep& expected);
+          const TrainedSteps& expected);
 
   /// Looks at the folder of the run.
   void look();
@@ -33,6 +35,9 @@ class Monitor {
   void is_damaged() { is_damaged_ = true; }
   /// From now on a head may fail to read a good checkpoint.
   void reads_may_fail() { reads_may_fail_ = true; }
+  /// A machine with a node has had no power for longer than a head needs to notice, and this is
+  /// what the head tells of nodes.
+  void is_without_power(const std::string& node, const Value& nodes);
   /// A run has ended as its head tells.
   void ended(const Value& standing, std::int64_t steps);
 
@@ -46,6 +51,13 @@ class Monitor {
 
  private:
   void learn(const Value& event);
+  void check_step(std::int64_t step, double loss);
+  void check_patience(const std::string& warning);
+  void look_at_decisions();
+  void check_decisions(const std::vector<actors::decide::Record>& records);
+  void check_saying(const std::string& who, const std::string& line);
+  void check_call(const SimulatedDisk::Call& call);
+  std::string ledger_path() const { return "runs/" + run_ + "/ledger"; }
   void check_save(std::int64_t step, const std::string& weights);
   void check_saves(const std::string& when);
   /// An attempt, as far as messages told of it.
@@ -58,12 +70,13 @@ class Monitor {
   void check_prepare(const Wires::Party& from, const Wires::Party& to,
                      const transport::Message& message);
   void check_start(const transport::Message& message);
+  void check_keep_step(const transport::Message& message);
   void watch_packet(const Wires::Party& from, const Wires::Party& to, const Parts& parts);
 
   SimulatedCluster& cluster_;
   SimulatedMachine& head_;
   const std::string run_;
-  const WeightsByStep& expected_;
+  const TrainedSteps& expected_;
   std::vector<std::string> violations_;
   std::size_t read_ = 0;  // Bytes of the event file.
   std::int64_t last_step_ = 0, recoveries_ = 0;
@@ -71,6 +84,14 @@ class Monitor {
   bool is_damaged_ = false;
   bool reads_may_fail_ = false;
   std::map<std::uint64_t, Attempt> attempts_;  // Keyed by number.
+
+  // The decisions of heads.
+  std::uint64_t bytes_of_decisions_ = 0;
+  std::size_t decisions_seen_ = 0;
+  std::optional<Scheduler::Time> must_give_up_since_;  // The newest attempt has lost a node.
+  std::int64_t planned_ = 0, planned_before_ = 0;      // Attempts, now and when it looked before.
+  std::int64_t planned_by_newest_step_ = 0;            // At least so many before the furthest step.
+  std::int64_t furthest_ = 0;
   std::string state_;
   std::uint64_t term_ = 0;
   /// The newest attempt that a head told a node to prepare.

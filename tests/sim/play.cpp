@@ -1,7 +1,9 @@
 #include "tests/sim/play.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "tests/sim/cluster.h"
@@ -15,11 +17,12 @@ using Duration = Scheduler::Duration;
 using Kind = Fault::Kind;
 
 constexpr auto run_name = "tiny";
+constexpr auto decisions = "runs/tiny/decisions";
 
 /// A scenario while it is played.
 class Playing {
  public:
-  Playing(const Scenario& scenario, const WeightsByStep& expected, Scheduler::History history)
+  Playing(const Scenario& scenario, const TrainedSteps& expected, Scheduler::History history)
       : scenario_(scenario),
         cluster_(options(scenario, history)),
         world_(scheduler().add_queue(Scheduler::world, "faults")) {
@@ -41,12 +44,17 @@ class Playing {
 
   Played play() {
     for (auto& place : places_) start(*place);
+    std::ranges::copy_if(scenario_.faults, std::back_inserter(moments_),
+                         [](const Fault& fault) { return fault.when && fault.at == 0s; });
+    scheduler().watch_points([this](ProcessId, const std::string& point) { apply_moments(point); });
     if (!begin()) return finish();
     const auto began = scheduler().now();
     Duration faults_end{0};
     for (const auto& fault : scenario_.faults) {
       faults_end = std::max(faults_end, fault.at + fault.lasts.value_or(0s));
-      scheduler().after(world_, fault.at, [this, fault] { apply(fault); });
+      if (fault.when && fault.at == 0s) continue;  // It was there from the beginning.
+      scheduler().after(world_, fault.at,
+                        [this, fault] { fault.when ? moments_.push_back(fault) : apply(fault); });
     }
     while (scheduler().now() < began + faults_end + 1ms && !is_done()) advance(100ms);
     second_phase();
@@ -63,6 +71,7 @@ class Playing {
     NodeLife* node = nullptr;  // Without a daemon.
     DaemonLife* daemon = nullptr;
     bool has_power = true;
+    int crashes = 0;
     bool is_kept = true;  // Whether its program starts again.
 
     /// Returns the process that is started from outside.
@@ -147,6 +156,17 @@ class Playing {
     if (fault.lasts) scheduler().after(world_, *fault.lasts, std::move(task));
   }
 
+  /// Applies the faults that come when a head decides by a row.
+  void apply_moments(const std::string& point) {
+    for (auto& fault : moments_)
+      if (fault.times > 0 && point == actors::decide::to_string(*fault.when)) {
+        --fault.times;
+        // The head's own task goes on to its end.
+        scheduler().after(world_, fault.later, [this, fault] { apply(fault); });
+      }
+    std::erase_if(moments_, [](const Fault& fault) { return fault.times == 0; });
+  }
+
   void apply(const Fault& fault) {
     if (is_done()) return;
     ++played_.faults_reached.at(static_cast<std::size_t>(fault.kind));
@@ -203,6 +223,12 @@ class Playing {
       case Kind::kill_at_point:
         kill_at_point(place.process(fault.number), fault.number % 5);
         break;
+      case Kind::refusals:
+        wires.refuse(place.machine.id, *fault.lasts);
+        break;
+      case Kind::torn_decision:
+        tear_decision(place);
+        break;
       case Kind::damage:
         if (place.machine.disk.flip_bit("runs/tiny/checkpoints")) monitor_->is_damaged();
         break;
@@ -229,17 +255,37 @@ class Playing {
                       [this, &place, fault, until] { kill_again(place, fault, until); });
   }
 
-  void crash(Place& place, const Fault& fault) {
+  void crash(Place& place, const Fault& fault,
+             const std::optional<storage::Survival>& survival = {}) {
     if (!place.has_power) return;
     place.has_power = false;
+    ++place.crashes;
+    notice_silence(place);
     cluster_.wires().fail(place.machine.id);
     place.first().kill();
-    place.machine.disk.crash();
+    survival ? place.machine.disk.crash(*survival) : place.machine.disk.crash();
     if (place.head) monitor_->head_crashed();
     later(fault, [this, &place] {
       place.has_power = true;
       cluster_.wires().restart(place.machine.id);
       if (place.is_kept) start(place);
+    });
+  }
+
+  /// The head notices soon that a machine is silent, if the ways to it were always good: then its
+  /// heartbeats were regular.
+  void notice_silence(Place& place) {
+    for (const auto kind :
+         {Kind::freeze, Kind::cut, Kind::cut_one_way, Kind::delays, Kind::end_of_links})
+      if (place.head || is_drawn(kind)) return;
+    scheduler().after(world_, 1500ms, [this, &place, crash = place.crashes] {
+      const auto is_off = [&place, crash] { return !place.has_power && place.crashes == crash; };
+      if (!is_off()) return;
+      cluster_.request(head_machine(), "node.list", Value::Map{},
+                       [this, &place, is_off](const apps::Reply& nodes) {
+                         if (nodes && is_off())
+                           monitor_->is_without_power(place.machine.name, *nodes);
+                       });
     });
   }
 
@@ -254,6 +300,22 @@ class Playing {
       // Nothing of the process runs any more when the power goes.
       if (fault.kind == Kind::crash_at_call)
         scheduler().after(world_, 0ns, [this, &place, fault] { crash(place, fault); });
+    });
+  }
+
+  /// The head's machine loses its power before its next decision is safe: half of it is left.
+  void tear_decision(Place& place) {
+    place.machine.disk.on_call([this, &place](const SimulatedDisk::Call& call) {
+      if (std::string_view(call.what) != "sync" || call.path != decisions) return;
+      place.machine.disk.on_call({});
+      scheduler().kill(call.process);
+      Fault fault;
+      fault.lasts = 50ms;
+      scheduler().after(world_, 0ns, [this, &place, fault] {
+        crash(
+            place, fault,
+            storage::Survival{storage::Survival::Entries::kept, storage::Survival::Contents::torn});
+      });
     });
   }
 
@@ -313,6 +375,7 @@ class Playing {
 
   /// Enough machines are healthy, and a person wants the run to end.
   void second_phase() {
+    moments_.clear();
     scheduler().note("fault", "the second phase begins");
     for (std::size_t i = 1; i < places_.size(); ++i) {
       if (!scenario_.stays_healthy[i]) continue;
@@ -347,6 +410,29 @@ class Playing {
     if (text_in(standing, "state") != "done" && !refusal_.empty())
       standing.set("why", "a person cannot resume it: " + refusal_);
     monitor_->ended(standing, scenario_.steps);
+    if (text_in(standing, "state") == "done") check_rest();
+  }
+
+  /// Rule 7: soon nothing of the run is left on nodes that can hear the head.
+  void check_rest() {
+    std::string left;
+    for (const auto until = scheduler().now() + 20s; scheduler().now() < until; advance(100ms))
+      if (left = what_is_left(); left.empty()) return;
+    monitor_->violate(7, "the run is done, but " + left);
+  }
+
+  std::string what_is_left() {
+    for (const auto& place : places_) {
+      const auto* node = place->newest_node();
+      if (!node || !place->has_power || !node->process->is_alive()) continue;
+      const auto process = node->process->id();
+      const auto here = place->machine.id, head = head_machine().id;
+      const auto& wires = cluster_.wires();
+      if (scheduler().is_frozen(process) || wires.is_cut(here, head) || wires.is_cut(head, here))
+        continue;
+      if (wires.places(process) > 0) return place->machine.name + " still waits for other nodes";
+    }
+    return {};
   }
 
   /// Submits the run again. A head begins an ended run anew without `resume`.
@@ -358,19 +444,20 @@ class Playing {
     cluster_.request(head_machine(), "run.submit", std::move(config), std::move(then));
   }
 
+  bool is_drawn(Kind kind) const {
+    return std::ranges::any_of(scenario_.faults,
+                               [kind](const Fault& fault) { return fault.kind == kind; });
+  }
+
   /// Rule 9.
   void check_end(const std::string& state, const std::string& why) {
-    const auto drawn = [this](Kind kind) {
-      return std::ranges::any_of(scenario_.faults,
-                                 [&](const Fault& fault) { return fault.kind == kind; });
-    };
-    if (state == "stopped" && !drawn(Kind::stop))
+    if (state == "stopped" && !is_drawn(Kind::stop))
       monitor_->violate(9, "the run is stopped, which nobody asked for: " + why);
-    const bool has_bad_disk = drawn(Kind::full_disk) || drawn(Kind::failing_call) ||
-                              drawn(Kind::slow_disk) || drawn(Kind::damage);
+    const bool has_bad_disk = is_drawn(Kind::full_disk) || is_drawn(Kind::failing_call) ||
+                              is_drawn(Kind::slow_disk) || is_drawn(Kind::damage);
     // A person must look at a run that fails in the same way on two nodes or again and again.
-    const bool may_fail = has_bad_disk || scenario_.is_impatient || drawn(Kind::failing_jobs) ||
-                          drawn(Kind::kill_again);
+    const bool may_fail = has_bad_disk || scenario_.is_impatient || is_drawn(Kind::failing_jobs) ||
+                          is_drawn(Kind::kill_again);
     if (state == "failed" && !may_fail)
       monitor_->violate(9, "the run has failed without a drawn reason: " + why);
   }
@@ -392,6 +479,7 @@ class Playing {
   const QueueId world_;
   std::vector<std::unique_ptr<Place>> places_;
   std::optional<Monitor> monitor_;
+  std::vector<Fault> moments_;  // They come when a head decides by a row.
   int heads_seen_ = 0;
   bool is_too_long_ = false;
   std::string refusal_;
@@ -399,11 +487,11 @@ class Playing {
 
 }  // namespace
 
-Played play(const Scenario& scenario, const WeightsByStep& expected, Scheduler::History history) {
+Played play(const Scenario& scenario, const TrainedSteps& expected, Scheduler::History history) {
   return Playing(scenario, expected, history).play();
 }
 
-Scenario shrink(Scenario scenario, const WeightsByStep& expected) {
+Scenario shrink(Scenario scenario, const TrainedSteps& expected) {
   for (std::size_t i = 0; i < scenario.faults.size();) {
     auto fewer = scenario;
     fewer.faults.erase(fewer.faults.begin() + static_cast<std::ptrdiff_t>(i));

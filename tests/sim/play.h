@@ -26,10 +26,10 @@ struct Played {
 
 /// Plays the scenario, then its second phase: no more faults come, enough machines are healthy, and
 /// the run must end with the weights of `expected`.
-Played play(const Scenario& scenario, const WeightsByStep& expected,
+Played play(const Scenario& scenario, const TrainedSteps& expected,
             Scheduler::History history = Scheduler::History::none);
 
 /// Returns the scenario with as few of its faults as break a rule.
-Scenario shrink(Scenario scenario, const WeightsByStep& expected);
+Scenario shrink(Scenario scenario, const TrainedSteps& expected);
 
 }  // namespace troupe::simulation

@@ -14,7 +14,7 @@
 
 namespace troupe::simulation {
 
-WeightsByStep really_trained(const Value& config) {
+TrainedSteps really_trained(const Value& config) {
   RealEnv env;
   EventFd bell;
   storage::MemoryFiles files;
@@ -36,18 +36,20 @@ WeightsByStep really_trained(const Value& config) {
                        {.executors = executors, .are_here = [](int) { return true; }}));
   REQUIRE(session.enter());
   std::mutex mutex;
-  WeightsByStep weights;
+  TrainedSteps trained;
   const auto outcome = session.play_here(
       bell, system,
       [&](const Value& event) {
         const std::lock_guard lock(mutex);
-        if (text_in(event, "type") == "checkpoint.saved")
-          weights[integer_in(event, "step")] = text_in(event, "weights");
+        const auto type = text_in(event, "type");
+        const auto step = integer_in(event, "step");
+        if (type == "checkpoint.saved") trained[step].weights = text_in(event, "weights");
+        if (type == "step") trained[step].loss = number_in(event, "loss");
       },
       nullptr, [] {});
   INFO(outcome.why);
   REQUIRE(outcome.how == actors::Outcome::How::done);
-  return weights;
+  return trained;
 }
 
 }  // namespace troupe::simulation

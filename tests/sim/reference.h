@@ -8,10 +8,14 @@
 
 namespace troupe::simulation {
 
-/// The digest of the weights after each step.
-using WeightsByStep = std::map<std::int64_t, std::string>;
+/// A step of a run to which nothing happens.
+struct TrainedStep {
+  std::string weights;  // Their digest after it.
+  double loss = 0;
+};
+using TrainedSteps = std::map<std::int64_t, TrainedStep>;
 
 /// Trains a run on this machine, in one real process with threads, and saves each step.
-WeightsByStep really_trained(const Value& config);
+TrainedSteps really_trained(const Value& config);
 
 }  // namespace troupe::simulation

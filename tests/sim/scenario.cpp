@@ -15,6 +15,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Duration = Scheduler::Duration;
 using Kind = Fault::Kind;
+using actors::decide::Row;
 
 /// Draws the scenario of a seed. The scheduler of the seed draws from a generator of its own, so
 /// that a scenario with fewer faults can be played with the same seed.
@@ -77,6 +78,13 @@ Fault draw_fault(Drawing& draw, Kind kind, const Scenario& scenario) {
   return fault;
 }
 
+/// About as long as the run takes if nothing happens.
+Duration usual_length(const Scenario& scenario) {
+  return scenario.steps * (scenario.micro_batches + 2 * scenario.stages) *
+             (scenario.slowest_job + milliseconds(1)) +
+         milliseconds(100);
+}
+
 std::vector<Fault> draw_faults(Drawing& draw, const Scenario& scenario) {
   std::vector<Kind> on;
   for (std::size_t kind = 0; kind <= static_cast<std::size_t>(Kind::submit); ++kind)
@@ -84,10 +92,7 @@ std::vector<Fault> draw_faults(Drawing& draw, const Scenario& scenario) {
   std::vector<Fault> faults;
   if (on.empty()) return faults;
   const int count = draw.between(1, 14);
-  // About as long as the run takes if nothing happens.
-  const auto length = scenario.steps * (scenario.micro_batches + 2 * scenario.stages) *
-                          (scenario.slowest_job + milliseconds(1)) +
-                      milliseconds(100);
+  const auto length = usual_length(scenario);
   Duration at{0};
   for (int i = 0; i < count; ++i) {
     auto fault = draw_fault(draw, on.at(draw.below(on.size())), scenario);
@@ -100,6 +105,190 @@ std::vector<Fault> draw_faults(Drawing& draw, const Scenario& scenario) {
   std::ranges::stable_sort(faults, {}, &Fault::at);
   return faults;
 }
+
+/// Draws faults that come together, or when a head decides by a certain row. Such a story leads to
+/// a decision that faults by chance seldom lead to.
+class Stories {
+ public:
+  Stories(Drawing& draw, Scenario& scenario)
+      : draw_(draw),
+        scenario_(scenario),
+        length_(usual_length(scenario) / 2),
+        node_(draw.between(1, scenario.nodes)),
+        other_(scenario.nodes == 1 ? 1 : draw.between(1, scenario.nodes - 1)) {
+    if (scenario.nodes > 1 && other_ >= node_) ++other_;
+  }
+
+  void draw() {
+    using Story = void (Stories::*)();
+    // Stories that seldom lead to their decision are there more often.
+    constexpr std::array<Story, 38> all = {
+        &Stories::gather_in_vain,     &Stories::gather_and_lose,    &Stories::tear_decision,
+        &Stories::prepare_late,       &Stories::load_late,          &Stories::load_late,
+        &Stories::load_and_fail,      &Stories::load_and_fail,      &Stories::bad_source,
+        &Stories::bad_source,         &Stories::bad_source,         &Stories::no_progress,
+        &Stories::no_progress,        &Stories::too_few_for_long,   &Stories::no_paths,
+        &Stories::no_paths,           &Stories::no_paths,           &Stories::no_paths,
+        &Stories::every_cordon,       &Stories::every_cordon,       &Stories::unheard,
+        &Stories::nobody_is_left,     &Stories::nobody_is_left,     &Stories::nobody_is_left,
+        &Stories::nobody_is_left,     &Stories::every_device_fails, &Stories::every_device_fails,
+        &Stories::every_device_fails, &Stories::every_device_fails, &Stories::every_device_fails,
+        &Stories::every_device_fails, &Stories::every_device_fails, &Stories::every_device_fails,
+        &Stories::every_device_fails, &Stories::every_device_fails, &Stories::full_disk,
+        &Stories::full_disk,          &Stories::lose_some};
+    // In a third of such seeds a story is all that happens.
+    const bool is_alone = draw_.one_in(3);
+    if (is_alone) {
+      scenario_.faults.clear();
+      scenario_.stays_healthy.assign(scenario_.stays_healthy.size(), true);
+    }
+    for (int count = is_alone ? 1 : draw_.between(3, 7); count > 0; --count) {
+      at_ = draw_.one_in(2) ? Duration(0) : draw_.time_below(length_);
+      (this->*draw_.one_of(all))();
+    }
+  }
+
+ private:
+  Fault& add(Kind kind, int machine, Duration lasts = milliseconds(1)) {
+    auto& fault = scenario_.faults.emplace_back(draw_fault(draw_, kind, scenario_));
+    fault.at = at_;
+    fault.machine = machine;
+    fault.lasts = lasts;
+    return fault;
+  }
+  Fault& add_at(Row when, Kind kind, int machine, Duration lasts = milliseconds(1)) {
+    auto& fault = add(kind, machine, lasts);
+    fault.when = when;
+    return fault;
+  }
+  /// The run needs all nodes. No fault lasts for ever then.
+  void need_all_nodes() {
+    scenario_.fewest = scenario_.nodes;
+    scenario_.stays_healthy.assign(scenario_.stays_healthy.size(), true);
+    for (auto& fault : scenario_.faults)
+      if (!fault.lasts) fault.lasts = seconds(10);
+  }
+  /// Kills the processes of all nodes but one.
+  void kill_others(Row when, Duration later, int but = 0) {
+    for (int i = 1; i <= scenario_.nodes; ++i)
+      if (i != but) add_at(when, Kind::kill, i).later = later;
+  }
+
+  /// A new head waits for a node that stays away, and the others go as it gives up.
+  void gather_in_vain() {
+    scenario_.fewest = 1;
+    add(Kind::kill, 0).at += milliseconds(10);
+    add_at(Row::boot_again, Kind::crash, node_, draw_.time_between(seconds(6), seconds(9)));
+    kill_others(Row::boot_again, milliseconds(4'990), node_);
+  }
+  /// A new head waits for a node that stays away, and loses another one.
+  void gather_and_lose() {
+    add(Kind::kill, 0).at += milliseconds(10);
+    add_at(Row::boot_again, Kind::crash, node_, draw_.time_between(seconds(6), seconds(9)));
+    kill_others(Row::gather_waits, milliseconds(5), node_);
+  }
+  void tear_decision() {
+    add(Kind::torn_decision, 0);
+    add(Kind::kill, node_).at += milliseconds(1);
+    add(Kind::kill, other_).at += milliseconds(1);
+  }
+  void prepare_late() {
+    scenario_.is_impatient = true;
+    const auto lasts = draw_.time_between(milliseconds(80), seconds(2));
+    add_at(Row::plan_ready, Kind::freeze, node_, lasts).times = 2;
+    add_at(Row::plan_ready, Kind::freeze, other_, lasts).times = 2;
+  }
+  void load_late() {
+    scenario_.is_impatient = true;
+    const auto lasts = draw_.time_between(milliseconds(50), seconds(1));
+    for (int i = 1; i <= scenario_.nodes; ++i)
+      add_at(Row::prepared_all, Kind::freeze, i, lasts).times = 2;
+  }
+  void load_and_fail() {
+    for (int i = 1; i <= scenario_.nodes; ++i)
+      add_at(Row::prepared_all, Kind::failing_jobs, i, milliseconds(20)).times = 2;
+  }
+  /// The states to begin from turn out to be bad.
+  void bad_source() {
+    scenario_.copies = 1;
+    scenario_.save_every = 2;
+    for (int i = 1; i <= 3; ++i) {
+      at_ = i * length_ / 3;
+      for (int j = 1; j <= scenario_.nodes; ++j) add(Kind::kill, j);
+    }
+    at_ = Duration(0);
+    for (int i = 0; i < 6; ++i) add_at(Row::recover_plans, Kind::damage, 0).times = 3;
+  }
+  /// Attempts end before they have done a new step.
+  void no_progress() {
+    scenario_.is_impatient = true;
+    for (int i = 1; i <= scenario_.nodes; ++i) add_at(Row::loaded, Kind::kill, i).times = 4;
+  }
+  /// As the run has waited for long enough after that, all nodes go.
+  void nobody_is_left() {
+    scenario_.is_impatient = true;
+    add_at(Row::loaded, Kind::kill, node_).times = 2;
+    add_at(Row::loaded, Kind::kill, other_).times = 2;
+    kill_others(Row::recover_futile, milliseconds(990));
+    kill_others(Row::gather_again, milliseconds(10));
+  }
+  /// Nodes are away for longer than the run waits.
+  void too_few_for_long() {
+    scenario_.is_impatient = true;
+    const auto lasts = draw_.time_between(seconds(6), seconds(9));
+    for (int i = 0; i <= scenario_.nodes - scenario_.fewest; ++i)
+      add(Kind::crash, 1 + (node_ + i) % scenario_.nodes, lasts);
+  }
+  /// No two nodes reach each other.
+  void no_paths() {
+    need_all_nodes();
+    if (scenario_.stages == 1) scenario_.stages = 2;
+    const auto lasts = draw_.time_between(seconds(6), seconds(15));
+    for (int i = 1; i <= scenario_.nodes; ++i)
+      for (int j = i + 1; j <= scenario_.nodes; ++j) add(Kind::cut, i, lasts).other = j;
+  }
+  /// The head looks at nodes when one comes.
+  void every_cordon() {
+    const auto lasts = draw_.time_between(milliseconds(300), milliseconds(600));
+    for (int i = 0; i < 3; ++i, at_ += 2 * lasts) {
+      add(Kind::cordon, node_, lasts);
+      add(Kind::kill, other_).at += milliseconds(20);
+      add(Kind::kill, other_).at += lasts + milliseconds(20);
+    }
+  }
+  /// Nodes lose their connections while the run waits, and come back.
+  void unheard() {
+    need_all_nodes();
+    add(Kind::crash, other_, seconds(3));
+    for (int i = 1; i <= 3; ++i) {
+      at_ += milliseconds(900);
+      add(Kind::refusals, 0, draw_.time_between(milliseconds(150), milliseconds(700)));
+      for (int j = 1; j <= scenario_.nodes; ++j) add(Kind::end_of_links, j).other = 0;
+    }
+  }
+  void every_device_fails() {
+    scenario_.fewest = 1;
+    const auto lasts = draw_.time_between(seconds(2), seconds(5));
+    for (int i = 1; i <= scenario_.nodes; ++i) add(Kind::failing_jobs, i, lasts);
+  }
+  /// For longer than a head goes on without writing down what it must decide.
+  void full_disk() {
+    add(Kind::full_disk, 0, seconds(70)).number = 0;
+    for (int i = 1; i <= scenario_.nodes; ++i) add(Kind::kill, i).at += milliseconds(1);
+  }
+  void lose_some() {
+    const auto when = draw_.one_of(
+        std::array{Row::plan_ready, Row::prepared_some, Row::prepared_all, Row::recover_plans});
+    add_at(when, Kind::kill, node_).times = 2;
+  }
+
+  Drawing& draw_;
+  Scenario& scenario_;
+  const Duration length_;
+  Duration at_{0};
+  const int node_;
+  int other_;
+};
 
 /// Draws the faults that were added last, from a generator of their own: the other draws of a seed
 /// stay as they were.
@@ -118,14 +307,7 @@ void draw_more(Scenario& scenario) {
       scenario.faults.push_back(fault);
     }
   }
-  // For longer than a head goes on without writing down what it decides.
-  if (draw.one_in(10)) {
-    auto fault = draw_fault(draw, Kind::full_disk, scenario);
-    fault.machine = 0;
-    fault.at = draw.time_below(seconds(1));
-    fault.lasts = seconds(70);
-    scenario.faults.push_back(fault);
-  }
+  if (!draw.one_in(4)) Stories(draw, scenario).draw();
   std::ranges::stable_sort(scenario.faults, {}, &Fault::at);
 }
 
@@ -143,12 +325,17 @@ std::string_view name_of(Kind kind) {
       "kill",          "crash",         "freeze",    "cut",       "cut one way",  "links end",
       "delays",        "old message",   "slow disk", "full disk", "failing call", "kill at call",
       "crash at call", "kill at point", "damage",    "slow jobs", "drain",        "cordon",
-      "pause",         "stop",          "save",      "submit",    "failing jobs", "kill again"};
+      "pause",         "stop",          "save",      "submit",    "failing jobs", "kill again",
+      "torn decision", "refusals"};
   return names.at(static_cast<std::size_t>(kind));
 }
 
 std::string to_text(const Fault& fault) {
   std::string text = in_seconds(fault.at) + " " + std::string(name_of(fault.kind));
+  if (fault.when)
+    text += " at " + std::string(actors::decide::to_string(*fault.when)) + " and " +
+            in_seconds(fault.later) +
+            (fault.times > 1 ? ", " + std::to_string(fault.times) + " times," : "");
   text += " machine " + std::to_string(fault.machine);
   if (is_of_link(fault.kind) || fault.kind == Kind::old_message)
     text += " and " + std::to_string(fault.other);

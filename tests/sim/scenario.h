@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/decide/run_machine.h"
 #include "core/value.h"
 #include "simulation/machine/scheduler.h"
 
@@ -40,11 +41,17 @@ struct Fault {
     submit,         // or submits it although it is there.
     failing_jobs,   // A device fails for ever, until its process starts again.
     kill_again,     // A process of a machine is killed again and again.
+    torn_decision,  // The head loses its power as it writes down a decision: it is torn.
+    refusals,       // A machine refuses all new connections.
   };
-  static constexpr std::size_t kinds = 24;
+  static constexpr std::size_t kinds = 26;
 
   Kind kind = Kind::kill;
   Scheduler::Duration at{0};  // The time since the run was submitted.
+  /// If set, it comes when a head next decides by this row after that time, so many times.
+  std::optional<actors::decide::Row> when = {};
+  Scheduler::Duration later{0};  // How much later it then comes.
+  int times = 1;
   /// How long it takes. Nothing: it never ends.
   std::optional<Scheduler::Duration> lasts;
   int machine = 0;

@@ -129,7 +129,7 @@ std::string first_difference(const std::vector<std::string>& one,
 }
 
 void check_seeds(Harm harm, int copies) {
-  const auto weights = really_trained(tiny_run(1, 1)).at(steps);
+  const auto weights = really_trained(tiny_run(1, 1)).at(steps).weights;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     CAPTURE(seed);
     Scheduler::Options options{.seed = seed, .manner = static_cast<Scheduler::Manner>(seed % 3)};

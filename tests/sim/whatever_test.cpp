@@ -23,16 +23,16 @@ std::uint64_t number_of(const char* variable, std::uint64_t fallback) {
   return text ? std::strtoull(text, nullptr, 10) : fallback;
 }
 
-/// Returns the weights after each step if nothing happens. Equal recipes have equal weights.
-const WeightsByStep& expected(const Scenario& scenario) {
-  static std::map<std::string, WeightsByStep> known;
-  auto& weights = known[scenario.recipe()];
-  if (weights.empty()) {
+/// Returns what training comes to if nothing happens. It is the same for equal recipes.
+const TrainedSteps& expected(const Scenario& scenario) {
+  static std::map<std::string, TrainedSteps> known;
+  auto& steps = known[scenario.recipe()];
+  if (steps.empty()) {
     Scenario undisturbed = scenario;
     undisturbed.steps = Scenario::most_steps;
-    weights = really_trained(undisturbed.config());
+    steps = really_trained(undisturbed.config());
   }
-  return weights;
+  return steps;
 }
 
 /// Returns the last lines up to the first violation, or to the end without one.
@@ -61,7 +61,7 @@ std::string report_of(const Scenario& scenario) {
 
 /// The sums over many seeds.
 struct Reached {
-  std::uint64_t seeds = 0, events = 0, failed = 0;
+  std::uint64_t seeds = 0, events = 0, most_events = 0, failed = 0;
   std::int64_t heads = 0, recoveries = 0, faults = 0;
   std::array<int, Fault::kinds> by_kind{};
   std::map<std::string, std::uint64_t> points;
@@ -70,6 +70,7 @@ struct Reached {
   void add(const Played& played) {
     ++seeds;
     events += played.events;
+    most_events = std::max(most_events, played.events);
     failed += played.violations.empty() ? 0 : 1;
     heads += played.heads;
     recoveries += played.recoveries;
@@ -81,11 +82,13 @@ struct Reached {
   }
   void print() const {
     std::printf(
-        "%llu seeds, %.1f ms of a core each, %llu events, %lld lives of heads, %lld recoveries, "
+        "%llu seeds, %.1f ms of a core each, %llu events, at most %llu of a seed, %lld lives of "
+        "heads, %lld recoveries, "
         "%lld faults while the run was not over:",
         static_cast<unsigned long long>(seeds), 1e3 * seconds / static_cast<double>(seeds),
-        static_cast<unsigned long long>(events), static_cast<long long>(heads),
-        static_cast<long long>(recoveries), static_cast<long long>(faults));
+        static_cast<unsigned long long>(events), static_cast<unsigned long long>(most_events),
+        static_cast<long long>(heads), static_cast<long long>(recoveries),
+        static_cast<long long>(faults));
     for (std::size_t i = 0; i < by_kind.size(); ++i)
       std::printf("%s %s %d", i == 0 ? "" : ",",
                   std::string(name_of(static_cast<Fault::Kind>(i))).c_str(), by_kind[i]);
@@ -94,6 +97,10 @@ struct Reached {
       const std::string name(actors::decide::to_string(row));
       std::printf(" %s %llu", name.c_str(), static_cast<unsigned long long>(times_of(name)));
     }
+    std::printf("\nrows by which they decided fewer than 100 times:");
+    for (const auto row : actors::decide::all_rows())
+      if (times_of(actors::decide::to_string(row)) < 100)
+        std::printf(" %s", actors::decide::to_string(row));
     std::printf("\n");
   }
 
