@@ -152,7 +152,10 @@ class Expander {
       at_.fail(part.name->place, "the name of a part has at most 256 letters, digits and ._-/:");
     const bool is_unit = part.is_own_unit || !part.repeat.empty();
     add_steps(part.body, unit_, Outermost::yes, part);
-    if (is_unit) end_unit(part);
+    if (is_unit) {
+      end_unit(part);
+      is_behind_cut_ = false;
+    }
     at_.names.keep(names);
   }
 
@@ -206,6 +209,7 @@ class Expander {
     if (outermost == Outermost::no)
       return at_.fail(step.place, "a cut is one of the outermost steps of a part");
     end_unit(part);
+    is_behind_cut_ = true;
   }
 
   void add_residual_step(const Step& step, Layers& into, const Part& part) {
@@ -325,7 +329,7 @@ class Expander {
 
   void finish() {
     const auto& place = description_.parts.back().place;
-    if (!at_.fault && !unit_.empty()) join_last();
+    if (!at_.fault && !unit_.empty()) end_last();
     const auto classes = at_.integer(description_.classes, "the number of classes");
     if (at_.fault) return;
     if (model_.units.empty()) return at_.fail(place, "the model has no layers");
@@ -358,9 +362,9 @@ class Expander {
     return !at_.fault;
   }
 
-  /// Adds the layers behind the last unit to it.
-  void join_last() {
-    if (model_.units.empty()) return end_unit(description_.parts.back());
+  /// Adds the layers behind the last unit to it, or makes a unit of them if a cut is before them.
+  void end_last() {
+    if (model_.units.empty() || is_behind_cut_) return end_unit(description_.parts.back());
     auto& last = model_.units.back().layer;
     Layers both;
     both.push_back(plain(std::move(last)));
@@ -374,7 +378,8 @@ class Expander {
   Evaluation at_;
   Model model_;
   Current current_;
-  Layers unit_;  // Layers of the unit that is being made.
+  Layers unit_;                 // Layers of the unit that is being made.
+  bool is_behind_cut_ = false;  // Whether the layers of unit_ follow a cut.
   std::string part_name_;
   std::vector<std::string> variables_;  // "i = 2"
   std::map<std::string, int> unit_names_;

@@ -85,6 +85,15 @@ body = ["relu"]
         "head: head.c.weight[3, 5]\n");
 }
 
+TEST_CASE("steps behind the last cut are a unit", "[models][description]") {
+  const auto made = expanded(rows + R"(part = [{ body = [
+  { linear = "a", out = 4 }, "cut", { linear = "b", out = 3 }, "cut", "relu"] }]
+)");
+  if (const auto* fault = std::get_if<Fault>(&made)) FAIL(error_of(*fault).text);
+  CHECK(names_of(std::get<Model>(made)) ==
+        "mine: a.weight[4, 5] a.bias[4]\nmine/2: b.weight[3, 4] b.bias[3]\nmine/3:\n");
+}
+
 TEST_CASE("every, when and groups of steps", "[models][description]") {
   const auto made = expanded(rows + R"toml(
 every.any = { init = "normal(0.5)" }
