@@ -124,6 +124,12 @@ TEST_CASE("the digest of a description is a line of the recipe", "[config]") {
   CHECK(line(*load_text(good_run)).empty());
 }
 
+TEST_CASE("the recipe of a model of the program is as before there were descriptions", "[config]") {
+  // Checkpoints have this digest. With another one they would not resume.
+  CHECK(to_string(recipe_digest(recipe_of(load_text(good_run)->tree))) ==
+        "b29f2d56c1e347a3dc254dfc2f61010b");
+}
+
 TEST_CASE("options of a model of one's own are checked like others", "[config]") {
   CHECK(error_of(tiny, {"model.width=0"}) ==
         "--set:1:13: error: model.width wants an integer of at least 1, but found an integer 0");
