@@ -65,7 +65,7 @@ TEST_CASE("a folder of Hugging Face gives the model and its weights", "[config]"
   CHECK(to_json(model.options).find(R"("dropout":0.1)") != std::string::npos);
   CHECK(model.init == "./gpt2");
   CHECK(to_json(result->tree).find("from") == std::string::npos);
-  // What the configuration states holds.
+  // Options that the configuration states hold.
   const auto other = load_tuned(tiny_gpt2, {"model.context=8", "model.init=random"});
   REQUIRE(other.ok());
   CHECK(other->config.model.init == "random");
