@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "config/agreement.h"
-#include "config/model_folder.h"
+#include "config/huggingface/model_folder.h"
 #include "config/own_model.h"
 #include "config/rate_changes.h"
 #include "config/recipe.h"

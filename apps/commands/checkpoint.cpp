@@ -8,7 +8,7 @@
 #include "apps/real/read_host.h"
 #include "apps/weights/export_folder.h"
 #include "apps/weights/foreign_weights.h"
-#include "config/huggingface.h"
+#include "config/huggingface/config_json.h"
 #include "config/load.h"
 #include "config/model_kinds.h"
 #include "core/json.h"

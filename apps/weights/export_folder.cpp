@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "config/huggingface.h"
+#include "config/huggingface/config_json.h"
 #include "core/json.h"
 #include "core/memory/stream.h"
 #include "kernels/rounding.h"

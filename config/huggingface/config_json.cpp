@@ -1,4 +1,4 @@
-#include "config/huggingface.h"
+#include "config/huggingface/config_json.h"
 
 #include <algorithm>
 #include <cstdint>

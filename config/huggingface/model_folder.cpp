@@ -1,10 +1,10 @@
-#include "config/model_folder.h"
+#include "config/huggingface/model_folder.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "config/huggingface.h"
+#include "config/huggingface/config_json.h"
 #include "config/schema/dotted.h"
 #include "core/json.h"
 
