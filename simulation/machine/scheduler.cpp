@@ -231,8 +231,8 @@ void Scheduler::thaw(QueueId queue) {
   relist(queue);
 }
 
-void Scheduler::kill(ProcessId process) {
-  finish(process, {Ending::How::killed, 0, {}});
+void Scheduler::kill(ProcessId process, Ending::How how) {
+  finish(process, {how, 0, {}});
   if (!is_running_) tell_endings();
 }
 

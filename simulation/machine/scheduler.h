@@ -180,7 +180,7 @@ class Scheduler {
 
   /// Ends a process from outside: nothing of it is ready any more, and its tasks are dropped. If
   /// one of its tasks runs now, that task goes on to its end.
-  void kill(ProcessId process);
+  void kill(ProcessId process, Ending::How how = Ending::How::killed);
   /// Ends the process whose code runs now, and unwinds the stack up to the scheduler.
   [[noreturn]] void end(ProcessId process, Ending ending);
 

@@ -179,6 +179,9 @@ class Playing {
         if (!fault.lasts) place.is_kept = false;
         (place.is_kept ? place.process(fault.number) : place.first()).kill();
         break;
+      case Kind::program_fault:
+        place.process(1).fault();
+        break;
       case Kind::crash:
         crash(place, fault);
         break;
@@ -457,7 +460,7 @@ class Playing {
                               is_drawn(Kind::slow_disk) || is_drawn(Kind::damage);
     // A person must look at a run that fails in the same way on two nodes or again and again.
     const bool may_fail = has_bad_disk || scenario_.is_impatient || is_drawn(Kind::failing_jobs) ||
-                          is_drawn(Kind::kill_again);
+                          is_drawn(Kind::kill_again) || is_drawn(Kind::program_fault);
     if (state == "failed" && !may_fail)
       monitor_->violate(9, "the run has failed without a drawn reason: " + why);
   }

@@ -87,6 +87,8 @@ class SimulatedProcess {
   }
 
   void kill() { scheduler_.kill(id_); }
+  /// Ends it as by a fault of the program.
+  void fault() { scheduler_.kill(id_, Ending::How::crashed); }
   /// Calls a function when the process has ended and its objects are destroyed. It must not destroy
   /// this object.
   void on_end(std::function<void(const Ending&)> then) { on_end_ = std::move(then); }

@@ -122,7 +122,7 @@ class Stories {
   void draw() {
     using Story = void (Stories::*)();
     // Stories that seldom lead to their decision are there more often.
-    constexpr std::array<Story, 38> all = {
+    constexpr std::array<Story, 50> all = {
         &Stories::gather_in_vain,     &Stories::gather_and_lose,    &Stories::tear_decision,
         &Stories::prepare_late,       &Stories::load_late,          &Stories::load_late,
         &Stories::load_and_fail,      &Stories::load_and_fail,      &Stories::bad_source,
@@ -135,7 +135,11 @@ class Stories {
         &Stories::every_device_fails, &Stories::every_device_fails, &Stories::every_device_fails,
         &Stories::every_device_fails, &Stories::every_device_fails, &Stories::every_device_fails,
         &Stories::every_device_fails, &Stories::every_device_fails, &Stories::full_disk,
-        &Stories::full_disk,          &Stories::lose_some};
+        &Stories::full_disk,          &Stories::lose_some,          &Stories::faulty_step,
+        &Stories::faulty_step,        &Stories::faulty_step,        &Stories::faulty_step,
+        &Stories::keeps_ending,       &Stories::keeps_ending,       &Stories::keeps_ending,
+        &Stories::keeps_ending,       &Stories::fails_now_and_then, &Stories::fails_now_and_then,
+        &Stories::fails_now_and_then, &Stories::fails_now_and_then};
     // In a third of such seeds a story is all that happens.
     const bool is_alone = draw_.one_in(3);
     if (is_alone) {
@@ -271,6 +275,28 @@ class Stories {
     const auto lasts = draw_.time_between(seconds(2), seconds(5));
     for (int i = 1; i <= scenario_.nodes; ++i) add(Kind::failing_jobs, i, lasts);
   }
+  /// A step ends the processes that play it.
+  void faulty_step() {
+    scenario_.has_daemons = true;
+    scenario_.fewest = 1;
+    for (int i = 1; i <= scenario_.nodes; ++i)
+      add_at(Row::loaded, Kind::program_fault, i).times = 3;
+  }
+  /// The processes of a node end one after the other.
+  void keeps_ending() {
+    scenario_.has_daemons = true;
+    scenario_.fewest = 1;
+    scenario_.is_impatient = true;
+    add(Kind::program_fault, node_);
+    for (const auto when : {Row::run_arrival, Row::loaded})
+      add_at(when, Kind::program_fault, node_).times = 3;
+  }
+  /// A device fails now and then, and the run needs its node.
+  void fails_now_and_then() {
+    need_all_nodes();
+    scenario_.is_impatient = true;
+    for (int i = 0; i < 4; ++i, at_ += length_ / 3) add(Kind::failing_jobs, node_, milliseconds(5));
+  }
   /// For longer than a head goes on without writing down what it must decide.
   void full_disk() {
     add(Kind::full_disk, 0, seconds(70)).number = 0;
@@ -322,11 +348,11 @@ std::string in_seconds(Duration time) {
 
 std::string_view name_of(Kind kind) {
   constexpr std::array<std::string_view, Fault::kinds> names = {
-      "kill",          "crash",         "freeze",    "cut",       "cut one way",  "links end",
-      "delays",        "old message",   "slow disk", "full disk", "failing call", "kill at call",
-      "crash at call", "kill at point", "damage",    "slow jobs", "drain",        "cordon",
-      "pause",         "stop",          "save",      "submit",    "failing jobs", "kill again",
-      "torn decision", "refusals"};
+      "kill",          "crash",         "freeze",       "cut",       "cut one way",  "links end",
+      "delays",        "old message",   "slow disk",    "full disk", "failing call", "kill at call",
+      "crash at call", "kill at point", "damage",       "slow jobs", "drain",        "cordon",
+      "pause",         "stop",          "save",         "submit",    "failing jobs", "kill again",
+      "torn decision", "refusals",      "program fault"};
   return names.at(static_cast<std::size_t>(kind));
 }
 

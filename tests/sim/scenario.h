@@ -43,8 +43,9 @@ struct Fault {
     kill_again,     // A process of a machine is killed again and again.
     torn_decision,  // The head loses its power as it writes down a decision: it is torn.
     refusals,       // A machine refuses all new connections.
+    program_fault,  // A process of a machine ends by a fault of the program.
   };
-  static constexpr std::size_t kinds = 26;
+  static constexpr std::size_t kinds = 27;
 
   Kind kind = Kind::kill;
   Scheduler::Duration at{0};  // The time since the run was submitted.
