@@ -16,8 +16,9 @@
 namespace troupe::simulation {
 namespace {
 
-/// Longer than a head needs to write down all of what one event leads to.
-constexpr auto most_thought = std::chrono::seconds(1);
+/// Longer than a new head needs to read the decisions of one that has ended amid them, and shorter
+/// than any patience of an attempt.
+constexpr auto most_thought = std::chrono::seconds(8);
 
 bool is_about_message(const std::string& complaint) {
   return complaint.find("found ") != complaint.npos;
@@ -99,6 +100,7 @@ void Monitor::look_at_decisions() {
     bytes_of_decisions_ = bytes->text().size();
     check_decisions(actors::decide::read_journal(bytes->text()).records);
   }
+  if (!has_head_) must_give_up_since_.reset();
   if (must_give_up_since_ && now - *must_give_up_since_ > most_thought) {
     must_give_up_since_.reset();
     violate(8, "an attempt that had not begun has lost a node, and is not given up");
@@ -189,6 +191,7 @@ void Monitor::head_began(const HeadLife& head) {
     violate(1, "a head began with term " + std::to_string(head.term) + ", after term " +
                    std::to_string(term_));
   term_ = head.term;
+  has_head_ = true;
 }
 
 void Monitor::head_crashed() {

@@ -29,6 +29,8 @@ class Monitor {
   void look();
   /// Adds a new life of a head that is ready.
   void head_began(const HeadLife& head);
+  /// The head has ended. Another one comes.
+  void head_ended() { has_head_ = false; }
   /// The machine of the head has crashed and lost unsynced data.
   void head_crashed();
   /// A fault has damaged a checkpoint.
@@ -81,6 +83,7 @@ class Monitor {
   std::size_t read_ = 0;  // Bytes of the event file.
   std::int64_t last_step_ = 0, recoveries_ = 0;
   std::int64_t told_saved_ = 0;  // The newest step that was told as saved.
+  bool has_head_ = false;
   bool is_damaged_ = false;
   bool reads_may_fail_ = false;
   std::map<std::uint64_t, Attempt> attempts_;  // Keyed by number.

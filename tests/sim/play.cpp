@@ -89,7 +89,7 @@ class Playing {
   static Scheduler::Options options(const Scenario& scenario, Scheduler::History history) {
     auto options = scenario.options();
     options.history = history;
-    options.most_events = 4'000'000;
+    options.most_events = 500'000;
     return options;
   }
   Scheduler& scheduler() { return cluster_.scheduler(); }
@@ -108,6 +108,7 @@ class Playing {
     place.first().on_end([this, &place](const Ending& ending) {
       if (!ending.last_words.empty())
         scheduler().note(place.machine.name, "ended: " + ending.last_words);
+      if (place.head) monitor_->head_ended();
       restart_later(place);
     });
   }

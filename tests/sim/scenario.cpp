@@ -122,24 +122,25 @@ class Stories {
   void draw() {
     using Story = void (Stories::*)();
     // Stories that seldom lead to their decision are there more often.
-    constexpr std::array<Story, 50> all = {
-        &Stories::gather_in_vain,     &Stories::gather_and_lose,    &Stories::tear_decision,
-        &Stories::prepare_late,       &Stories::load_late,          &Stories::load_late,
-        &Stories::load_and_fail,      &Stories::load_and_fail,      &Stories::bad_source,
-        &Stories::bad_source,         &Stories::bad_source,         &Stories::no_progress,
-        &Stories::no_progress,        &Stories::too_few_for_long,   &Stories::no_paths,
-        &Stories::no_paths,           &Stories::no_paths,           &Stories::no_paths,
-        &Stories::every_cordon,       &Stories::every_cordon,       &Stories::unheard,
-        &Stories::nobody_is_left,     &Stories::nobody_is_left,     &Stories::nobody_is_left,
-        &Stories::nobody_is_left,     &Stories::every_device_fails, &Stories::every_device_fails,
-        &Stories::every_device_fails, &Stories::every_device_fails, &Stories::every_device_fails,
-        &Stories::every_device_fails, &Stories::every_device_fails, &Stories::every_device_fails,
-        &Stories::every_device_fails, &Stories::every_device_fails, &Stories::full_disk,
-        &Stories::full_disk,          &Stories::lose_some,          &Stories::faulty_step,
-        &Stories::faulty_step,        &Stories::faulty_step,        &Stories::faulty_step,
-        &Stories::keeps_ending,       &Stories::keeps_ending,       &Stories::keeps_ending,
-        &Stories::keeps_ending,       &Stories::fails_now_and_then, &Stories::fails_now_and_then,
-        &Stories::fails_now_and_then, &Stories::fails_now_and_then};
+    constexpr std::array<std::pair<Story, int>, 19> all = {{{&Stories::gather_in_vain, 1},
+                                                            {&Stories::gather_and_lose, 2},
+                                                            {&Stories::tear_decision, 1},
+                                                            {&Stories::prepare_late, 1},
+                                                            {&Stories::load_late, 2},
+                                                            {&Stories::load_and_fail, 2},
+                                                            {&Stories::bad_source, 3},
+                                                            {&Stories::no_progress, 2},
+                                                            {&Stories::too_few_for_long, 1},
+                                                            {&Stories::no_paths, 5},
+                                                            {&Stories::every_cordon, 2},
+                                                            {&Stories::unheard, 1},
+                                                            {&Stories::nobody_is_left, 4},
+                                                            {&Stories::every_device_fails, 9},
+                                                            {&Stories::full_disk, 3},
+                                                            {&Stories::lose_some, 1},
+                                                            {&Stories::faulty_step, 4},
+                                                            {&Stories::keeps_ending, 4},
+                                                            {&Stories::fails_now_and_then, 4}}};
     // In a third of such seeds a story is all that happens.
     const bool is_alone = draw_.one_in(3);
     if (is_alone) {
@@ -148,11 +149,20 @@ class Stories {
     }
     for (int count = is_alone ? 1 : draw_.between(3, 7); count > 0; --count) {
       at_ = draw_.one_in(2) ? Duration(0) : draw_.time_below(length_);
-      (this->*draw_.one_of(all))();
+      (this->*draw_story(all))();
     }
   }
 
  private:
+  template <class Stories>
+  auto draw_story(const Stories& all) {
+    int weights = 0;
+    for (const auto& [story, weight] : all) weights += weight;
+    int drawn = draw_.between(1, weights);
+    for (const auto& [story, weight] : all)
+      if ((drawn -= weight) <= 0) return story;
+    return all.back().first;
+  }
   Fault& add(Kind kind, int machine, Duration lasts = milliseconds(1)) {
     auto& fault = scenario_.faults.emplace_back(draw_fault(draw_, kind, scenario_));
     fault.at = at_;
