@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <random>
+#include <span>
 
 #include "core/json.h"
 
@@ -120,42 +121,33 @@ class Stories {
   }
 
   void draw() {
-    using Story = void (Stories::*)();
     // Stories that seldom lead to their decision are there more often.
-    constexpr std::array<std::pair<Story, int>, 19> all = {{{&Stories::gather_in_vain, 1},
-                                                            {&Stories::gather_and_lose, 2},
-                                                            {&Stories::tear_decision, 1},
-                                                            {&Stories::prepare_late, 1},
-                                                            {&Stories::load_late, 2},
-                                                            {&Stories::load_and_fail, 2},
-                                                            {&Stories::bad_source, 3},
-                                                            {&Stories::no_progress, 2},
-                                                            {&Stories::too_few_for_long, 1},
-                                                            {&Stories::no_paths, 5},
-                                                            {&Stories::every_cordon, 2},
-                                                            {&Stories::unheard, 1},
-                                                            {&Stories::nobody_is_left, 4},
-                                                            {&Stories::every_device_fails, 9},
-                                                            {&Stories::full_disk, 3},
-                                                            {&Stories::lose_some, 1},
-                                                            {&Stories::faulty_step, 4},
-                                                            {&Stories::keeps_ending, 4},
-                                                            {&Stories::fails_now_and_then, 4}}};
-    // In a third of such seeds a story is all that happens.
-    const bool is_alone = draw_.one_in(3);
+    constexpr std::array<std::pair<Story, int>, 20> all = {
+        {{&Stories::gather_in_vain, 2},   {&Stories::gather_and_lose, 2},
+         {&Stories::tear_decision, 2},    {&Stories::prepare_late, 1},
+         {&Stories::load_late, 3},        {&Stories::load_and_fail, 7},
+         {&Stories::bad_source, 6},       {&Stories::no_progress, 2},
+         {&Stories::too_few_for_long, 2}, {&Stories::no_paths, 8},
+         {&Stories::every_cordon, 4},     {&Stories::unheard, 2},
+         {&Stories::nobody_is_left, 13},  {&Stories::every_device_fails, 11},
+         {&Stories::full_disk, 4},        {&Stories::lose_some, 2},
+         {&Stories::faulty_step, 8},      {&Stories::keeps_ending, 8},
+         {&Stories::come_back_soon, 6},   {&Stories::fails_now_and_then, 19}}};
+    // In half of such seeds a story is all that happens.
+    const bool is_alone = draw_.one_in(2);
     if (is_alone) {
       scenario_.faults.clear();
       scenario_.stays_healthy.assign(scenario_.stays_healthy.size(), true);
     }
-    for (int count = is_alone ? 1 : draw_.between(3, 7); count > 0; --count) {
+    for (int count = is_alone ? 1 : draw_.between(4, 8); count > 0; --count) {
       at_ = draw_.one_in(2) ? Duration(0) : draw_.time_below(length_);
       (this->*draw_story(all))();
     }
   }
 
  private:
-  template <class Stories>
-  auto draw_story(const Stories& all) {
+  using Story = void (Stories::*)();
+  Story draw_story(std::span<const std::pair<Story, int>> all) {
     int weights = 0;
     for (const auto& [story, weight] : all) weights += weight;
     int drawn = draw_.between(1, weights);
@@ -285,6 +277,14 @@ class Stories {
     const auto lasts = draw_.time_between(seconds(2), seconds(5));
     for (int i = 1; i <= scenario_.nodes; ++i) add(Kind::failing_jobs, i, lasts);
   }
+  /// A node comes back while the next plan's nodes prepare.
+  void come_back_soon() {
+    scenario_.has_daemons = true;
+    scenario_.fewest = 1;
+    add_at(Row::plan_ready, Kind::freeze, other_,
+           draw_.time_between(milliseconds(600), seconds(2)));
+    add_at(Row::plan_ready, Kind::kill, node_);
+  }
   /// A step ends the processes that play it.
   void faulty_step() {
     scenario_.has_daemons = true;
@@ -305,7 +305,10 @@ class Stories {
   void fails_now_and_then() {
     need_all_nodes();
     scenario_.is_impatient = true;
-    for (int i = 0; i < 4; ++i, at_ += length_ / 3) add(Kind::failing_jobs, node_, milliseconds(5));
+    add_at(Row::player_failed, Kind::kill, node_).times = 4;
+    auto& fails = add_at(Row::loaded, Kind::failing_jobs, node_);
+    fails.later = draw_.time_between(milliseconds(2), milliseconds(60));
+    fails.times = 4;
   }
   /// For longer than a head goes on without writing down what it must decide.
   void full_disk() {
@@ -343,7 +346,7 @@ void draw_more(Scenario& scenario) {
       scenario.faults.push_back(fault);
     }
   }
-  if (!draw.one_in(4)) Stories(draw, scenario).draw();
+  if (!draw.one_in(16)) Stories(draw, scenario).draw();
   std::ranges::stable_sort(scenario.faults, {}, &Fault::at);
 }
 
