@@ -125,6 +125,7 @@ std::vector<Stragglers::Step> Stragglers::split(const TimedRound& round) {
 
 void Stragglers::measure(const Step& step) {
   step_.add(step.took);
+  newest_step_ = step.took;
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     auto& device = devices_[i];
     double busy = 0;
@@ -313,9 +314,10 @@ void Stragglers::settle(Finding& finding, const std::optional<Judgement>& judged
   const bool is_plain =
       is_slow && judged->factor >= limits_.plain && judged->share >= limits_.plain_share;
   finding.slow_steps = is_slow ? finding.slow_steps + 1 : 0;
-  finding.slow_seconds = is_slow ? finding.slow_seconds + step_.median() : 0;
+  finding.slow_seconds = is_slow ? finding.slow_seconds + newest_step_ : 0;
   finding.fast_steps = is_fast ? finding.fast_steps + 1 : 0;
-  const bool has_lasted = is_plain || finding.slow_seconds >= in_seconds(limits_.lasted);
+  const bool has_lasted =
+      finding.slow_seconds >= in_seconds(is_plain ? limits_.burst : limits_.lasted);
   if (!finding.named && finding.slow_steps >= limits_.in_a_row && has_lasted) {
     finding.named = told;
     finding.named->than = judged->than;

@@ -70,9 +70,11 @@ struct StragglerLimits {
   double spreads = 4.5;  // A growth by fewer times the usual spread is noise.
   int in_a_row = 3;      // Steps in a row that must agree.
   /// Noise of a busy machine comes in bursts. What takes less than `plain` times longer, or costs
-  /// less than `plain_share` of a step, is named only if it has lasted.
+  /// less than `plain_share` of a step, is named only if it has lasted, and anything only if it has
+  /// lasted longer than such a burst.
   double plain = 1.7;
   double plain_share = 0.15;
+  std::chrono::nanoseconds burst = std::chrono::milliseconds(25);
   std::chrono::nanoseconds lasted = std::chrono::seconds(1);
   int unmeasured = 16;  // Steps without a measurement after which a link is unknown.
   /// A device that was idle for longer has waited for its input. A shorter gap is overhead.
@@ -163,6 +165,7 @@ class Stragglers {
   std::size_t in_replica_ = 1;
   int ignored_ = 0;
   LastNumbers step_{RunningMedian::window};  // The times of steps.
+  double newest_step_ = 0;
   std::vector<Device> devices_;
   std::map<Class, std::vector<double>> times_;  // The times of all devices, sorted.
   std::vector<double> slowdowns_;               // The slowdowns of all devices, sorted.

@@ -169,6 +169,26 @@ int seeds_to_play(int usual) {
 
 }  // namespace
 
+TEST_CASE("a burst of noise in steps of a few milliseconds names nobody, and what lasts is named",
+          "[actors]") {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    NoisyPipeline pipeline({}, seed);
+    pipeline.speed_up(400);
+    pipeline.steps(100);
+    pipeline.slow_down(1, 4);
+    pipeline.steps(6);
+    pipeline.slow_down(1, 1);
+    pipeline.steps(100);
+    CHECK(pipeline.said.empty());
+    pipeline.slow_down(1, 4);
+    const auto named = pipeline.change_within(12);
+    REQUIRE(named);
+    CHECK(named->device == 1);
+    CHECK(named->cause == Cause::computing);
+  }
+}
+
 TEST_CASE("nobody is named in 1,000 undisturbed steps under noise", "[actors][stragglers]") {
   const auto size = GENERATE(from_range(pipeline_sizes));
   for (int seed = 0; seed < seeds_to_play(3); ++seed) {
