@@ -34,7 +34,8 @@ struct PipelineSize {
 class NoisyPipeline {
  public:
   NoisyPipeline(const PipelineSize& size, unsigned seed) : size_(size), random_(seed) {
-    const auto count = static_cast<std::size_t>(size.stages * size.replicas);
+    const auto count =
+        static_cast<std::size_t>(size.stages) * static_cast<std::size_t>(size.replicas);
     std::vector<std::string> nodes;
     std::uniform_real_distribution<double> clock(-1e5, 1e5), drift(-5e-5, 5e-5);
     for (std::size_t i = 0; i < count; ++i) {
@@ -107,6 +108,7 @@ class NoisyPipeline {
     const auto stages = static_cast<std::size_t>(size_.stages);
     const auto first = static_cast<std::size_t>(replica) * stages;
     std::vector<schedules::Lane> lanes;
+    lanes.reserve(stages);
     for (int stage = 0; stage < size_.stages; ++stage) lanes.push_back(lane(stage, size_));
     std::vector<std::size_t> at(stages, 0);
     std::vector<double> free(stages, begin);
