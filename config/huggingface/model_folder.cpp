@@ -13,18 +13,6 @@ namespace {
 
 constexpr std::string_view key = "model.from";
 
-/// Sets the position of a value and of all that is in it.
-void put_at(Position position, Value& value) {
-  value.position = position;
-  if (auto* list = value.list())
-    for (auto& item : *list) put_at(position, item);
-  if (auto* map = value.map())
-    for (auto& entry : *map) {
-      entry.position = position;
-      put_at(position, entry.value);
-    }
-}
-
 /// Returns the table of our model that a config.json describes.
 Result<Value> model_in(const std::string& path, const ReadText& read) {
   const auto text = read(path);
@@ -56,7 +44,7 @@ void read_model_folder(const ReadText& read, Document& document, Diagnostics& fo
   if (folder.find('/') == folder.npos) folder = "./" + folder;
   auto described = model_in(folder + (folder.ends_with('/') ? "" : "/") + "config.json", read);
   if (!described) return fail(described.error().text);
-  put_at(position, *described);
+  put_everything_at(position, *described);
 
   const Value* kind = model->find("kind");
   if (kind && *kind != *described->find("kind"))

@@ -1,5 +1,6 @@
 #include <string>
 
+#include "config/pages/markdown.h"
 #include "config/pages/render.h"
 #include "config/toml/toml.h"
 #include "core/text.h"
@@ -38,15 +39,6 @@ Python:
 | lists | `x[i]`, `count(x)`; `x[-1]` is the last |
 | functions | `if(condition, then, else)` `min(...)` `max(...)` `sqrt(x)` `ceil_to(x, step)` |
 )";
-
-std::string cell(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|') out += '\\';
-    out += c;
-  }
-  return out;
-}
 
 std::string form_of(const StepKind& kind) {
   const std::string name(kind.name);

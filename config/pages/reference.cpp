@@ -2,6 +2,7 @@
 
 #include "config/keys.h"
 #include "config/model_kinds.h"
+#include "config/pages/markdown.h"
 #include "config/pages/render.h"
 #include "config/schema.h"
 #include "config/toml/toml.h"
@@ -36,16 +37,6 @@ The column *affects* says what a key can change:
 Values carry units: durations `"250ms"`, `"5m"`, `"24h"`; sizes `"512MiB"`, `"2GiB"`; intervals
 `"100 steps"` or a duration.
 )";
-
-/// Escapes pipes, which would end the table cell.
-std::string cell(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|') out += '\\';
-    out += c;
-  }
-  return out;
-}
 
 std::string fallback(const Key& key) {
   if (key.presence == Key::Presence::required) return "required";

@@ -156,18 +156,6 @@ Result<Value> parse_setting(const std::string& setting) {
   return tree ? std::move(tree) : Error{"1:1: '" + key + "' is no key"};
 }
 
-/// Sets all positions in a tree. A message has no lines, so column 0 means all of it.
-void put_everything_at(Position position, Value& value) {
-  value.position = position;
-  if (auto* list = value.list())
-    for (auto& item : *list) put_everything_at(position, item);
-  if (auto* map = value.map())
-    for (auto& entry : *map) {
-      entry.position = position;
-      put_everything_at(position, entry.value);
-    }
-}
-
 std::string read_all(std::istream& in) {
   std::string text(most_bytes + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -212,6 +200,17 @@ std::filesystem::path folder_at(const Sources& sources, Position position) {
   const auto source = sources.find(position).source;
   if (source == "--set" || source == "<stdin>") return {};
   return std::filesystem::path(source).parent_path();
+}
+
+void put_everything_at(Position position, Value& value) {
+  value.position = position;
+  if (auto* list = value.list())
+    for (auto& item : *list) put_everything_at(position, item);
+  if (auto* map = value.map())
+    for (auto& entry : *map) {
+      entry.position = position;
+      put_everything_at(position, entry.value);
+    }
 }
 
 Result<std::string> read_text_file(const std::string& path) {

@@ -25,6 +25,9 @@ struct Document {
 /// Returns the folder of the text that contains a position: paths in it are relative to that.
 std::filesystem::path folder_at(const Sources& sources, Position position);
 
+/// Sets all positions in a tree. A message has no lines, so column 0 means all of it.
+void put_everything_at(Position position, Value& value);
+
 /// Reads the text of a file. Tests replace it.
 using ReadText = std::function<Result<std::string>(const std::string& path)>;
 
