@@ -4,26 +4,12 @@
 
 #include "catch.h"
 #include "cluster/cluster.h"
+#include "own_tiny.h"
 
 using namespace troupe;
 using namespace troupe::tests;
 
 namespace {
-
-const std::string tiny = R"(
-model = { format = 1, name = "tiny", help = "Convolutions with residual blocks, and a head." }
-options.width = { least = 1, default = 32, help = "Channels of the first block." }
-input.image = { type = "f32", shape = [1, 28, 28] }
-loss = { kind = "cross_entropy", classes = 10 }
-every.norm = { kind = "batch" }
-[[part]]
-name = "block{i}"
-repeat = { i = 4 }
-body = [{ conv = "conv", out = "width * 2 ** i", kernel = 3, stride = 2 }, { norm = "bn" }, "relu",
-  { residual = [{ conv = "inner", out = "given", kernel = 3 }, { norm = "inner_bn" }, "relu"] }]
-[[part]]
-body = [{ pool = "mean" }, { linear = "head", out = 10 }]
-)";
 
 const std::string run = R"(
 [model]
@@ -46,7 +32,7 @@ TEST_CASE("a model of one's own trains on, with the same bits, when a node is ki
           "[cluster]") {
   const Workplace here;
   const auto before = leavings(here);
-  here.write("tiny.toml", tiny);
+  here.write("tiny.toml", own_tiny);
   here.write("run.toml", run);
   const Ended one = troupe::tests::troupe(here, with({"train", "run.toml", "-q"}, {"name=one"}));
   INFO(one.err);
