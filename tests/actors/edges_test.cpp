@@ -135,10 +135,8 @@ TEST_CASE("a node that dies in the middle of a step costs an attempt and changes
   check_bits(played, piece);
   const auto told = played.told("warn");
   INFO(told);
-  // The head hears of the loss from the test and from the channels of others, in any order.
   CHECK(told.find("node node-2 (process 0): ") != std::string::npos);
-  CHECK((told.find("the test has killed it") != std::string::npos ||
-         told.find("the other process died") != std::string::npos));
+  CHECK(tells_of_death(told));
   CHECK(cluster.world().misuses().empty());
 }
 

@@ -14,6 +14,8 @@
 namespace troupe::actors {
 namespace {
 
+constexpr const char* killed_by_test = "the test has killed it";
+
 using IsBroken = std::shared_ptr<std::atomic<bool>>;
 
 /// An executor that computes on a thread until it is broken.
@@ -133,6 +135,11 @@ Piece linked_piece(const std::string& model, std::string_view schedule, int stag
   auto piece = Piece::of(model, shape);
   piece.save_every = 1;
   return piece;
+}
+
+bool tells_of_death(const std::string& warnings) {
+  return warnings.find(killed_by_test) != std::string::npos ||
+         warnings.find("the other process died") != std::string::npos;
 }
 
 Digest bits_of_plain_loop(Piece piece) {
@@ -375,7 +382,7 @@ void LittleCluster::kill(int node) {
   (void)pool_.remove(dying.incarnation());
   NodeHere gone;
   gone.incarnation = dying.incarnation();
-  player_host_->lost(gone, {.why = "the test has killed it"});
+  player_host_->lost(gone, {.why = killed_by_test});
 }
 
 void LittleCluster::freeze_devices(int node) {

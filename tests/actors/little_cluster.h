@@ -39,6 +39,10 @@ Piece linked_piece(const std::string& model, std::string_view schedule, int stag
 /// Returns the bits of the whole model as one stage in a plain loop without failures.
 Digest bits_of_plain_loop(Piece piece);
 
+/// Whether warnings tell of a node that LittleCluster::kill() ended. The run hears of it from the
+/// test and from the channels of others, in any order, and tells what it hears first.
+bool tells_of_death(const std::string& warnings);
+
 /// The options for playing a run on a cluster in this process.
 struct ClusterOrder {
   int nodes = 2;
