@@ -59,6 +59,7 @@ class HeadClient::Line {
   }
 
   void tell_waits(TellWait tell_wait) { tell_wait_ = std::move(tell_wait); }
+  void end_waits_when(std::function<bool()> is_over) { is_over_ = std::move(is_over); }
   const std::string& endpoint() const { return endpoint_; }
 
   /// Asks again on the next connection if one ends. The head recognizes the id, so it acts once.
@@ -105,7 +106,7 @@ class HeadClient::Line {
   enum class Waited : std::uint8_t { met, late, interrupted };
 
   /// Waits until `is_met`. A signal that comes meanwhile ends the wait; after an earlier one a
-  /// command may still have something to say to the head.
+  /// command may still have something to say to the head. So does what end_waits_when() was given.
   template <class IsMet>
   Waited wait(std::unique_lock<std::mutex>& lock, Clock::time_point end, IsMet is_met) {
     const auto began = Clock::now();
@@ -114,6 +115,7 @@ class HeadClient::Line {
       const auto next = std::min(end, Clock::now() + look_for_signals);
       if (changed_.wait_until(lock, next, is_met)) return Waited::met;
       if (!had_come && signal_came()) return Waited::interrupted;
+      if (is_over_ && is_over_()) return Waited::interrupted;
       if (Clock::now() >= end) return Waited::late;
       const auto waited = std::chrono::floor<std::chrono::seconds>(Clock::now() - began);
       if (waited > std::exchange(told, waited) && tell_wait_) tell_wait_(waited);
@@ -157,6 +159,7 @@ class HeadClient::Line {
   const std::uint64_t incarnation_ = random_id();
   std::string endpoint_;
   TellWait tell_wait_;
+  std::function<bool()> is_over_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t connection_ = 0;  // The number of connections made so far.
@@ -208,6 +211,10 @@ Result<std::unique_ptr<HeadClient>> HeadClient::dial(const transport::DialOption
 }
 
 void HeadClient::tell_waits(TellWait tell_wait) { line_->tell_waits(std::move(tell_wait)); }
+
+void HeadClient::end_waits_when(std::function<bool()> is_over) {
+  line_->end_waits_when(std::move(is_over));
+}
 
 const std::string& HeadClient::endpoint() const { return line_->endpoint(); }
 

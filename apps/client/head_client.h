@@ -39,6 +39,8 @@ class HeadClient {
 
   /// Replaces what dial() was given.
   void tell_waits(TellWait tell_wait);
+  /// Sets what else ends a wait for an answer, which is then a refusal. It is asked often.
+  void end_waits_when(std::function<bool()> is_over);
   /// Returns the endpoint of the head.
   const std::string& endpoint() const;
   /// Returns the endpoint on which the head publishes events.

@@ -84,6 +84,8 @@ ExitCode follow(const WhichHead& head, HeadClient& client, const std::string& ru
                     " s; waiting for it, and " + run + " may go on meanwhile");
     away = waited;
   });
+  // A head that ends stops its runs, and may end before it answers.
+  client.end_waits_when([&] { return (*ringing)->has_stopped(run); });
   for (; !signal_came(); bell.wait_for(look_every)) {
     if (away >= first_word) recorder->say("the head answers again");
     away = {};

@@ -235,7 +235,10 @@ TEST_CASE("a head with --only-submitted does not resume earlier runs", "[cluster
     REQUIRE(submit.says("step 45 "));
     cluster.head.send(SIGTERM);
     CHECK(cluster.head.wait() == 0);
-    CHECK(submit.wait() == 75);
+    const auto code = submit.wait();
+    INFO(submit.said());
+    INFO(code.value_or(-1));
+    CHECK(code == 75);
   }
   Cluster cluster(here, {"beta"}, {}, {"--only-submitted"});
   CHECK(cluster.head.said().find("term 2\n") != std::string::npos);
