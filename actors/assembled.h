@@ -25,14 +25,7 @@ struct Remark {
   std::string text;
 };
 
-/// Tells the supervisor that no further attempt of the run will begin.
-struct GivenUp {
-  int attempt = 0;
-  std::string why;
-};
-
 }  // namespace troupe::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Assembled)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::Remark)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::GivenUp)

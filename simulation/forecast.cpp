@@ -109,10 +109,17 @@ class SimulatedRun {
     const auto found = alive_.find(host);
     if (found == alive_.end()) return;
     take(decide::NodeCordoned{found->second, true});
-    wants_boundary_ |= is_member(found->second);
+    if (is_member(found->second)) ask_for_change();
   }
 
   bool is_member(Life life) const { return std::ranges::count(state_.plan.members, life) > 0; }
+
+  bool a_member_leaves() const {
+    return std::ranges::any_of(state_.plan.members, [this](Life life) {
+      const auto found = state_.nodes.find(life);
+      return found != state_.nodes.end() && found->second.is_cordoned;
+    });
+  }
 
   bool all_live() const {
     return std::ranges::all_of(state_.plan.members, [this](Life life) {
@@ -204,11 +211,7 @@ class SimulatedRun {
   }
 
   void on(const decide::Begin& order) {
-    wants_boundary_ = std::ranges::any_of(state_.plan.members, [this](Life life) {
-      const auto found = state_.nodes.find(life);
-      return found != state_.nodes.end() && found->second.is_cordoned;
-    });
-    is_saving_ = false;
+    if (a_member_leaves()) ask_for_change();
     if (all_live()) next_step(order.step);
     consider_switch();
   }
@@ -218,10 +221,38 @@ class SimulatedRun {
     clock_.after(end_time, [this, order] { take(decide::AttemptEnded{order.attempt}); });
   }
 
+  void on(const decide::HoldRounds& order) { is_held_ = order.is_held; }
+
+  void on(const decide::PlayOn& order) {
+    consider_switch();
+    next_step(order.step);
+  }
+
+  void on(const decide::Collect& order) {
+    take(decide::Collected{state_.attempt, order.step, true});
+    clock_.after(save_time + plan_in_force().store, [this, step = order.step, work = work_] {
+      if (work != work_) return take(decide::SaveFailed{step, "a node is gone"});
+      ++saves_since_switch_;
+      take(decide::Saved{step});
+    });
+  }
+
+  void on(const decide::ApplyChanges&) {
+    // The nodes that had come may be gone, and so may those that were to leave.
+    const bool switches = std::exchange(is_switching_, false) && switch_pays();
+    const bool begins_anew = switches || a_member_leaves();
+    take(decide::ChangesMade{state_.attempt, std::exchange(changes_asked_, 0), begins_anew});
+    if (!begins_anew) return;
+    if (switches) saves_since_switch_ = 0;
+    ++work_;
+    clock_.after(end_time,
+                 [this, attempt = state_.attempt] { take(decide::AttemptEnded{attempt}); });
+  }
+
   void on(const decide::Warn&) {}
 
   void on(const decide::End& order) {
-    end_ = order.why;
+    end_ = order.how == decide::End::How::done ? "all steps are done" : order.why;
     is_over_ = true;
   }
 
@@ -257,22 +288,33 @@ class SimulatedRun {
 
   /// Switches at the next boundary if more nodes would make up for the cost.
   void consider_switch() {
-    if (state_.phase != Phase::run || wants_boundary_) return;
-    const auto nodes = decide::usable(state_, clock_.now(), limits_);
-    if (std::ranges::all_of(nodes, [this](Life life) { return is_member(life); })) return;
-    if (static_cast<int>(nodes.size()) < limits_.fewest) return;
-    const auto better = plan_for(nodes);
-    if (better.hosts.empty()) return;
-    wants_boundary_ = is_switching_ =
-        decide::pays({.rate = plan_in_force().rate,
-                      .better_rate = better.rate,
-                      .steps_left = options_.steps - state_.decided,
-                      .time_to_next_change = changes_.time_to_next(clock_.now()),
-                      .saves_since_last = saves_since_switch_},
-                     options_.switches);
+    if (state_.phase != Phase::run || changes_asked_ > 0 || !switch_pays()) return;
+    is_switching_ = true;
+    ask_for_change();
   }
 
-  // Steps and saves, as a supervisor leads them.
+  bool switch_pays() const {
+    const auto nodes = decide::usable(state_, clock_.now(), limits_);
+    if (std::ranges::all_of(nodes, [this](Life life) { return is_member(life); })) return false;
+    if (static_cast<int>(nodes.size()) < limits_.fewest) return false;
+    const auto better = plan_for(nodes);
+    if (better.hosts.empty()) return false;
+    return decide::pays({.rate = plan_in_force().rate,
+                         .better_rate = better.rate,
+                         .steps_left = options_.steps - state_.decided,
+                         .time_to_next_change = changes_.time_to_next(clock_.now()),
+                         .saves_since_last = saves_since_switch_},
+                        options_.switches);
+  }
+
+  /// The attempt ends at the next boundary, for a better plan or without nodes that leave.
+  void ask_for_change() {
+    if (changes_asked_ > 0) return;
+    ++changes_asked_;
+    take(decide::ChangeAsked{});
+  }
+
+  // Steps, as a supervisor leads them.
 
   void next_step(std::int64_t done) {
     later(step_time(), [this, step = done + 1] { finish_step(step); });
@@ -286,34 +328,12 @@ class SimulatedRun {
     copies_.keep(
         {state_.attempt, step, state_.plan.members, plan_in_force().fetch, plan_in_force().copy});
     copies_.entered(step);
-    if (step >= options_.steps)
-      return save(step, [this] {
-        end_ = "all steps are done";
-        is_over_ = true;
-      });
-    if (wants_boundary_) return save(step, [this] { end_at_boundary(); });
-    if (step % options_.save_every == 0 && !is_saving_)
-      save(step, [this] { consider_switch(); });
-    else
-      consider_switch();
+    const bool is_last = step >= options_.steps;
+    const bool is_save_due = step % options_.save_every == 0 && !state_.saving;
+    if (is_last || is_save_due || is_held_)
+      return take(decide::AtBoundary{state_.attempt, step, is_last, is_save_due});
+    consider_switch();
     next_step(step);
-  }
-
-  void save(std::int64_t step, std::function<void()> then) {
-    is_saving_ = true;
-    later(save_time + plan_in_force().store, [this, step, then = std::move(then)] {
-      is_saving_ = false;
-      ++saves_since_switch_;
-      take(decide::Saved{step});
-      then();
-    });
-  }
-
-  void end_at_boundary() {
-    if (std::exchange(is_switching_, false)) saves_since_switch_ = 0;
-    ++work_;
-    clock_.after(end_time,
-                 [this, attempt = state_.attempt] { take(decide::AttemptEnded{attempt}); });
   }
 
   const ForecastOptions& options_;
@@ -332,9 +352,9 @@ class SimulatedRun {
   bool is_writing_ = false;
   std::map<std::string, HostPlan> plans_;  // Keyed by text.
   std::uint64_t work_ = 0;                 // The work of an attempt. Another number ends it.
-  bool wants_boundary_ = false;            // The attempt ends after its next step.
-  bool is_switching_ = false;              // For the sake of a better plan.
-  bool is_saving_ = false;
+  bool is_held_ = false;                   // The next step is followed by a boundary.
+  bool is_switching_ = false;              // A change is for the sake of a better plan.
+  int changes_asked_ = 0;
   int saves_since_switch_ = 1 << 20;
   bool is_over_ = false;
   std::string end_;

@@ -60,9 +60,9 @@ void Reaction::find_sources() {
 /// Loads the best source that is left.
 void Reaction::load() {
   if (state_.sources.empty())
-    return end(exit_failed, answer_.reason +
-                                "; no good checkpoint is left: move the damaged ones away to "
-                                "begin again");
+    return end_failed(answer_.reason +
+                      "; no good checkpoint is left: move the damaged ones away to "
+                      "begin again");
   const auto& source = state_.sources.front();
   state_.phase = Phase::load;
   state_.line = source.step;

@@ -130,13 +130,58 @@ struct PlayerFailed {
   std::uint64_t attempt = 0;
   std::string why;  // With the place: "device 1: step 4, 1F2: ..."
 };
+
+// Boundaries. An attempt is at one when nothing is in flight and its steps are evaluated as
+// configured and in the ledger. It waits there for an answer: PlayOn, Collect, ApplyChanges or End.
+
+struct AtBoundary {
+  std::uint64_t attempt = 0;
+  std::int64_t step = 0;     // Steps done.
+  bool is_last = false;      // No step is left to do.
+  bool is_save_due = false;  // As configured.
+};
+/// The state after `step` was put together.
+struct Collected {
+  std::uint64_t attempt = 0;
+  std::int64_t step = 0;
+  bool is_written = false;  // A checkpoint of it is being written: Saved or SaveFailed follows.
+};
 /// A checkpoint is complete.
 struct Saved {
   std::int64_t step = 0;
 };
+struct SaveFailed {
+  std::int64_t step = 0;
+  std::string why;
+};
+/// Another change of the run waits for a boundary.
+struct ChangeAsked {};
+struct ChangesMade {
+  std::uint64_t attempt = 0;
+  int count = 0;             // Changes that were made or refused.
+  bool begins_anew = false;  // The players end, and another attempt begins.
+};
+/// Finish what is in flight, save, and end; or end at once.
+struct StopAsked {
+  bool at_once = false;
+};
+/// Finish what is in flight and wait, or go on.
+struct PauseAsked {
+  bool is_paused = true;
+};
+/// Something that no other attempt can mend.
+struct RunFailed {
+  std::string why;
+};
 
-using Event = std::variant<JournalRead, JournalFailed, Timeout, NodeCame, NodeLost, NodeHeard,
-                           NodeCordoned, PlanMade, Prepared, PrepareFailed, Loaded, LoadFailed,
-                           AttemptEnded, KeptBy, PairLost, StepDone, PlayerFailed, Saved>;
+using Event =
+    std::variant<JournalRead, JournalFailed, Timeout, NodeCame, NodeLost, NodeHeard, NodeCordoned,
+                 PlanMade, Prepared, PrepareFailed, Loaded, LoadFailed, AttemptEnded, KeptBy,
+                 PairLost, StepDone, PlayerFailed, AtBoundary, Collected, Saved, SaveFailed,
+                 ChangeAsked, ChangesMade, StopAsked, PauseAsked, RunFailed>;
+
+/// Returns whether an event is of steps, saves, changes, or what a person asks of the run. Its
+/// answer has no record, so it needs no disk.
+bool is_of_steps(const Event& event);
 
 }  // namespace troupe::actors::decide

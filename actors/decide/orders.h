@@ -37,16 +37,38 @@ struct Begin {
 struct EndAttempt {
   std::uint64_t attempt = 0;
 };
+/// Begin no more rounds, so that the run comes to a boundary, or begin rounds again.
+struct HoldRounds {
+  bool is_held = true;
+};
+// Answers to AtBoundary, for the boundary after `step`.
+
+struct PlayOn {
+  std::int64_t step = 0;
+};
+/// Put the state together and save it, unless it is saved already. The answer is Collected.
+struct Collect {
+  std::int64_t step = 0;
+};
+/// Make all changes that wait. The answer is ChangesMade.
+struct ApplyChanges {
+  std::int64_t step = 0;
+};
+
 struct Warn {
   std::string text;
 };
 constexpr int exit_too_few = 6;
 /// The run ends.
 struct End {
-  int code = 0;  // The exit code.
-  std::string why;
+  enum class How : std::uint8_t { done, stopped, failed };
+
+  How how = How::failed;
+  int code = 0;     // The exit code of a run that failed.
+  std::string why;  // May be empty unless it failed.
 };
 
-using Order = std::variant<SetTimer, MakePlan, Prepare, Load, Begin, EndAttempt, Warn, End>;
+using Order = std::variant<SetTimer, MakePlan, Prepare, Load, Begin, EndAttempt, HoldRounds, PlayOn,
+                           Collect, ApplyChanges, Warn, End>;
 
 }  // namespace troupe::actors::decide

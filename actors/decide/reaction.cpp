@@ -16,10 +16,21 @@ std::string seconds(Duration time) {
   return text.data();
 }
 
+template <class... Some>
+bool is_one_of(const Event& event) {
+  return (std::holds_alternative<Some>(event) || ...);
+}
+
 }  // namespace
 
+bool is_of_steps(const Event& event) {
+  return is_one_of<StepDone, AtBoundary, Collected, Saved, SaveFailed, ChangeAsked, ChangesMade,
+                   StopAsked, PauseAsked, RunFailed>(event);
+}
+
 Answer Reaction::to(const Event& event) {
-  if (!std::holds_alternative<JournalFailed>(event)) state_.journal_failed.reset();
+  if (!std::holds_alternative<JournalFailed>(event) && !is_of_steps(event))
+    state_.journal_failed.reset();
   if (state_.phase != Phase::ended) std::visit([this](const auto& one) { on(one); }, event);
   answer_.state = std::move(state_);
   return std::move(answer_);
@@ -58,7 +69,7 @@ void Reaction::on(const JournalFailed& failed) {
     return row(Row::journal_failed, failed.why);
   row(Row::journal_over, "the journal could not be written for too long: " + failed.why);
   if (state_.is_in_head) order(EndAttempt{state_.attempt});
-  end(exit_failed, answer_.reason);
+  end_failed(answer_.reason);
 }
 
 void Reaction::on(const Timeout& timeout) {
@@ -93,10 +104,10 @@ std::string Reaction::not_prepared() const {
                                       : "nodes " + names + ": they have not prepared";
 }
 
-void Reaction::end(int code, const std::string& why) {
+void Reaction::end(End end) {
   state_.phase = Phase::ended;
   state_.timer = 0;
-  order(End{code, why});
+  order(std::move(end));
 }
 
 void Reaction::row(Row row, const std::string& reason) {

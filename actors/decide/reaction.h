@@ -26,7 +26,8 @@ class Reaction {
   void on(const JournalRead& read);
   void on(const JournalFailed& failed);
   void on(const Timeout& timeout);
-  void end(int code, const std::string& why);
+  void end(End end);
+  void end_failed(const std::string& why) { end({End::How::failed, exit_failed, why}); }
   std::string not_prepared() const;
   void row(Row row, const std::string& reason);
   void order(Order order) { answer_.orders.push_back(std::move(order)); }
@@ -70,6 +71,7 @@ class Reaction {
 
   void on(const AttemptEnded& ended);
   void recover();
+  void leave_attempt();
   void count_attempt();
   bool ends_by_lost_path() const;
   bool are_heard(const std::pair<Life, Life>& pair) const;
@@ -82,10 +84,25 @@ class Reaction {
   void suspend_over_or_try();
   void wait_suspended();
 
-  // Steps: steps.cpp.
+  // Steps, saves, changes, pauses, and the end that is asked for or reached: steps.cpp and
+  // boundaries.cpp.
 
   void on(const StepDone& done);
+  void on(const AtBoundary& at);
+  void on(const Collected& collected);
   void on(const Saved& saved);
+  void on(const SaveFailed& failed);
+  void on(const ChangeAsked& asked);
+  void on(const ChangesMade& made);
+  void on(const StopAsked& asked);
+  void on(const PauseAsked& asked);
+  void on(const RunFailed& failed);
+  void remember_saved(std::int64_t step);
+  bool is_saved(std::int64_t step) const;
+  bool wants_boundary() const;
+  void hold_or_release();
+  void answer_boundary();
+  void end_at_boundary();
 
   // Failures of players and ends of processes: run_failures.cpp.
 

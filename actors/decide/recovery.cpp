@@ -12,6 +12,12 @@ constexpr Duration longest_back_off = std::chrono::minutes(1);
 /// Ends the attempt. The run restarts from the newest state when nothing of the attempt is left;
 /// events in the meantime are merged into this recovery.
 void Reaction::recover() {
+  leave_attempt();
+  if (!state_.is_in_head) return go_on();
+  order(EndAttempt{state_.attempt});
+}
+
+void Reaction::leave_attempt() {
   if (state_.phase == Phase::run) {
     const bool is_new = state_.decided == state_.furthest;
     state_.fell = {state_.plan.members, is_new ? std::optional(state_.decided) : std::nullopt};
@@ -19,15 +25,13 @@ void Reaction::recover() {
   }
   state_.phase = Phase::recover;
   state_.timer = 0;
+  state_.boundary.reset();
   state_.waits_for_keepers = false;
   state_.waits_for.clear();
   state_.led_before.clear();
   ++state_.plan_number;
-  if (!state_.is_in_head) return go_on();
-  order(EndAttempt{state_.attempt});
 }
 
-/// A boundary or a failure of the run ends an attempt without a loss.
 void Reaction::on(const AttemptEnded& ended) {
   if (ended.attempt != state_.attempt || !state_.is_in_head) return;
   state_.is_in_head = false;
@@ -81,6 +85,10 @@ bool Reaction::is_hopeless() const {
 /// Makes the next plan, unless a reason is left to wait.
 void Reaction::go_on() {
   if (state_.is_in_head) return;
+  if (state_.is_stopping) {
+    row(Row::stop_done, "it stops with the newest checkpoint");
+    return end({End::How::stopped, 0, {}});
+  }
   if (is_hopeless()) {
     row(Row::recover_hopeless,
         std::to_string(state_.futile) + " attempts in a row ended before step " +
@@ -88,7 +96,7 @@ void Reaction::go_on() {
             " was done, which no attempt has done; given up (limits.futile_epochs + "
             "limits.strikes = " +
             std::to_string(limits_.most_futile) + ")");
-    return end(exit_failed, answer_.reason);
+    return end_failed(answer_.reason);
   }
   if (state_.futile >= limits_.futile_attempts) {
     row(Row::recover_futile, std::to_string(state_.futile) + " attempts came to nothing");
@@ -173,7 +181,7 @@ void Reaction::wait_suspended() {
 void Reaction::suspend_over_or_try() {
   if (now_ >= *state_.suspended_until) {
     row(Row::suspend_over, "too few nodes for too long");
-    return end(exit_too_few, answer_.reason);
+    return end({End::How::failed, exit_too_few, answer_.reason});
   }
   if (static_cast<int>(usable().size()) < limits_.fewest) return wait_suspended();
   row(Row::suspend_tries, "the path between nodes is tried again");

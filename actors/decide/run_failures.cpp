@@ -29,7 +29,7 @@ void Reaction::fail(Row cause, const std::vector<Life>& lives, const std::string
     const bool is_first = state_.failures.size() == 1;
     row(is_again ? Row::fails_again : Row::fails_too_often,
         is_first ? why : why + " (given up: " + verdict.reason + ")");
-    return end(exit_failed, answer_.reason);
+    return end_failed(answer_.reason);
   }
   row(cause, why);
   const bool is_kept = limits_.copies > 1;
@@ -72,7 +72,7 @@ void Reaction::judge_crash(const NodeLost& lost) {
   if (!verdict.is_fault) return;
   row(Row::crashes_again,
       verdict.reason + " (given up: the same failure occurred twice at the same place)");
-  end(exit_failed, answer_.reason);
+  end_failed(answer_.reason);
 }
 
 }  // namespace troupe::actors::decide

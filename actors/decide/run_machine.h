@@ -19,9 +19,10 @@
 #include "transport/control/strikes.h"
 
 /// A run's machine: a pure function that decides when an attempt begins, on which nodes and from
-/// which state, what a loss or a failure means, and when there is no hope left. Heads use it for
-/// their runs (actors/lead/run_driver.h), and so does `troupe sim`. The supervisor leads the steps
-/// of an attempt, and ends it at a boundary.
+/// which state, what a loss or a failure means, what happens at a boundary, and when and how the
+/// run ends. Heads use it for their runs (actors/lead/run_driver.h), and so do runs in one process
+/// (actors/lead/local_player_host.h) and `troupe sim`. The supervisor leads the steps between
+/// boundaries.
 ///
 /// The caller of react() writes the answer's records to disk. Only then does it adopt the state and
 /// carry out the orders, in order. If writing fails, it discards the answer, reports JournalFailed,
@@ -98,6 +99,21 @@ struct Fall {
   std::optional<std::int64_t> step;  // Steps done; empty unless the next one would have been new.
 };
 
+/// A boundary at which the attempt waits for an answer.
+struct Boundary {
+  std::int64_t step = 0;
+  bool is_last = false;
+  bool is_save_due = false;
+  bool is_collected = false;  // The state was put together.
+  bool is_busy = false;       // Collected or ChangesMade will come.
+};
+
+/// A state that could not be saved.
+struct Unsaved {
+  std::int64_t step = 0;
+  std::string why;
+};
+
 struct State {
   Phase phase = Phase::boot;
   std::uint64_t term = 0;
@@ -126,6 +142,14 @@ struct State {
   std::uint64_t plan_number = 0;
   std::vector<Life> planned_for;
   bool takes_all = false;  // No plan fits without the nodes that failed.
+
+  std::optional<Boundary> boundary;
+  std::optional<std::int64_t> saving;  // The step whose checkpoint is being written.
+  std::optional<Unsaved> unsaved;      // The last failure.
+  int changes = 0;                     // They wait for a boundary.
+  bool is_stopping = false;
+  bool is_paused = false;
+  bool is_held = false;  // No rounds begin.
 
   // A step is new if no attempt has done it before.
   std::int64_t furthest = 0;         // The last step that any attempt has done.
@@ -176,7 +200,22 @@ enum class Row : std::uint8_t {
   fails_too_often,
   node_crashes,
   crashes_again,
+  boundary_asked,
+  boundary_passed,
+  pause_begins,
+  pause_over,
+  save_begins,
+  save_waits,
+  save_collected,
   saved,
+  save_failed,
+  change_due,
+  change_made,
+  change_refused,
+  stop_asked,
+  stop_done,
+  run_done,
+  run_failed,
   attempt_ended,
   recover_gathers,
   recover_plans,

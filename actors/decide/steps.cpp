@@ -25,15 +25,33 @@ void Reaction::on(const StepDone& done) {
 }
 
 void Reaction::on(const Saved& saved) {
+  if (state_.saving == saved.step) state_.saving.reset();
+  remember_saved(saved.step);
+  answer_boundary();
+}
+
+void Reaction::remember_saved(std::int64_t step) {
   // Newer checkpoints may have turned out bad, so this one may be the oldest.
-  const auto newer = std::ranges::lower_bound(state_.saved, saved.step);
-  if (newer != state_.saved.end() && *newer == saved.step) return;
+  const auto newer = std::ranges::lower_bound(state_.saved, step);
+  if (newer != state_.saved.end() && *newer == step) return;
   const bool is_oldest = newer == state_.saved.begin();
-  state_.saved.insert(newer, saved.step);
+  state_.saved.insert(newer, step);
   state_.was_ever_saved = true;
   if (!is_oldest && std::ssize(state_.saved) > limits_.keep)
     state_.saved.erase(state_.saved.begin());
-  row(Row::saved, "step " + std::to_string(saved.step) + " is saved");
+  row(Row::saved, "step " + std::to_string(step) + " is saved");
+}
+
+void Reaction::on(const SaveFailed& failed) {
+  if (state_.saving == failed.step) state_.saving.reset();
+  state_.unsaved = {failed.step, failed.why};
+  row(Row::save_failed, "step " + std::to_string(failed.step) + " was not saved: " + failed.why);
+  answer_boundary();
+}
+
+/// Returns whether the state after a step needs no save.
+bool Reaction::is_saved(std::int64_t step) const {
+  return step == 0 || std::ranges::binary_search(state_.saved, step);
 }
 
 }  // namespace troupe::actors::decide

@@ -11,15 +11,19 @@ constexpr std::size_t most_boundary_changes = 64;
 
 }  // namespace
 
-void BoundaryChanges::add(BoundaryChange boundary_change) {
-  if (waiting_.size() >= most_boundary_changes)
-    return boundary_change.done(Error{"found " + std::to_string(waiting_.size()) +
-                                      " changes that wait already; try again later"});
+bool BoundaryChanges::add(BoundaryChange boundary_change) {
+  if (waiting_.size() >= most_boundary_changes) {
+    boundary_change.done(Error{"found " + std::to_string(waiting_.size()) +
+                               " changes that wait already; try again later"});
+    return false;
+  }
   waiting_.push_back(std::move(boundary_change));
+  return true;
 }
 
-bool BoundaryChanges::hold(std::int64_t step, const Status& saved,
-                           const std::function<void(RunSpecPtr)>& changed) {
+BoundaryChanges::Held BoundaryChanges::hold(std::int64_t step, const Status& saved,
+                                            const std::function<void(RunSpecPtr)>& changed) {
+  const auto count = static_cast<int>(waiting_.size());
   for (auto& [change, done] : std::exchange(waiting_, {})) {
     if (!saved || !change) {
       done(saved ? Result<std::int64_t>(step) : saved.error());
@@ -33,7 +37,7 @@ bool BoundaryChanges::hold(std::int64_t step, const Status& saved,
     changed(std::move(*made));
     made_.push_back(std::move(done));
   }
-  return !made_.empty();
+  return {count, !made_.empty()};
 }
 
 void BoundaryChanges::answer(const Result<std::int64_t>& what) {

@@ -14,12 +14,15 @@ namespace troupe::actors {
 /// and those that were applied and wait until players play with them. Each is answered once.
 class BoundaryChanges {
  public:
-  bool wait() const { return !waiting_.empty(); }
-  /// Rejects the change if too many wait already.
-  void add(BoundaryChange boundary_change);
+  /// Rejects the change if too many wait already; then returns false.
+  bool add(BoundaryChange boundary_change);
+  struct Held {
+    int count = 0;             // Changes that were answered or applied.
+    bool begins_anew = false;  // Some change was applied.
+  };
   /// Applies all waiting changes in order, after `step` steps; `saved` tells whether the state is
-  /// saved. Calls `changed` with each new run. Returns whether there was any.
-  bool hold(std::int64_t step, const Status& saved, const std::function<void(RunSpecPtr)>& changed);
+  /// saved. Calls `changed` with each new run.
+  Held hold(std::int64_t step, const Status& saved, const std::function<void(RunSpecPtr)>& changed);
   /// Answers the applied changes: players play with them from this step on.
   void play_from(std::int64_t step) { answer(step); }
   /// Answers all changes with an error.

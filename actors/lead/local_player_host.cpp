@@ -39,13 +39,10 @@ Team LocalPlayerHost::begin(const caf_shim::Spawner& spawner, const AttemptConte
     take(decide::AttemptEnded{state_.attempt});
   }
   origin_ = {};
-  if (!has_begun_) {
-    caf_shim::post(supervisor_, GivenUp{attempt, ended_.value_or("no attempt can begin")});
-    return {};
-  }
+  if (!has_begun_) return {};  // The run ends.
   const StartPoint start = *std::exchange(start_, {});
   auto team = spawn(spawner, attempt_context, attempt, start);
-  team.assembled = Assembled{.attempt = attempt, .step = start.step};
+  if (!team.assembled) team.assembled = Assembled{.attempt = attempt, .step = start.step};
   return team;
 }
 
@@ -59,13 +56,11 @@ void LocalPlayerHost::failed(std::optional<PlayerId>, const std::string& why) {
 }
 
 /// Players of this process send no invalid reports: the program itself is wrong.
-void LocalPlayerHost::refuse(PlayerId, const std::string& why) {
-  caf_shim::post(supervisor_, GivenUp{number_, why});
+void LocalPlayerHost::refuse(PlayerId, const std::string& why) { take(decide::RunFailed{why}); }
+
+void LocalPlayerHost::tell(decide::Event event) {
+  take(of_attempt(state_.attempt, std::move(event)));
 }
-
-void LocalPlayerHost::committed(std::int64_t step) { take(decide::StepDone{state_.attempt, step}); }
-
-void LocalPlayerHost::saved(std::int64_t step) { take(decide::Saved{step}); }
 
 /// Answers an event, and those that follow from it.
 void LocalPlayerHost::take(decide::Event event) {
@@ -104,7 +99,5 @@ void LocalPlayerHost::on(const decide::Begin&) { has_begun_ = true; }
 void LocalPlayerHost::on(const decide::Warn& order) {
   caf_shim::post(supervisor_, Remark{order.text});
 }
-
-void LocalPlayerHost::on(const decide::End& order) { ended_ = order.why; }
 
 }  // namespace troupe::actors

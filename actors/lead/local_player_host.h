@@ -6,7 +6,7 @@
 
 #include "actors/caf_shim.h"
 #include "actors/decide/run_machine.h"
-#include "actors/play/players.h"
+#include "actors/lead/player_host.h"
 
 namespace troupe::actors {
 
@@ -19,11 +19,10 @@ class LocalPlayerHost : public PlayerHost {
              Origin origin) override;
   void failed(std::optional<PlayerId> player, const std::string& why) override;
   void refuse(PlayerId player, const std::string& why) override;
-  void committed(std::int64_t step) override;
-  void saved(std::int64_t step) override;
+  void tell(decide::Event event) override;
 
  protected:
-  /// Spawns the players, which start from this state.
+  /// Spawns the players, which start from this state, or from what the team says.
   virtual Team spawn(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context,
                      int attempt, const StartPoint& start);
 
@@ -34,8 +33,12 @@ class LocalPlayerHost : public PlayerHost {
   void on(const decide::Load& order);
   void on(const decide::Begin& order);
   void on(const decide::EndAttempt&) {}  // The supervisor ends its players before it goes on.
+  void on(const decide::HoldRounds& order) { caf_shim::post(supervisor_, order); }
+  void on(const decide::PlayOn& order) { caf_shim::post(supervisor_, order); }
+  void on(const decide::Collect& order) { caf_shim::post(supervisor_, order); }
+  void on(const decide::ApplyChanges& order) { caf_shim::post(supervisor_, order); }
   void on(const decide::Warn& order);
-  void on(const decide::End& order);
+  void on(const decide::End& order) { caf_shim::post(supervisor_, order); }
   void on(const decide::SetTimer&) {}  // Nothing is waited for.
 
   caf::actor_system* system_ = nullptr;
@@ -43,7 +46,6 @@ class LocalPlayerHost : public PlayerHost {
   decide::Limits limits_;
   decide::State state_;
   std::deque<decide::Event> events_;
-  std::optional<std::string> ended_;  // The reason of the end.
 
   // Belong to the attempt that begins.
   int number_ = 0;

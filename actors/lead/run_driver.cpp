@@ -35,19 +35,22 @@ void RunDriver::rest(const std::vector<decide::Record>& last) {
   if (!std::exchange(rests_, true) && !last.empty()) (void)hooks_.write(last);
 }
 
-/// Answers all events in order. If one cannot be written down, later ones wait too.
+/// Answers all events in order. If one cannot be written down, later ones wait too, except those
+/// of steps: training goes on.
 void RunDriver::answer_all() {
-  while (!is_held_up_ && !events_.empty()) {
-    const auto event = events_.front();
-    if (answer(event)) {
-      events_.pop_front();
-      continue;
+  for (std::size_t at = 0; at < events_.size();) {
+    const auto event = events_[at];
+    if (is_held_up_ && !decide::is_of_steps(event)) {
+      ++at;
+    } else if (answer(event)) {
+      events_.erase(events_.begin() + static_cast<std::ptrdiff_t>(at));
+    } else {
+      is_held_up_ = true;
+      after(write_again, [this] {
+        is_held_up_ = false;
+        answer_all();
+      });
     }
-    is_held_up_ = true;
-    after(write_again, [this] {
-      is_held_up_ = false;
-      answer_all();
-    });
   }
 }
 

@@ -12,7 +12,8 @@
 namespace troupe::actors {
 
 /// Runs a run's machine on a loop: it handles one event after another and writes each decision
-/// down before it is carried out. If writing fails, the decision is discarded and the event waits.
+/// down before it is carried out. If writing fails, the decision is discarded and the event waits;
+/// only events of steps are answered meanwhile.
 class RunDriver {
  public:
   using State = decide::State;
@@ -58,7 +59,7 @@ class RunDriver {
   State state_;  // Changed only by the loop.
   // Used by the loop.
   std::deque<decide::Event> events_;
-  bool is_held_up_ = false;  // The first event could not be written down.
+  bool is_held_up_ = false;  // An event could not be written down.
 };
 
 }  // namespace troupe::actors

@@ -37,6 +37,7 @@ class Saves {
   std::string not_saved(std::int64_t step) const {
     return "step " + std::to_string(step) + " was not saved: " + problem_;
   }
+  const std::string& problem() const { return problem_; }
   /// Returns the step of the newest checkpoint, or 0 if there is none.
   std::int64_t newest() const { return saved_ == none ? 0 : saved_; }
 

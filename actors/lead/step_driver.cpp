@@ -142,20 +142,21 @@ void StepDriver::heard(Snapshot snapshot) {
     spec_->alive("it puts the checkpoint of step " + std::to_string(step()) + " together");
   saves.write(*spec_, {step(), evaluation_.loss_after(step())},
               spec_->memory(0, 0, spec_->evaluation->devices()), *around_.self);
-  interlude_ends();
+  phase_ = Phase::boundary;
+  around_.host.tell(decide::Collected{0, step(), saves.is_under_way()});
 }
 
 void StepDriver::recorded() {
   if (spec_->ledger) copies_.entered(spec_->ledger->steps());
 }
 
-StepDriver::Moment StepDriver::advance(const Wishes& wishes) {
+void StepDriver::advance() {
   if (phase_ == Phase::evaluating) complete_evaluation();
-  if (phase_ != Phase::playing) return Moment::none;
+  if (phase_ != Phase::playing) return;
   complete_steps();
   // While devices are missing, the round counts as in flight: giving out rounds now would ask too
   // late for copies of states.
-  return progress_.waits_for_devices() ? Moment::none : go_on(wishes);
+  if (!progress_.waits_for_devices()) go_on();
 }
 
 /// Takes the steps that are done, in order.
@@ -170,7 +171,7 @@ void StepDriver::complete_steps() {
                                       .loss = done->entry.mean_loss(),
                                       .is_skipped = done->entry.done->is_skipped}});
     if (!spec_->ledger) copies_.entered(step());
-    around_.host.committed(step());
+    around_.host.tell(decide::StepDone{0, step()});
     tell_step(*done);
     if (auto recovered = around_.loss.made_good(run_reporter.event("run.recovered"),
                                                 around_.self->now(), step()))
@@ -193,11 +194,10 @@ void StepDriver::tell_step(const Progress::Done& done) {
     around_.run_reporter.tell(std::move(event));
 }
 
-/// Gives out rounds, as far ahead as allowed, up to the next moment at which the run must be
-/// drained.
-StepDriver::Moment StepDriver::go_on(const Wishes& wishes) {
+/// Gives out rounds, as far ahead as allowed, up to the next boundary.
+void StepDriver::go_on() {
   const auto& rounds = progress_.rounds();
-  while (!must_drain(wishes) && progress_.given_out() < spec_->steps &&
+  while (!must_drain() && progress_.given_out() < spec_->steps &&
          static_cast<int>(rounds.size()) < rounds_ahead() && around_.run_reporter.has_room()) {
     const auto first = progress_.given_out();
     const auto round = spec_->round(first, spec_->steps - first);
@@ -206,8 +206,8 @@ StepDriver::Moment StepDriver::go_on(const Wishes& wishes) {
     give_out({round, first});
   }
   keep_another();
-  const bool is_drained = rounds.empty() && (must_drain(wishes) || has_ended());
-  return is_drained ? drained(wishes) : Moment::none;
+  const bool is_drained = rounds.empty() && (must_drain() || has_ended());
+  if (is_drained) drained();
 }
 
 /// Returns how many rounds last for `lead` at the current pace.
@@ -223,39 +223,34 @@ void StepDriver::give_out(const Play& play) {
   around_.players.play(play);
 }
 
-/// Returns whether the rounds in flight end at a moment for which the run must be drained.
-bool StepDriver::must_drain(const Wishes& wishes) const {
+/// Returns whether no round may begin before those in flight have ended.
+bool StepDriver::must_drain() const {
   const auto step = progress_.given_out();
-  return wishes.end || wishes.pause || wishes.boundary_change || early_stop_ ||
-         evaluation_is_due(step) || save_is_due(step);
+  return is_held_ || early_stop_ || evaluation_is_due(step) || save_is_due(step);
 }
 
 bool StepDriver::save_is_due(std::int64_t step) const {
   return around_.saves.is_due(*spec_, step, around_.self->now());
 }
 
-StepDriver::Moment StepDriver::drained(const Wishes& wishes) {
-  const auto& saves = around_.saves;
-  if (evaluation_is_due(step())) {
-    evaluate();
-    return Moment::none;
-  }
-  const bool is_end = has_ended() || wishes.end;
-  const bool is_collected = saves.is_collected(step());
-  const bool has_state = saves.is_saved(step()) || is_collected;
-  const bool must_save =
-      save_is_due(step()) || (is_end && !is_collected) || (wishes.boundary_change && !has_state);
-  // One save at a time: a slow disk must not fill the memory. Saved will arrive.
-  if ((must_save || is_end || wishes.boundary_change) && saves.is_under_way()) return Moment::none;
+void StepDriver::drained() {
+  if (evaluation_is_due(step())) return evaluate();
   // The ledger must contain all steps of a checkpoint. Recorded will arrive.
-  if (must_save && !around_.run_reporter.is_confirmed()) return Moment::none;
-  if (must_save) {
-    collect();
-    return Moment::none;
-  }
-  if (wishes.boundary_change) return Moment::boundary_change;
-  if (is_end) return Moment::end;
-  return must_drain(wishes) ? Moment::none : go_on(wishes);
+  if (!around_.run_reporter.is_confirmed()) return;
+  phase_ = Phase::boundary;
+  around_.host.tell(decide::AtBoundary{0, step(), has_ended(), save_is_due(step())});
+}
+
+void StepDriver::play_on(std::int64_t step) {
+  if (!is_at_boundary(step)) return;
+  interlude_ends();
+  advance();
+}
+
+void StepDriver::collect(std::int64_t step) {
+  if (!is_at_boundary(step)) return;
+  phase_ = Phase::collecting;
+  around_.players.tell_optimizers(TakeSnapshot{});
 }
 
 // Keeps states in nodes' memory, except when an evaluation or a save drains the run anyway.
@@ -317,12 +312,7 @@ void StepDriver::tell_early_stop() {
   around_.run_reporter.tell(std::move(event));
 }
 
-void StepDriver::collect() {
-  phase_ = Phase::collecting;
-  around_.players.tell_optimizers(TakeSnapshot{});
-}
-
-Wait StepDriver::waits_for(const Wishes& wishes) const {
+Wait StepDriver::waits_for(bool is_paused) const {
   const auto done = std::to_string(step());
   switch (phase_) {
     case Phase::assembling:
@@ -330,10 +320,12 @@ Wait StepDriver::waits_for(const Wishes& wishes) const {
     case Phase::playing:
       if (!progress_.rounds().empty())
         return waits("step " + std::to_string(step() + 1) + " waits for " + progress_.missing());
-      if (wishes.pause) return {};
-      if (!around_.run_reporter.is_confirmed())
-        return waits("it waits for the recorder to write down what it was told");
-      return waits_for_disk("it waits for step " + done + " to be saved");
+      return waits("it waits for the recorder to write down what it was told");
+    case Phase::boundary:
+      if (around_.saves.is_under_way())
+        return waits_for_disk("it waits for step " + done + " to be saved");
+      if (is_paused) return {};
+      return waits("it waits for a decision after step " + done);
     case Phase::evaluating:
       return waits("it waits for the losses of the evaluation after step " + done);
     case Phase::collecting:

@@ -9,6 +9,7 @@
 #include "actors/lead/copies.h"
 #include "actors/lead/evaluation.h"
 #include "actors/lead/loss.h"
+#include "actors/lead/player_host.h"
 #include "actors/lead/progress.h"
 #include "actors/lead/run_reporter.h"
 #include "actors/lead/saves.h"
@@ -22,9 +23,10 @@
 
 namespace troupe::actors {
 
-/// The progress of a run while its players are there: gives out rounds, counts done steps, and
-/// evaluates, keeps and collects the state when due. The supervisor handles lost players, orders
-/// and the end; it passes on what it hears and then calls advance().
+/// The progress of a run while its players are there: gives out rounds, counts done steps,
+/// evaluates and keeps the state when due, and comes to boundaries, where the run's machine says
+/// what follows. The supervisor handles lost players, changes and the end; it passes on what it
+/// hears and then calls advance().
 class StepDriver {
  public:
   /// The other parts of the supervisor.
@@ -82,19 +84,19 @@ class StepDriver {
     straggler_watch_.interrupted();
   }
 
-  /// Requests; each needs a moment at which nothing is in flight.
-  struct Wishes {
-    bool end = false;
-    bool pause = false;
-    bool boundary_change = false;
-  };
-  /// Something that may happen now: nothing is in flight, and all steps are saved. The course does
-  /// nothing else until it has happened. Without a request, `end` means that all steps are done.
-  enum class Moment : std::uint8_t { none, boundary_change, end };
+  /// Begins no further rounds, or begins rounds again; in later attempts, too.
+  void hold(bool is_held) { is_held_ = is_held; }
+  // Answers of the run's machine. Those for another boundary are late and ignored.
+  void play_on(std::int64_t step);
+  void collect(std::int64_t step);
+  /// Returns whether the attempt is at the boundary after this step and waits.
+  bool is_at_boundary(std::int64_t step) const {
+    return phase_ == Phase::boundary && step == this->step();
+  }
   /// Continues as far as the reports allow.
-  Moment advance(const Wishes& wishes);
+  void advance();
   /// Returns what the run waits for.
-  Wait waits_for(const Wishes& wishes) const;
+  Wait waits_for(bool is_paused) const;
 
   bool is_assembled() const { return phase_ != Phase::assembling; }
   /// Returns the steps done; before an attempt starts, those of the attempt before.
@@ -111,16 +113,17 @@ class StepDriver {
     assembling,  // Players are being assembled.
     playing,     // Rounds are in flight or can be given out.
     evaluating,  // Only an evaluation is in flight.
+    boundary,    // Nothing is in flight; the run's machine says what follows.
     collecting,  // Nothing is in flight; the optimizers send a snapshot.
   };
 
-  Moment go_on(const Wishes& wishes);
+  void go_on();
   int rounds_ahead() const;
   void give_out(const Play& play);
-  bool must_drain(const Wishes& wishes) const;
+  bool must_drain() const;
   bool evaluation_is_due(std::int64_t step) const { return evaluation_.is_due(*spec_, step); }
   bool save_is_due(std::int64_t step) const;
-  Moment drained(const Wishes& wishes);
+  void drained();
   Status check_divergence(const StepLedger::Entry& entry);
   void complete_steps();
   void tell_step(const Progress::Done& done);
@@ -131,11 +134,11 @@ class StepDriver {
   void look_for_early_stop() { early_stop_ = stops_early(evaluation_.all(), spec_->early_stop); }
   void tell_early_stop();
   void interlude_ends();
-  void collect();
 
   const Context around_;
   RunSpecPtr spec_;
   Phase phase_ = Phase::assembling;
+  bool is_held_ = false;
   Progress progress_;
   StepHistory history_;
   StragglerWatch straggler_watch_;

@@ -71,13 +71,22 @@ class Supervisor {
           if (is_now(assembled)) begun(assembled);
         },
         [this](const Remark& remark) { run_reporter_.warn(remark.text); },
-        [this](const GivenUp& given_up) {
-          if (is_now(given_up)) fail_run(given_up.why);
-        },
         [this](Recorded) { heard_recorded(); },
         [this](Look) { look(); },
-        [this](Drain) { drain(); },
-        [this](StopNow) { stop_now(); },
+        [this](const decide::HoldRounds& order) {
+          step_driver_.hold(order.is_held);
+          advance();
+        },
+        [this](const decide::PlayOn& order) {
+          if (phase_ == Phase::playing) step_driver_.play_on(order.step);
+        },
+        [this](const decide::Collect& order) {
+          if (phase_ == Phase::playing) step_driver_.collect(order.step);
+        },
+        [this](const decide::ApplyChanges& order) { apply_changes(order.step); },
+        [this](const decide::End& order) { conclude(order); },
+        [this](Drain) { host_.tell(decide::StopAsked{}); },
+        [this](StopNow) { host_.tell(decide::StopAsked{.at_once = true}); },
         [this](Pause) { pause(); },
         [this](Resume) { resume(); },
         [this](BoundaryChange& boundary_change) { add(std::move(boundary_change)); },
@@ -147,8 +156,7 @@ class Supervisor {
                             {saved, older_than(saved), step(), loading(spec_, start_)});
     const auto assembled = team.assembled;
     players_.begin(std::move(team));
-    if (assembled) return begun(*assembled);
-    if (drain_asked_) drain();
+    if (assembled) begun(*assembled);
   }
 
   /// Returns the steps of older checkpoints. Only the first attempt asks.
@@ -171,69 +179,69 @@ class Supervisor {
     ending_->saved(step);
   }
 
-  StepDriver::Wishes wishes() const {
-    return {.end = drain_asked_, .pause = paused_, .boundary_change = boundary_changes_.wait()};
-  }
-
   /// Continues as far as the reports allow.
   void advance() {
-    if (phase_ != Phase::playing) return;
-    switch (step_driver_.advance(wishes())) {
-      case StepDriver::Moment::none:
-        return;
-      case StepDriver::Moment::boundary_change:
-        return hold_boundary_changes();
-      case StepDriver::Moment::end:
-        return conclude();
-    }
+    if (phase_ == Phase::playing) step_driver_.advance();
   }
 
   void saved_or_not(const Saved& saved) {
     if (saves_.heard(saved)) {
       step_driver_.saved();
-      host_.saved(saved.step);
+      host_.tell(decide::Saved{saved.step});
       ending_->saved(saves_.newest());
       start_.reset();  // A newer checkpoint exists now.
     } else {
       run_reporter_.warn(saves_.not_saved(saved.step));
+      host_.tell(decide::SaveFailed{saved.step, saves_.problem()});
     }
-    if (phase_ == Phase::clearing && players_.have_gone()) return cleared();
-    advance();
+    if (phase_ == Phase::clearing && players_.have_gone()) cleared();
   }
 
-  void conclude() {
+  /// Ends the run as its machine has decided.
+  void conclude(const decide::End& order) {
+    if (is_finishing()) return;
     Outcome outcome;
-    if (saves_.has_failed(step())) {
-      outcome = failed(saves_.not_saved(step()));
-    } else {
-      outcome.how = step_driver_.has_ended() ? Outcome::How::done : Outcome::How::stopped;
-      outcome.step = step();
-      const auto& early = step_driver_.early_stop();
-      if (early && step() < spec_->steps) outcome.why = early->why;
-    }
-    outcome.weights = saves_.take_weights();
+    outcome.how = how_of(order.how);
+    outcome.step = saves_.newest();
+    outcome.why = order.why;
+    const auto& early = step_driver_.early_stop();
+    if (outcome.how == Outcome::How::done && early && step() < spec_->steps)
+      outcome.why = early->why;
+    // A player may have died since.
+    if (saves_.is_collected(step())) outcome.weights = saves_.take_weights();
     finish(std::move(outcome));
+  }
+  static Outcome::How how_of(decide::End::How how) {
+    switch (how) {
+      case decide::End::How::done:
+        return Outcome::How::done;
+      case decide::End::How::stopped:
+        return Outcome::How::stopped;
+      case decide::End::How::failed:
+        return Outcome::How::failed;
+    }
+    return Outcome::How::failed;
   }
 
   // Boundary changes, which happen when nothing is in flight and all steps are saved.
 
   void add(BoundaryChange boundary_change) {
-    if (phase_ == Phase::ended || (phase_ == Phase::clearing && next_ == Next::finish))
-      return boundary_change.done(Error{"the run is ending"});
-    boundary_changes_.add(std::move(boundary_change));
-    advance();
+    if (is_finishing()) return boundary_change.done(Error{"the run is ending"});
+    if (boundary_changes_.add(std::move(boundary_change))) host_.tell(decide::ChangeAsked{});
   }
 
-  void hold_boundary_changes() {
+  void apply_changes(std::int64_t at) {
+    if (phase_ != Phase::playing || !step_driver_.is_at_boundary(at)) return;
     sign("it changes the run after step " + std::to_string(step()));
     const auto saved =
         saves_.is_saved(step()) ? Status(Done{}) : Status(Error{saves_.not_saved(step())});
-    const bool is_another = boundary_changes_.hold(step(), saved, [this](RunSpecPtr spec) {
+    const auto held = boundary_changes_.hold(step(), saved, [this](RunSpecPtr spec) {
       spec_ = std::move(spec);
       step_driver_.change(spec_);
       run_reporter_.change(spec_);
     });
-    is_another ? clear(Next::begin_anew) : advance();
+    host_.tell(decide::ChangesMade{0, held.count, held.begins_anew});
+    if (held.begins_anew) clear(Next::begin_anew);
   }
 
   // Failures.
@@ -273,9 +281,11 @@ class Supervisor {
                    : "recovering from the newest checkpoint";
   }
 
+  /// Ends the run at once, since no attempt can mend it, and tells the run's machine.
   void fail_run(const std::string& why) {
     if (phase_ != Phase::playing) return;
     finish(failed(why));
+    host_.tell(decide::RunFailed{why});
   }
   Outcome failed(const std::string& why) const {
     Outcome outcome;
@@ -283,6 +293,10 @@ class Supervisor {
     outcome.step = saves_.newest();
     outcome.why = why;
     return outcome;
+  }
+
+  bool is_finishing() const {
+    return phase_ == Phase::ended || (phase_ == Phase::clearing && next_ == Next::finish);
   }
 
   void finish(Outcome outcome) {
@@ -312,7 +326,7 @@ class Supervisor {
 
   /// Ends the run: without events it cannot be told from one that stands still.
   void recorder_down(const caf::error& why) {
-    if (phase_ == Phase::clearing && next_ == Next::finish) {
+    if (is_finishing()) {
       if (have_all_gone()) end();
       return;
     }
@@ -354,7 +368,7 @@ class Supervisor {
   Wait waits_for() const {
     switch (phase_) {
       case Phase::playing:
-        return step_driver_.waits_for(wishes());
+        return step_driver_.waits_for(is_paused_);
       case Phase::clearing:
         if (const Player* player = players_.some_left())
           return waits("it waits for " + player->standing.who + " to end");
@@ -382,38 +396,19 @@ class Supervisor {
     if (run_reporter_.is_confirmed() || !had_room) advance();
   }
 
-  // Orders.
+  // What a person asks for.
 
-  void drain() {
-    drain_asked_ = true;
-    paused_ = false;
-    // No player can finish anything yet, so the newest checkpoint is the result.
-    if (phase_ == Phase::playing && !step_driver_.is_assembled()) return stop({});
-    advance();
-  }
-  void stop_now() {
-    if (phase_ == Phase::clearing && next_ == Next::finish) return;
-    stop("it was ordered to stop at once");
-  }
-  void stop(const std::string& why) {
-    Outcome outcome;
-    outcome.how = Outcome::How::stopped;
-    outcome.step = saves_.newest();
-    outcome.why = why;
-    finish(std::move(outcome));
-  }
   void pause() {
-    if (paused_) return;
-    paused_ = true;
+    if (std::exchange(is_paused_, true)) return;
     step_driver_.paused();
     run_reporter_.tell_state("paused");
+    host_.tell(decide::PauseAsked{.is_paused = true});
   }
   void resume() {
-    if (!paused_) return;
-    paused_ = false;
+    if (!std::exchange(is_paused_, false)) return;
     run_reporter_.tell_state("running");
     step_driver_.resumed();
-    advance();
+    host_.tell(decide::PauseAsked{.is_paused = false});
   }
 
   // Telling.
@@ -441,8 +436,7 @@ class Supervisor {
   Outcome outcome_;
   Patience patience_;
   BoundaryChanges boundary_changes_;
-  bool drain_asked_ = false;
-  bool paused_ = false;
+  bool is_paused_ = false;  // For the event `run.state` and for waits.
   bool knows_older_ = false;
 };
 

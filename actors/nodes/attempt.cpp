@@ -219,9 +219,6 @@ void Attempt::wait(const std::string& for_what) {
 }
 
 void Attempt::remark(const std::string& text) { caf_shim::post(supervisor_, Remark{text}); }
-void Attempt::give_up(const std::string& why) {
-  caf_shim::post(supervisor_, GivenUp{number_, why});
-}
 
 Status Attempt::carry(PlayerId to, WireMessage wire_message) {
   const std::lock_guard lock(mutex_);

@@ -75,8 +75,6 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   void wait(const std::string& for_what);
   /// Tells the supervisor something that the user should know.
   void remark(const std::string& text);
-  /// Tells the supervisor that no further attempt of the run will begin.
-  void give_up(const std::string& why);
   /// Passes a proxy's message to its player, after the attempt has begun.
   Status carry(PlayerId to, WireMessage wire_message);
   /// Handles a node's message about the run. An invalid one is refused and counts as a strike.

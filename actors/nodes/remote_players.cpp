@@ -1,6 +1,7 @@
 #include "actors/nodes/remote_players.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 #include <variant>
@@ -135,9 +136,7 @@ std::optional<std::string> RemotePlayerHost::node_of(PlayerId player) const {
   return node ? std::optional(node->name) : std::nullopt;
 }
 
-void RemotePlayerHost::committed(std::int64_t step) { take(decide::StepDone{playing_, step}); }
-
-void RemotePlayerHost::saved(std::int64_t step) { take(decide::Saved{step}); }
+void RemotePlayerHost::tell(decide::Event event) { take(of_attempt(playing_, std::move(event))); }
 
 std::vector<NodeHere> RemotePlayerHost::choose(std::vector<NodeHere> nodes) const {
   const auto state = driver_.state();
@@ -242,7 +241,7 @@ void RemotePlayerHost::tick(int number) {
   if (!attempt || progress_.number != number) return;
   const auto state = driver_.state();
   if (state.phase == decide::Phase::run && progress_.is_planned) return;
-  if (ended_) return attempt->give_up(*ended_);
+  if (state.phase == decide::Phase::ended) return;
   attempt->wait(state.phase == decide::Phase::prepare ? "nodes to prepare"
                 : state.phase == decide::Phase::load  ? "the state to be read"
                                                       : "nodes");
@@ -284,9 +283,11 @@ namespace {
 
 /// Returns whether only steps or saves are done: they are events of their own.
 bool is_routine(const decide::Answer& answer) {
-  return std::ranges::all_of(answer.rows, [](decide::Row row) {
-    return row == decide::Row::step_done || row == decide::Row::saved;
-  });
+  using enum decide::Row;
+  constexpr std::array routine{step_done, save_begins, save_collected, save_waits,
+                               saved,     save_failed, boundary_asked, boundary_passed};
+  return std::ranges::all_of(answer.rows,
+                             [&](decide::Row row) { return std::ranges::count(routine, row) > 0; });
 }
 
 }  // namespace
@@ -417,20 +418,19 @@ void RemotePlayerHost::on(const decide::EndAttempt& order) {
   attempt->cannot_begin(last_reason_, EndCause::lost);
 }
 
-void RemotePlayerHost::on(const decide::Warn& order) {
-  std::unique_lock lock(mutex_);
-  const auto supervisor = supervisor_;
-  lock.unlock();
-  caf_shim::post(supervisor, Remark{order.text});
-}
+void RemotePlayerHost::on(const decide::Warn& order) { post(Remark{order.text}); }
 
 void RemotePlayerHost::on(const decide::End& order) {
+  if (order.how != decide::End::How::failed) return post(order);
+  auto end = order;
   const auto run = this->order();
   const auto fitting = nodes_.usable(run.least).size();
   lacked_nodes_ = order.code == decide::exit_too_few && static_cast<int>(fitting) < run.fewest;
-  ended_ = order.why + (last_end_.empty() ? "" : "; the last process that ended: " + last_end_);
-  if (lacked_nodes_) ended_ = too_few(fitting, run.fewest, run.least, nodes_.usable()).text;
-  if (const auto attempt = progress_.attempt.lock()) attempt->give_up(*ended_);
+  if (lacked_nodes_)
+    end.why = too_few(fitting, run.fewest, run.least, nodes_.usable()).text;
+  else if (!last_end_.empty())
+    end.why += "; the last process that ended: " + last_end_;
+  post(end);
 }
 
 /// Ends the attempt of this number, unless it is over.

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "actors/caf_shim.h"
+#include "actors/lead/player_host.h"
 #include "actors/lead/run_driver.h"
 #include "actors/nodes/attempt.h"
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/loss_plans.h"
 #include "actors/nodes/node_pool.h"
-#include "actors/play/players.h"
 #include "core/env.h"
 #include "kernels/linear.h"
 
@@ -73,8 +73,7 @@ class RemotePlayerHost final : public PlayerHost {
   void failed(std::optional<PlayerId> player, const std::string& why) override;
   void refuse(PlayerId player, const std::string& why) override;
   std::optional<std::string> node_of(PlayerId player) const override;
-  void committed(std::int64_t step) override;
-  void saved(std::int64_t step) override;
+  void tell(decide::Event event) override;
   void over(Outcome::How how) override;
   /// Returns those of the nodes that the run should use now.
   std::vector<NodeHere> choose(std::vector<NodeHere> nodes) const;
@@ -124,6 +123,10 @@ class RemotePlayerHost final : public PlayerHost {
   void on(const decide::Load& order);
   void on(const decide::Begin& order);
   void on(const decide::EndAttempt& order);
+  void on(const decide::HoldRounds& order) { post(order); }
+  void on(const decide::PlayOn& order) { post(order); }
+  void on(const decide::Collect& order) { post(order); }
+  void on(const decide::ApplyChanges& order) { post(order); }
   void on(const decide::Warn& order);
   void on(const decide::End& order);
   void on(const decide::SetTimer&) {}  // The driver has set it.
@@ -132,6 +135,14 @@ class RemotePlayerHost final : public PlayerHost {
   void foresee();
   void tell_keepers(int number);
   void cannot_begin(int number, const std::string& why, EndCause cause);
+  /// Sends the supervisor a message.
+  template <class Message>
+  void post(const Message& message) const {
+    std::unique_lock lock(mutex_);
+    const auto supervisor = supervisor_;
+    lock.unlock();
+    caf_shim::post(supervisor, message);
+  }
   void hold_against(const decide::Record& strike);
 
   decide::Limits limits(const decide::State& state) const;
@@ -165,8 +176,7 @@ class RemotePlayerHost final : public PlayerHost {
   LossPlans loss_plans_{*loop_};
   std::string last_reason_;
   std::vector<decide::Row> last_rows_;
-  std::string last_end_;              // The node of the last process that ended, and how.
-  std::optional<std::string> ended_;  // The reason of the end.
+  std::string last_end_;  // The node of the last process that ended, and how.
 
   RunDriver driver_;
 };

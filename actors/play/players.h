@@ -55,31 +55,6 @@ struct Origin {
   std::vector<std::int64_t> all_saved() const;
 };
 
-/// Assembles the players of an attempt, in this process or on nodes, and decides by the run's
-/// machine what failures mean.
-class PlayerHost {
- public:
-  virtual ~PlayerHost() = default;
-  /// Returns the last attempt of earlier runs of this name, whose number is not used again.
-  virtual int last_attempt() const { return 0; }
-  /// Must not block. A player that cannot be made ends with the reason. If no further attempt is to
-  /// begin, the supervisor receives GivenUp.
-  virtual Team begin(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context,
-                     int attempt, Origin origin) = 0;
-  /// Notes the failure that ends the attempt: of a player, or of none that is known.
-  virtual void failed(std::optional<PlayerId>, const std::string& /*why*/) {}
-  /// Refuses an invalid report of a player. On a node, that counts against the node.
-  virtual void refuse(PlayerId, const std::string& /*why*/) {}
-  /// Returns the name of the player's node in the newest attempt, if players are on nodes.
-  virtual std::optional<std::string> node_of(PlayerId) const { return {}; }
-  /// Notes that this many steps are done.
-  virtual void committed(std::int64_t /*step*/) {}
-  /// Notes that the checkpoint of this step is complete.
-  virtual void saved(std::int64_t /*step*/) {}
-  /// Notes the end of the run: its data can be forgotten, unless it is to be resumed.
-  virtual void over(Outcome::How) {}
-};
-
 /// Returns all players, in the same order everywhere: replicas (devices, loaders), then optimizers.
 std::vector<PlayerId> players_of(const RunSpec& spec);
 /// Returns "device 1 of replica 0", "optimizer of stage 2", "optimizer of section 1 of stage 2".

@@ -7,12 +7,14 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "actors/assembled.h"
 #include "actors/caf_shim.h"
 #include "actors/checkpoints.h"
 #include "actors/decide/sources.h"
+#include "actors/lead/local_player_host.h"
 #include "actors/nodes/attempt.h"
 #include "actors/nodes/lineup.h"
 #include "actors/nodes/placement.h"
@@ -32,7 +34,7 @@ using namespace troupe::actors;
 namespace {
 
 /// Nodes that live until a test loses them, over several attempts.
-class Nodes final : public PlayerHost {
+class Nodes final : public LocalPlayerHost {
  public:
   Nodes(World& world, int nodes, int copies) : copies_(copies) {
     for (int node = 0; node < nodes; ++node) {
@@ -42,8 +44,8 @@ class Nodes final : public PlayerHost {
     }
   }
 
-  Team begin(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context, int attempt,
-             Origin origin) override {
+  Team spawn(const caf_shim::Spawner& spawner, const AttemptContext& attempt_context, int attempt,
+             const StartPoint& checkpoint) override {
     for (const auto& keeper : keepers_) caf_shim::kill(keeper);
     keepers_.clear();
     spec_ = attempt_context.spec;
@@ -54,12 +56,12 @@ class Nodes final : public PlayerHost {
     std::vector<std::vector<KeptStep>> kept;
     for (const auto& state_store : state_stores_) kept.push_back(state_store->kept());
     std::vector<std::int64_t> saved;
-    if (origin.saved > 0) saved.push_back(origin.saved);
+    if (checkpoint.step > 0) saved.push_back(checkpoint.step);
     const auto source =
-        sources_of({kept, placement_.optimizers, saved, origin.committed, origin.saved > 0})[0];
+        sources_of({kept, placement_.optimizers, saved, committed_, checkpoint.step > 0})[0];
     const bool is_in_memory = source.from == StateSource::From::memory;
     StartPoint loaded;
-    if (!is_in_memory) loaded = *origin.load(source.step);
+    if (!is_in_memory) loaded = checkpoint;
     loaded.step = source.step;
     from_memory_ += is_in_memory ? 1 : 0;
 
@@ -98,12 +100,16 @@ class Nodes final : public PlayerHost {
     }
     std::size_t copies = 0;
     for (const auto& home : homes) copies += home.size();
-    caf_shim::post(attempt_context.supervisor, Assembled{.attempt = attempt,
-                                                         .step = loaded.step,
-                                                         .from_memory = is_in_memory,
-                                                         .nodes_here = nodes,
-                                                         .copies = static_cast<int>(copies)});
+    real.assembled = Assembled{.attempt = attempt,
+                               .step = loaded.step,
+                               .from_memory = is_in_memory,
+                               .nodes_here = nodes,
+                               .copies = static_cast<int>(copies)};
     return real;
+  }
+  void tell(decide::Event event) override {
+    if (const auto* done = std::get_if<decide::StepDone>(&event)) committed_ = done->step;
+    LocalPlayerHost::tell(std::move(event));
   }
   void over(Outcome::How) override { ++overs_; }
   void refuse(PlayerId, const std::string& why) override { refused_.push_back(why); }
@@ -164,6 +170,7 @@ class Nodes final : public PlayerHost {
   }
 
   int copies_;
+  std::int64_t committed_ = 0;  // Steps in the ledger.
   MemoryPool memory_;
   RunSpecPtr spec_;
   Placement placement_;

@@ -103,6 +103,18 @@ TEST_CASE("a decision is carried out after it is recorded", "[actors]") {
   CHECK(head.written() == std::vector{Kind::term, Kind::planned});
 }
 
+TEST_CASE("steps, saves and a person's orders are answered while nothing can be recorded",
+          "[actors]") {
+  Head head;
+  const auto plan = head.begin();
+  head.spoil(true);
+  head->take(decide::PlanMade{plan.number, decide::PlanChoice{plan.nodes, "alone"}});
+  head->take(decide::ChangeAsked{});
+  CHECK(head.wait_for<decide::HoldRounds>().is_held);
+  head->take(decide::StopAsked{.at_once = true});
+  CHECK(head.wait_for<decide::End>().how == decide::End::How::stopped);
+}
+
 TEST_CASE("a run's driver runs delayed work later, and all other work in order", "[actors]") {
   Head head;
   head->take(decide::JournalRead{});
