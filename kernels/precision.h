@@ -79,4 +79,8 @@ Precision fastest_bf16();
 /// Returns whether this processor has bf16 instructions, which make products faster than in fp32.
 bool has_bf16_products();
 
+/// Returns whether this processor computes the products of this precision about as fast as those of
+/// fp32, or faster. Without instructions for bf16 it computes them several times slower.
+bool has_instructions_for(Precision precision);
+
 }  // namespace troupe::kernels

@@ -22,6 +22,8 @@ namespace troupe::test {
 
 HWY_EXPORT(chosen);
 
+std::string current_target() { return HWY_DYNAMIC_DISPATCH(chosen)(); }
+
 std::vector<std::string> targets() {
   std::vector<std::string> names;
   on_every_target([&](const std::string& target) { names.push_back(target); });

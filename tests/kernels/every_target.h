@@ -10,6 +10,9 @@ namespace troupe::test {
 /// the scalar code last.
 std::vector<std::string> targets();
 
+/// Returns the name of the instruction set that kernels run on.
+std::string current_target();
+
 /// Calls body once for each instruction set, with kernels running on it.
 void on_every_target(const std::function<void(const std::string& target)>& body);
 

@@ -1,5 +1,7 @@
 #include "kernels/cpu/parts/features.h"
 
+#include <atomic>
+
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -7,9 +9,20 @@
 #endif
 
 namespace troupe::kernels::cpu {
+namespace {
+
+std::atomic<Instructions> limit = Instructions::amx;
+
+}  // namespace
+
+void limit_instructions(Instructions set) { limit = set; }
+Instructions instruction_limit() { return limit; }
 
 #if defined(__x86_64__)
-bool has_bf16_pairs() { return __builtin_cpu_supports("avx512bf16"); }
+bool has_bf16_pairs() {
+  return limit.load(std::memory_order_relaxed) >= Instructions::avx512 &&
+         __builtin_cpu_supports("avx512bf16");
+}
 #else
 bool has_bf16_pairs() { return false; }
 #endif
@@ -30,12 +43,16 @@ bool ask_for_tiles() {
 
 }  // namespace
 
-bool has_bf16_tiles() {
+bool processor_has_bf16_tiles() {
   static const bool they_are_ours = ask_for_tiles();
   return they_are_ours;
 }
 #else
-bool has_bf16_tiles() { return false; }
+bool processor_has_bf16_tiles() { return false; }
 #endif
+
+bool has_bf16_tiles() {
+  return limit.load(std::memory_order_relaxed) >= Instructions::amx && processor_has_bf16_tiles();
+}
 
 }  // namespace troupe::kernels::cpu

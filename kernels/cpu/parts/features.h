@@ -1,11 +1,20 @@
 #pragma once
 
+#include "kernels/instructions.h"
+
 namespace troupe::kernels::cpu {
 
-/// Returns whether the processor multiplies pairs of bf16 numbers in one instruction.
+/// Makes kernels use this set at most. kernels::use_instructions() calls it.
+void limit_instructions(Instructions set);
+/// Returns the largest set that kernels may use, whether or not the processor has it.
+Instructions instruction_limit();
+
+/// Returns whether kernels may multiply pairs of bf16 numbers in one instruction.
 bool has_bf16_pairs();
 
-/// Returns whether the processor has bf16 tiles (AMX) and the system lets this process use them.
+/// Returns whether kernels may use bf16 tiles (AMX).
 bool has_bf16_tiles();
+/// Returns whether the processor has bf16 tiles and the system lets this process use them.
+bool processor_has_bf16_tiles();
 
 }  // namespace troupe::kernels::cpu
