@@ -5,6 +5,7 @@
 #include "apps/gpu/gpus.h"
 #include "apps/run/version.h"
 #include "core/descriptor_limit.h"
+#include "kernels/instructions.h"
 
 namespace troupe::apps {
 
@@ -25,6 +26,8 @@ CLI::App& add_group(Program& program, const std::string& name, const std::string
 int run_program(int count, char** words) {
   prepare_for_gpus();  // First, while no other thread can read the environment.
   raise_descriptor_limit();
+  if (const auto obeyed = kernels::obey_instructions_variable(); !obeyed)
+    return static_cast<int>(invalid(obeyed.error()));
   CLI::App app{"Trains neural networks on machines that may fail.", "troupe"};
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text);

@@ -123,6 +123,9 @@ constexpr ManualRow manual_environment[] = {
     {"TROUPE_HEAD", "the head's address, if --head does not name one"},
     {"TROUPE_KEYS", "the key file of this node or person, if --keys does not name one"},
     {"TROUPE_HEAD_KEY", "the head's public key, if --head-key does not give it"},
+    {"TROUPE_ISA",
+     "the vector instructions that this process computes with: plain, neon, avx2, avx512 or amx "
+     "(default: the best of the processor); a precision has the same bits with each of them"},
     {"XDG_STATE_HOME",
      "where the address of the newest head is remembered (~/.local/state), for folders without a "
      "head of their own"},

@@ -9,6 +9,7 @@
 #include "apps/machine/exit_now.h"
 #include "apps/machine/notify_arguments.h"
 #include "apps/machine/signals.h"
+#include "apps/machine/this_machine.h"
 #include "apps/node/local_nodes.h"
 #include "apps/real/read_host.h"
 #include "apps/real/real_processes.h"
@@ -236,7 +237,8 @@ ExitCode train(const TrainArguments& given, const CommonFlags& flags) {
   const bool others_play = arguments.nodes > 0;
   const DevicesHere here{.executors = executors,
                          .are_here = [others_play](int) { return !others_play; },
-                         .cores = host.cores};
+                         .cores = host.cores,
+                         .slowness = measure_slowness};
   if (auto planned = session.plan(std::move(*setup), {.others_play = others_play}, here); !planned)
     return invalid(planned.error());
   auto begun = session.enter();

@@ -22,6 +22,7 @@
 #include "core/descriptor.h"
 #include "core/json.h"
 #include "core/units.h"
+#include "kernels/instructions.h"
 #include "kernels/linear.h"
 #include "transport/channels/library.h"
 
@@ -88,8 +89,7 @@ ProcessorFacts read_processor() {
   if (facts.model.empty()) facts.model = "a processor without a name";
 #if defined(__x86_64__)
   facts.fuses = __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2");
-  facts.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  facts.avx512 = kernels::instructions_in_use() >= kernels::Instructions::avx512;
 #elif defined(__aarch64__)
   facts.fuses = true;
 #endif

@@ -21,8 +21,8 @@ Check judge_build(const BuildFacts& facts);
 
 struct ProcessorFacts {
   std::string model;
-  bool fuses = false;  // The processor has a fused multiply-add instruction.
-  bool avx512 = false;
+  bool fuses = false;     // The processor has a fused multiply-add instruction.
+  bool avx512 = false;    // Kernels use AVX-512.
   std::string precision;  // The meaning of precision.compute = "auto" here: "bf16-blocks".
 };
 ProcessorFacts read_processor();

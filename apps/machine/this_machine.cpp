@@ -182,6 +182,10 @@ double measure_products(int threads, kernels::Precision precision) {
   return models::product_work(rows, size, size).forward[0].operations / best;
 }
 
+double measure_slowness(kernels::Precision precision) {
+  return measure_products(1, kernels::Precision::fp32) / measure_products(1, precision);
+}
+
 schedules::DeviceProfile nominal_device() {
   schedules::DeviceProfile profile;
   profile.name = "a middling core";

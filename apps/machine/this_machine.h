@@ -30,6 +30,10 @@ schedules::DeviceProfile measure_this_machine(int devices, kernels::Precision pr
 /// threads together. Takes some ten milliseconds.
 double measure_products(int threads, kernels::Precision precision);
 
+/// Measures how many times as long products take in this precision as in fp32, on one thread. Takes
+/// some ten milliseconds.
+double measure_slowness(kernels::Precision precision);
+
 /// Returns a fixed profile of a medium device, for plans whose cuts must not depend on
 /// measurements.
 schedules::DeviceProfile nominal_device();

@@ -69,6 +69,7 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
   };
   RealContext real;
   options.speed = speed_of(arguments, real.get().host);
+  options.slowness = measure_slowness;
   auto started = NodeProgram::start(real.get(), std::move(options));
   if (!started) return complain(ExitCode::failed, "error: " + started.error().text);
   GpuWatchOptions watching;

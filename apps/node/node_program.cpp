@@ -119,6 +119,7 @@ Result<std::shared_ptr<actors::RunHome>> NodeProgram::open_run(const Value& conf
                   .cores = cores_,
                   .pace = &pace_,
                   .want_links = placement.head() > 1,
+                  .slowness = options_.slowness,
                   .first_gpu = options_.arguments.first_gpu});
   if (!home) return home.error();
   if (const auto& why = (*home)->run().why_not_linked(); !why.empty())

@@ -13,15 +13,18 @@
 #include "apps/node/node_arguments.h"
 #include "apps/program_context.h"
 #include "core/result.h"
+#include "kernels/precision.h"
 #include "transport/control/control_socket.h"
 
 namespace troupe::apps {
 
 struct NodeProgramOptions {
   NodeArguments arguments;
-  transport::DialOptions dial;                  // Dials the head, with the keys of the arguments.
-  std::int64_t life = 0;                        // The secret shared with the daemon; 0: none.
-  std::optional<actors::Speed> speed;           // The processor's speed; unset: not measured.
+  transport::DialOptions dial;         // Dials the head, with the keys of the arguments.
+  std::int64_t life = 0;               // The secret shared with the daemon; 0: none.
+  std::optional<actors::Speed> speed;  // The processor's speed; unset: not measured.
+  // Measures how many times as long a precision takes as fp32; null: not measured.
+  double (*slowness)(kernels::Precision) = nullptr;
   std::function<void(const std::string&)> say;  // Prints a line for the user; any thread.
   /// Applies an injected fault to the process. `pace` slows its computing down.
   std::function<void(const actors::Chaos&, actors::Pace& pace)> apply_fault;

@@ -1,6 +1,7 @@
 #include "apps/run/run_devices.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "actors/device_thread.h"
@@ -8,6 +9,8 @@
 #include "apps/gpu/gpu_links.h"
 #include "apps/gpu/gpus.h"
 #include "apps/run/run_setup.h"
+#include "kernels/instructions.h"
+#include "kernels/precision.h"
 
 namespace troupe::apps {
 namespace {
@@ -34,6 +37,15 @@ Result<int> find_gpus(int devices, const DevicesHere& here) {
   if (auto good = check_gpu_queues(times_opened(devices, *gpus, here)); !good)
     return within("train.device", good.error());
   return gpus;
+}
+
+std::string slow_precision_text(kernels::Precision precision, double slowness) {
+  char times[32];
+  std::snprintf(times, sizeof times, "%.1f", slowness);
+  return "precision.compute = \"" + std::string(to_string(precision)) +
+         "\": this processor has no instructions for it (it computes with " +
+         std::string(to_string(kernels::instructions_in_use())) + "); products take " + times +
+         " times as long as in fp32, measured here; set it to \"auto\" or \"fp32\"";
 }
 
 }  // namespace
@@ -68,6 +80,8 @@ Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Pr
     if (auto added = opened.add_gpu(turn, config, precision, here); !added) return added.error();
     ++turn.number;
   }
+  if (!on_gpus && how_many > 0 && here.slowness && !kernels::has_instructions_for(precision))
+    opened.device_notes_->add(slow_precision_text(precision, here.slowness(precision)));
   const int gpus = std::max(1, static_cast<int>(turn.gpus.size()));
   const int on_one = std::max(1, (how_many + gpus - 1) / gpus);
   for (int device = 0; device < count; ++device)

@@ -25,6 +25,9 @@ struct DevicesHere {
   int cores = 1;  // The cores that they share if the configuration does not say.
   const actors::Pace* pace = nullptr;  // Slows computing down for drills; outlives the run.
   bool want_links = false;             // Open links from GPUs here to GPUs of other processes.
+  // Measures how many times as long products take in a precision as in fp32. Null: the machine is
+  // not measured, and nothing warns of a slow precision.
+  double (*slowness)(kernels::Precision) = nullptr;
   // The GPU of the first device here; later devices take the following GPUs in turn.
   int first_gpu = 0;
 };
@@ -48,7 +51,7 @@ class RunDevices {
   /// devices lack links that they want.
   std::vector<actors::LinkedDevice*> linked() const;
   const std::string& why_not_linked() const { return why_not_linked_; }
-  /// Notes on what GPUs compute more slowly than expected, and why.
+  /// Notes on what devices compute more slowly than expected, and why.
   DeviceNotes& device_notes() const { return *device_notes_; }
 
  private:
