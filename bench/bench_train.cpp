@@ -1,19 +1,28 @@
-// Runs the measurement of `troupe bench train`:
+// Runs `troupe bench train`, with the number of rounds first:
 //
-//     ./dev bench train [ROUNDS]
+//     ./dev bench train [ROUNDS] [OPTIONS]
 
-#include <algorithm>
+#include <unistd.h>
+
+#include <cctype>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-
-#include "bench/train_bench.h"
+#include <string>
+#include <vector>
 
 int main(int count, char** words) {
   const auto here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const int rounds = count > 1 ? std::max(1, std::atoi(words[1])) : 3;
-  for (const auto& model : troupe::bench::train_bench_models())
-    std::puts(troupe::bench::measure_train(here / "../apps/troupe", model, rounds,
-                                           troupe::bench::Beside::torch)
-                  .c_str());
+  std::vector<std::string> command = {here / "../apps/troupe", "bench", "train"};
+  int next = 1;
+  if (next < count && std::isdigit(static_cast<unsigned char>(words[next][0]))) {
+    command.push_back("--rounds");
+    command.push_back(words[next++]);
+  }
+  for (; next < count; ++next) command.push_back(words[next]);
+  std::vector<char*> arguments;
+  for (auto& word : command) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execv(arguments[0], arguments.data());
+  std::perror(arguments[0]);
+  return 1;
 }

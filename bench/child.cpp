@@ -1,5 +1,6 @@
 #include "bench/child.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -7,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -22,6 +24,11 @@ namespace {
   for (int i = 0; i < order.cores; ++i) CPU_SET(static_cast<std::size_t>(i), &cores);
   sched_setaffinity(0, sizeof cores, &cores);
   if (chdir(order.folder.c_str()) != 0) _exit(126);
+  if (!order.errors.empty()) {
+    const int file = open(order.errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (file < 0) _exit(126);
+    dup2(file, STDERR_FILENO);
+  }
   for (const auto& [name, value] : order.environment) setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> words;
   for (const auto& word : order.command) words.push_back(const_cast<char*>(word.c_str()));
@@ -64,6 +71,8 @@ std::vector<pid_t> children_of(pid_t process) {
 }
 
 std::optional<ChildResult> run_child(const ChildOrder& order) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
   int ends[2];
   if (pipe(ends) != 0) return std::nullopt;
   const pid_t child = fork();
@@ -77,9 +86,11 @@ std::optional<ChildResult> run_child(const ChildOrder& order) {
   if (std::FILE* output = child > 0 ? fdopen(ends[0], "r") : nullptr) {
     char* line = nullptr;
     std::size_t size = 0;
-    for (ssize_t length; (length = getline(&line, &size, output)) > 0;)
+    for (ssize_t length; (length = getline(&line, &size, output)) > 0;) {
       result.lines.emplace_back(line,
                                 static_cast<std::size_t>(length - (line[length - 1] == '\n')));
+      result.arrivals.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    }
     std::free(line);
     std::fclose(output);
   }

@@ -12,15 +12,17 @@ namespace troupe::bench {
 /// The output and the resources of a finished program.
 struct ChildResult {
   std::vector<std::string> lines;  // Lines of standard output.
+  std::vector<double> arrivals;    // The seconds from the start to the arrival of each line.
   double peak_mib = 0;             // Its peak resident memory.
   int exit_status = 0;
 };
 
 struct ChildOrder {
   std::vector<std::string> command;
-  std::vector<std::pair<std::string, std::string>> environment;  // Added to ours.
-  int cores = 1;                                                 // It runs on cores [0, cores).
-  std::string folder = ".";                                      // Its working directory.
+  std::vector<std::pair<std::string, std::string>> environment = {};  // Added to ours.
+  int cores = 1;             // It runs on cores [0, cores).
+  std::string folder = ".";  // Its working directory.
+  std::string errors = {};   // A file for its standard error; empty: ours.
 };
 
 /// A program that runs in the background and shares our standard streams. The destructor kills it.

@@ -22,14 +22,16 @@ void print(std::string& to, const char* format, ...) {
   to += text;
 }
 
+bool is_step(const std::string& line) {
+  const auto event = parse_json(line);
+  const Value* type = event ? event->find("type") : nullptr;
+  return type && type->text() && *type->text() == "step";
+}
+
 std::vector<double> step_seconds(const std::vector<std::string>& lines) {
   std::vector<double> seconds;
   for (const auto& line : lines) {
-    const auto event = parse_json(line);
-    if (!event) continue;
-    const Value* type = event->find("type");
-    if (type && type->text() && *type->text() == "step")
-      seconds.push_back(event->find("seconds")->number());
+    if (is_step(line)) seconds.push_back(parse_json(line)->find("seconds")->number());
   }
   if (!seconds.empty()) seconds.erase(seconds.begin());
   return seconds;

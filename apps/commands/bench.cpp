@@ -13,6 +13,7 @@
 #include "bench/gpu_kernels.h"
 #include "bench/kernel_bench.h"
 #include "bench/link.h"
+#include "bench/train/rows.h"
 #include "bench/train_bench.h"
 #include "bench/transport_bench.h"
 #include "core/json.h"
@@ -94,16 +95,31 @@ struct TrainArguments {
   std::string model;  // Empty: all models.
   int rounds = 3;
   bool alone = false;
+  std::string instructions;
+  std::string python;
 };
 
-ExitCode train(const TrainArguments& arguments, const CommonFlags&) {
-  const auto program = std::filesystem::read_symlink("/proc/self/exe");
-  for (const auto& model : bench::train_bench_models()) {
-    if (!arguments.model.empty() && arguments.model != model) continue;
-    const auto beside = arguments.alone ? bench::Beside::nobody : bench::Beside::torch;
-    std::puts(bench::measure_train(program, model, arguments.rounds, beside).c_str());
+ExitCode train(const TrainArguments& arguments, const CommonFlags& flags) {
+  std::vector<std::string> missing;
+  if (bench::named_sets(arguments.instructions, missing).empty() && !missing.empty())
+    return invalid({"--isa: " + missing.front()});
+  bench::TrainBench wanted;
+  wanted.program = std::filesystem::read_symlink("/proc/self/exe");
+  wanted.version = "troupe " TROUPE_VERSION;
+  wanted.models = bench::train_bench_models();
+  if (!arguments.model.empty()) wanted.models = {arguments.model};
+  wanted.rounds = arguments.rounds;
+  wanted.alone = arguments.alone;
+  wanted.instructions = arguments.instructions;
+  wanted.python = arguments.python;
+  wanted.progress = [quiet = flags.quiet](const std::string& line) {
+    if (!quiet) std::fprintf(stderr, "%s\n", line.c_str());
+  };
+  wanted.table = [](const std::string& text) {
+    std::puts(text.c_str());
     std::fflush(stdout);
-  }
+  };
+  bench::measure_train(wanted);
   return ExitCode::done;
 }
 
@@ -167,6 +183,12 @@ void add_bench(Program& program) {
         add_command(program, group, "train",
                     "train two GPT models, and compare with PyTorch; takes minutes", train);
     command->add_flag("--alone", arguments.alone, "skip the comparison with PyTorch");
+    command->add_option("--isa", arguments.instructions,
+                        "vector instructions to measure with, one after the other: avx2,avx512 "
+                        "(default: the best of the processor)");
+    command->add_option("--python", arguments.python,
+                        "a Python with the PyTorch to compare with (default: one that is made in "
+                        "build/peer-venv of the sources)");
     command->add_option("--model", arguments.model, "train only this model (default: both)")
         ->check(CLI::IsMember(bench::train_bench_models()));
     command

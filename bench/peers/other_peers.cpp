@@ -16,6 +16,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* mpi_source = TROUPE_ROOT "/bench/peers/peer_mpi.c";
 constexpr const char* gloo_source = TROUPE_ROOT "/bench/peers/peer_gloo.py";
+// scripts/peer-venv makes it.
+constexpr const char* peer_python = TROUPE_ROOT "/build/peer-venv/bin/python";
 
 /// Runs a program with all sizes as arguments. It prints a line "BYTES microseconds" for each.
 std::vector<double> measure_by(std::vector<std::string> command) {
@@ -63,9 +65,7 @@ class Mpi final : public OtherPeer {
 class Gloo final : public OtherPeer {
  public:
   std::string name() const override { return "Gloo, by PyTorch"; }
-  std::vector<double> measure() const override {
-    return measure_by({"/usr/bin/python3", gloo_source});
-  }
+  std::vector<double> measure() const override { return measure_by({peer_python, gloo_source}); }
 };
 
 }  // namespace
@@ -80,8 +80,9 @@ FoundPeers find_other_peers() {
   };
   look(std::make_unique<Mpi>(),
        "mpicc and mpirun (libopenmpi-dev, openmpi-bin), and this program's sources");
-  look(std::make_unique<Gloo>(),
-       "the system's python3 with torch (python3-torch), and this program's sources");
+  look(
+      std::make_unique<Gloo>(),
+      "the sources of troupe, with PyTorch in build/peer-venv (scripts/peer-venv build/peer-venv)");
   return found;
 }
 

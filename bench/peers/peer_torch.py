@@ -1,19 +1,21 @@
-"""The peer: the same GPT in PyTorch, with the same batching, on random tokens. Prints seconds a step, one a line.
+"""The peer: the same GPT in PyTorch as its users write it today, with the same batching, on random tokens.
+
+Prints one line of JSON about itself, then the seconds of each step, one a line:
 
     python3 peer_torch.py --layers 6 --width 384 --heads 6 --context 256 --vocab 4096 --micro 4 --micro-batches 8 --threads 1
 """
 
 import argparse
-import os
+import json
 import time
 
 import torch
-from torch import distributed, nn
+from torch import nn
 from torch.nn import functional
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads, context):
+    def __init__(self, width, heads):
         super().__init__()
         self.heads = heads
         self.before_attention = nn.LayerNorm(width)
@@ -22,14 +24,12 @@ class Block(nn.Module):
         self.before_mlp = nn.LayerNorm(width)
         self.up = nn.Linear(width, 4 * width)
         self.down = nn.Linear(4 * width, width)
-        self.register_buffer("later", torch.ones(context, context, dtype=torch.bool).triu(1))
 
     def attend(self, x):
         batch, length, width = x.shape
         q, k, v = (part.view(batch, length, self.heads, -1).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
-        scores = q @ k.transpose(2, 3) * (width // self.heads) ** -0.5
-        weights = scores.masked_fill(self.later[:length, :length], float("-inf")).softmax(-1)
-        return self.out((weights @ v).transpose(1, 2).reshape(batch, length, width))
+        attended = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(attended.transpose(1, 2).reshape(batch, length, width))
 
     def forward(self, x):
         x = x + self.attend(self.before_attention(x))
@@ -38,11 +38,11 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    def __init__(self, given, block=Block):
+    def __init__(self, given):
         super().__init__()
         self.tokens = nn.Embedding(given.vocab, given.width)
         self.positions = nn.Embedding(given.context, given.width)
-        self.blocks = nn.ModuleList(block(given.width, given.heads, given.context) for _ in range(given.layers))
+        self.blocks = nn.ModuleList(Block(given.width, given.heads) for _ in range(given.layers))
         self.norm = nn.LayerNorm(given.width)
 
     def forward(self, tokens):
@@ -50,34 +50,6 @@ class Gpt(nn.Module):
         for block in self.blocks:
             x = block(x)
         return self.norm(x) @ self.tokens.weight.t()
-
-
-class Front(nn.Module):
-    """The first layers of a Gpt, on tokens."""
-
-    def __init__(self, whole, blocks):
-        super().__init__()
-        self.tokens, self.positions, self.blocks = whole.tokens, whole.positions, whole.blocks[:blocks]
-
-    def forward(self, tokens):
-        x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
-        for block in self.blocks:
-            x = block(x)
-        return x
-
-
-class Back(nn.Module):
-    """The last layers; the head has weights of its own, which asks less of this peer than tied ones would."""
-
-    def __init__(self, whole, blocks):
-        super().__init__()
-        self.blocks, self.norm = whole.blocks[blocks:], whole.norm
-        self.head = nn.Parameter(whole.tokens.weight.detach().clone())
-
-    def forward(self, x):
-        for block in self.blocks:
-            x = block(x)
-        return self.norm(x) @ self.head.t()
 
 
 def batch(given):
@@ -96,68 +68,39 @@ def timed_steps(given, step):
         yield time.perf_counter() - begin
 
 
-def whole_model(given):
+def facts():
+    """What PyTorch is, and what it computes with."""
+    settings = torch.__config__.show()
+    libraries = [name for name, sign in (("oneDNN", "USE_MKLDNN=ON"), ("MKL", "USE_MKL=ON")) if sign in settings]
+    blas = settings.partition("BLAS_INFO=")[2].partition(",")[0]
+    return {
+        "torch": torch.__version__,
+        "capability": torch.backends.cpu.get_cpu_capability(),
+        "libraries": ", ".join(libraries + [blas] * (blas not in ("", "mkl"))),
+    }
+
+
+def whole_step(given):
+    """Makes the model, and returns a function that takes one step: all micro-batches, clipping and AdamW."""
     model = Gpt(given)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1, fused=True)
+
+    def micro_batch_loss(tokens, targets):
+        with torch.autocast("cpu", torch.bfloat16, enabled=given.precision == "bf16"):
+            logits = model(tokens)
+        return loss_of(logits.float(), targets, given)
+
+    if given.compile:
+        micro_batch_loss = torch.compile(micro_batch_loss)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
         for _ in range(given.micro_batches):
-            tokens, targets = batch(given)
-            loss_of(model(tokens), targets, given).backward()
+            micro_batch_loss(*batch(given)).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
 
-    for seconds in timed_steps(given, step):
-        print(f"{seconds:.6f}", flush=True)
-
-
-def two_stages(given, rank):
-    """1F1B over gloo between two processes, cut in the middle."""
-    distributed.init_process_group("gloo", init_method=f"file://{given.meeting}", rank=rank, world_size=2)
-    whole = Gpt(given)
-    part = (Front if rank == 0 else Back)(whole, given.layers // 2)
-    optimizer = torch.optim.AdamW(part.parameters(), lr=3e-4)
-    shape = (given.micro, given.context, given.width)
-
-    def front_step():
-        optimizer.zero_grad(set_to_none=True)
-        waiting, sent = [], []
-
-        def forward():
-            y = part(batch(given)[0])
-            sent.append(distributed.isend(y.detach(), 1))
-            waiting.append(y)
-
-        def backward():
-            dy = torch.empty(shape)
-            distributed.recv(dy, 1)
-            waiting.pop(0).backward(dy)
-
-        forward()
-        for _ in range(given.micro_batches - 1):
-            forward()
-            backward()
-        backward()
-        for request in sent:
-            request.wait()
-        optimizer.step()
-
-    def back_step():
-        optimizer.zero_grad(set_to_none=True)
-        sent = []
-        for _ in range(given.micro_batches):
-            x = torch.empty(shape)
-            distributed.recv(x, 0)
-            x.requires_grad_()
-            loss_of(part(x), batch(given)[1], given).backward()
-            sent.append((distributed.isend(x.grad, 0), x))
-        for request, _ in sent:
-            request.wait()
-        optimizer.step()
-
-    for seconds in timed_steps(given, front_step if rank == 0 else back_step):
-        if rank == 0:
-            print(f"{seconds:.6f}", flush=True)
+    return step
 
 
 def arguments():
@@ -169,17 +112,19 @@ def arguments():
 
 def main():
     parser = arguments()
-    parser.add_argument("--meeting", help="a new file: then two processes of one thread each, by 1F1B over gloo")
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32", help="bf16: by autocast")
+    parser.add_argument("--compile", action="store_true", help="by torch.compile; it needs a C++ compiler")
+    parser.add_argument("--limit", type=float, default=1e9, help="after these seconds, stop with at least three steps")
     given = parser.parse_args()
     torch.manual_seed(1)
-    if not given.meeting:
-        torch.set_num_threads(given.threads)
-        return whole_model(given)
-    torch.set_num_threads(1)
-    child = os.fork()
-    two_stages(given, 0 if child else 1)
-    if child:
-        os.waitpid(child, 0)
+    torch.set_num_threads(given.threads)
+    print(json.dumps(facts()), flush=True)
+    taken = []
+    for seconds in timed_steps(given, whole_step(given)):
+        print(f"{seconds:.6f}", flush=True)
+        taken.append(seconds)
+        if len(taken) > 2 and sum(taken[1:]) > given.limit:
+            break
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The peer on a GPU: the same GPT in bf16 by torch.compile and fused AdamW, on random tokens. Prints what it is, then tokens a second,
+"""The peer on a GPU: the GPT of peer_torch.py in bf16 by torch.compile and fused AdamW, on random tokens. Prints what it is, then tokens a second,
 a step a line: with the kernel for attention that is faster here.
 
     python3 peer_torch_gpu.py --layers 12 --width 768 --heads 12 --context 1024 --vocab 50304 --micro 16 --micro-batches 8 --steps 8
@@ -9,19 +9,8 @@ import statistics
 import time
 
 import torch
-from torch.nn import functional
 
 import peer_torch
-
-
-class Block(peer_torch.Block):
-    """Attention by PyTorch's own kernels."""
-
-    def attend(self, x):
-        batch, length, width = x.shape
-        q, k, v = (part.view(batch, length, self.heads, -1).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
-        attended = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return self.out(attended.transpose(1, 2).reshape(batch, length, width))
 
 
 def attention_by(first):
@@ -38,7 +27,7 @@ def attention_by(first):
 def rates(given, on_gpu):
     """Tokens a second, of each step but the first."""
     torch.manual_seed(1)
-    model = peer_torch.Gpt(given, Block).to(given.on)
+    model = peer_torch.Gpt(given).to(given.on)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, **({"fused": True} if on_gpu else {}))
 
     def loss_of(tokens, targets):
