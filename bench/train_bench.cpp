@@ -1,5 +1,6 @@
 #include "bench/train_bench.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "bench/child.h"
@@ -257,6 +258,14 @@ std::string processor() {
   return family.empty() ? name : name + " (family " + family + ", model " + model + ")";
 }
 
+/// Returns how many cores this process may use.
+int usable_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
+  return CPU_COUNT(&cores);
+}
+
 std::string today() {
   const std::time_t now = std::time(nullptr);
   char text[16];
@@ -361,7 +370,8 @@ class Measurement {
           "GFLOP a step\n",
           setting.name.c_str(), setting.layers, setting.width, setting.context, setting.vocabulary,
           setting.micro_batches, setting.micro, setting.work() / 1e9);
-    text += "  " + processor() + ", " + std::to_string(cores_) + " cores; " + bench_.version;
+    text += "  " + processor() + ", " + std::to_string(cores_) +
+            (cores_ == 1 ? " core; " : " cores; ") + bench_.version;
     if (peer_) text += "; PyTorch " + peer_->full_version + " with " + peer_->libraries;
     text += "; " + today() + "; rounds: " + std::to_string(bench_.rounds) + "\n";
     return text;
@@ -370,7 +380,7 @@ class Measurement {
   const TrainBench& bench_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   const Instructions before_ = kernels::instructions_in_use();
-  const int cores_ = static_cast<int>(std::thread::hardware_concurrency());
+  const int cores_ = usable_cores();
   std::vector<Instructions> sets_;
   std::vector<std::string> remarks_;  // Lines below every table.
   bool is_peer_known_ = false;
