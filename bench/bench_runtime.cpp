@@ -23,6 +23,7 @@
 #include "actors/rounds.h"
 #include "bench/figures.h"
 #include "config/model_kinds.h"
+#include "kernels/instructions.h"
 #include "models/description/option.h"
 #include "schedules/simulate/simulate.h"
 #include "storage/data/dataset.h"
@@ -150,8 +151,8 @@ class Bench {
     actors::RoundPtr round;
   };
 
-  /// Trains the same model by actors, each device with one thread.
-  Played by_actors(const actors::RoundShape& given, int cut, int steps) const {
+  /// Trains the same model by actors, each device with this many threads.
+  Played by_actors(const actors::RoundShape& given, int cut, int steps, int threads = 1) const {
     auto shape = given;
     shape.micro_batches = shape.groups = setting_.micro_batches;
     const auto rounds = actors::Rounds::make(shape);
@@ -186,7 +187,7 @@ class Bench {
     spec->trace_rounds = steps;
     std::vector<std::unique_ptr<actors::Executor>> executors;
     for (int device = 0; device < rounds->of_one_step()->devices(); ++device) {
-      executors.push_back(std::make_unique<actors::ComputingThread>(1));
+      executors.push_back(std::make_unique<actors::ComputingThread>(threads));
       spec->executors.push_back(executors.back().get());
     }
     actors::cut_stages(*spec, actors::Exchange::all_to_all);
@@ -350,6 +351,41 @@ void compare_with_simulator(const Setting& setting, int cut, int steps) {
   }
 }
 
+/// Says where the time of two stages goes, compared with one stage that has both cores: into
+/// actions that take longer on a core of their own, the bubble that 1F1B has with equal stages, the
+/// stages' inequality, and what the simulator does not know.
+void explain_two_stages(const Setting& setting, int cut, int steps) {
+  constexpr int rounds = 3;
+  const Bench bench(setting);
+  std::vector<double> one, two, busy[2], simulated;
+  // Interleaved, so that a disturbance affects both alike.
+  for (int round = 0; round < rounds; ++round) {
+    const auto together = bench.by_actors({.schedule = "1f1b"}, 0, steps, 2);
+    std::ranges::copy(together.seconds, std::back_inserter(one));
+    const auto apart = bench.by_actors({.schedule = "1f1b", .stages = 2}, cut, steps);
+    std::ranges::copy(apart.seconds, std::back_inserter(two));
+    const auto costs = costs_of(apart);
+    for (int stage = 0; stage < 2; ++stage) {
+      const auto& cost = costs.stages[static_cast<std::size_t>(stage)];
+      busy[stage].push_back(setting.micro_batches * (cost.forward + cost.backward) + cost.update);
+    }
+    if (const auto played = schedules::simulate(apart.round->schedule, costs))
+      simulated.push_back(played->period);
+  }
+  const double whole = median(two), first = median(busy[0]), second = median(busy[1]);
+  const double equal = (first + second) / 2;
+  const double bubble = equal / setting.micro_batches;
+  const auto percent = [&](double seconds) { return 100 * seconds / whole; };
+  std::printf(
+      "  %-10s one stage, two threads: %.4f s a step; two stages, cut at %d: %.4f s: %.3f\n"
+      "             the stages' actions take %.4f and %.4f s; of a step of two stages\n"
+      "             actions slower than in one stage %.1f %%, bubble of equal stages %.1f %%,\n"
+      "             unequal stages %.1f %%, not foretold by the simulator %.1f %%\n",
+      setting.name, median(one), cut, whole, median(one) / whole, first, second,
+      percent(equal - median(one)), percent(bubble), percent(median(simulated) - equal - bubble),
+      percent(whole - median(simulated)));
+}
+
 int run(int steps) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   constexpr Setting small{"gpt-small", 6, 384, 6, 256, 4096};
@@ -364,6 +400,10 @@ int run(int steps) {
   std::puts("two stages against the simulator, which knows the times of their actions");
   compare_with_simulator(tiny, 2, 10 * steps);
   compare_with_simulator(small, 3, steps);
+  std::puts("two stages against one with both cores");
+  explain_two_stages(tiny, 2, 10 * steps);
+  explain_two_stages(small, 3, steps);
+  explain_two_stages(small, 4, steps);
   return 0;
 }
 
@@ -371,5 +411,9 @@ int run(int steps) {
 }  // namespace troupe::bench
 
 int main(int count, char** words) {
+  if (const auto obeyed = troupe::kernels::obey_instructions_variable(); !obeyed) {
+    std::fprintf(stderr, "error: %s\n", obeyed.error().text.c_str());
+    return 3;
+  }
   return troupe::bench::run(count > 1 ? std::max(3, std::atoi(words[1])) : 6);
 }
