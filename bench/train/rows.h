@@ -9,7 +9,7 @@
 
 namespace troupe::bench {
 
-/// Who trains in a row of the table.
+/// The program that trains in a row of the table.
 enum class Trainer { troupe, torch_eager, torch_compiled };
 
 /// The figures of one run of a row.
@@ -54,7 +54,7 @@ std::string train_table(const TrainWork& work, const std::vector<TrainRow>& rows
 /// Returns the figures of one run as a line, to be printed as soon as they are known.
 std::string train_line(const TrainWork& work, const TrainRow& row, const TrainRun& run);
 
-/// What bench/peers/peer_torch.py says of itself in its first line.
+/// The first line of bench/peers/peer_torch.py: its version and libraries.
 struct TorchFacts {
   std::string version;     // "2.15.0+cpu"
   std::string capability;  // The instructions of its own kernels: "AVX2".
