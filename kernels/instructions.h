@@ -11,7 +11,7 @@ namespace troupe::kernels {
 
 /// A set of vector instructions that kernels are made for. On x86-64 each set contains the ones
 /// before it: avx512 includes the bf16 products of AVX512-BF16 if the processor has them, and amx
-/// adds bf16 tiles. neon is arm64's. plain computes without vectors, and is slow.
+/// adds bf16 tiles. neon is the only set of arm64. plain computes without vectors, and is slow.
 enum class Instructions : std::uint8_t { plain, neon, avx2, avx512, amx };
 
 constexpr std::array<std::string_view, 5> instruction_names{"plain", "neon", "avx2", "avx512",

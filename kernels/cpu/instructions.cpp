@@ -14,16 +14,16 @@ namespace troupe::kernels {
 namespace {
 
 std::vector<Instructions> find_sets() {
-  const std::int64_t found = hwy::SupportedTargets();
+  [[maybe_unused]] const std::int64_t found = hwy::SupportedTargets();
+#if HWY_ARCH_ARM
+  // Where NEON is always there, no other code is compiled.
+  if (found & TROUPE_ARM_TARGETS) return {Instructions::neon};
+#endif
   std::vector<Instructions> sets = {Instructions::plain};
 #if HWY_ARCH_X86
   if (found & HWY_AVX2) sets.push_back(Instructions::avx2);
   if (found & HWY_AVX3) sets.push_back(Instructions::avx512);
   if (found & HWY_AVX3 && cpu::processor_has_bf16_tiles()) sets.push_back(Instructions::amx);
-#elif HWY_ARCH_ARM
-  if (found & TROUPE_ARM_TARGETS) sets.push_back(Instructions::neon);
-#else
-  static_cast<void>(found);
 #endif
   return sets;
 }

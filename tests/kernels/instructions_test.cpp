@@ -22,13 +22,14 @@ struct AllAgain {
 TEST_CASE("kernels use the set of instructions that a program chooses", "[kernels]") {
   const AllAgain all_again;
   const auto& sets = instruction_sets();
-  REQUIRE(sets.front() == Instructions::plain);
+  REQUIRE(!sets.empty());
   REQUIRE(std::ranges::is_sorted(sets));
   for (const auto set : sets) {
     CAPTURE(to_string(set));
     use_instructions(set);
     CHECK(instructions_in_use() == set);
     const auto target = test::current_target();
+    if (set == Instructions::plain) CHECK((target == "EMU128" || target == "SCALAR"));
     if (set == Instructions::avx2) CHECK(target == "AVX2");
     if (set == Instructions::avx512) CHECK(target == "AVX3");
     if (set == Instructions::neon) CHECK(target.starts_with("NEON"));
@@ -42,9 +43,10 @@ TEST_CASE("TROUPE_ISA limits the instructions of a program", "[kernels]") {
   unsetenv(instructions_variable);
   REQUIRE(obey_instructions_variable());
   CHECK(instructions_in_use() == instruction_sets().back());
-  setenv(instructions_variable, "plain", 1);
+  const auto smallest = instruction_sets().front();
+  setenv(instructions_variable, std::string(to_string(smallest)).c_str(), 1);
   REQUIRE(obey_instructions_variable());
-  CHECK(instructions_in_use() == Instructions::plain);
+  CHECK(instructions_in_use() == smallest);
 }
 
 TEST_CASE("an error says which instructions the processor has", "[kernels]") {
