@@ -16,7 +16,7 @@ namespace {
 std::vector<Instructions> find_sets() {
   [[maybe_unused]] const std::int64_t found = hwy::SupportedTargets();
 #if HWY_ARCH_ARM
-  // Where NEON is always there, no other code is compiled.
+  // Kernels are compiled for NEON alone there, since every arm64 processor has it.
   if (found & TROUPE_ARM_TARGETS) return {Instructions::neon};
 #endif
   std::vector<Instructions> sets = {Instructions::plain};
