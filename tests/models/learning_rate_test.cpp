@@ -47,3 +47,38 @@ TEST_CASE("the minimum rate follows a warm-up that is as long as the run", "[mod
   CHECK(rate.at(4) == 1);
   CHECK(rate.at(5) == 0.1);
 }
+
+TEST_CASE("wsd warms up, stays, and falls in the last steps", "[models]") {
+  LearningRate rate{.kind = LearningRate::Kind::wsd,
+                    .lr = 0.3,
+                    .warmup_steps = 4,
+                    .total_steps = 100,
+                    .min_lr = 0.1,
+                    .decay_steps = 20};
+  CHECK(rate.at(1) == Approx(0.15));
+  for (int k = 3; k <= 80; ++k) CHECK(rate.at(k) == 0.3);
+  CHECK(rate.at(85) == Approx(0.25));
+  CHECK(rate.at(100) == 0.1);
+  CHECK(rate.at(500) == 0.1);
+  CHECK(rate.highest_until(99) == 0.3);
+  rate.decay = LearningRate::Decay::sqrt;
+  CHECK(rate.at(80) == 0.3);
+  CHECK(rate.at(85) == Approx(0.1 + 0.2 * (1 - std::sqrt(0.25))));
+  CHECK(rate.at(100) == 0.1);
+  rate.decay_steps.reset();
+  CHECK(rate.at(90) == 0.3);
+  CHECK(rate.at(91) < 0.3);
+}
+
+TEST_CASE("a factor scales every rate", "[models]") {
+  LearningRate rate{.kind = LearningRate::Kind::cosine,
+                    .lr = 0.3,
+                    .warmup_steps = 4,
+                    .total_steps = 100,
+                    .min_lr = 0.1,
+                    .changes = {{.from = 50, .lr = 0.7}}};
+  LearningRate scaled = rate;
+  scaled.factor = 0.1;
+  for (int k = 0; k <= 110; ++k) CHECK(scaled.at(k) == 0.1 * rate.at(k));
+  CHECK(scaled.highest_until(60) == 0.1 * rate.highest_until(60));
+}
