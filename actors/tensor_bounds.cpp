@@ -144,8 +144,9 @@ std::unique_ptr<const OptimizerForms> TensorBounds::make_forms(int optimizer) co
     auto& parameter = forms->parameters.emplace_back();
     parameter.name = piece.name;
     parameter.form = form_of(piece);
-    const auto& rule = models::rule_for(spec_.optimizer, spec_.staleness, piece);
-    for (const auto moment : models::moment_names(rule, spec_.optimizer, spec_.staleness))
+    const auto config = spec_.optimizer.for_parameter(piece.name);
+    const auto& rule = models::rule_for(config, spec_.staleness, piece);
+    for (const auto moment : models::moment_names(rule, config, spec_.staleness))
       parameter.moments.push_back(piece.name + "." + std::string(moment));
     parameter.first_block = piece.first / kernels::block_of_sums;
     parameter.blocks = kernels::blocks_of_sums(piece.shape.count());

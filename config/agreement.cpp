@@ -98,6 +98,43 @@ void check_batch(const Examined& examined) {
                        to_string(replicas) + " or more, up to " + to_string(passes));
 }
 
+/// Returns a few names of parameters, for a message.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 4;
+  std::string text;
+  // Names of one layer stand together, so they are taken from all over the model.
+  const std::size_t count = std::min(most, names.size());
+  for (std::size_t i = 0; i < count; ++i)
+    text +=
+        (i == 0 ? "" : ", ") + names[i * (names.size() - 1) / std::max<std::size_t>(1, count - 1)];
+  return text;
+}
+
+/// A group that takes no parameter is a mistake in its patterns.
+void check_groups(const Examined& examined, const models::Model& model) {
+  const auto& groups = examined.config.optimizer.groups;
+  if (groups.empty()) return;
+  const auto names = models::parameter_names(model);
+  const auto taken = models::taken_by(groups, names);
+  const Value::List& tables = *value_at(examined.tree, "optimizer.group")->list();
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (!taken[i].empty()) continue;
+    const bool is_late = std::ranges::any_of(
+        names, [&](const std::string& name) { return groups[i].matches(name); });
+    const std::string what =
+        "optimizer.group " + to_string(i + 1) + " with match = " +
+        to_toml(Value(Value::List(groups[i].match.begin(), groups[i].match.end())));
+    Diagnostic diagnostic{.key = "optimizer.group", .position = tables[i].position};
+    diagnostic.message =
+        is_late ? what +
+                      " takes no parameter: earlier groups take all that it matches; write it "
+                      "before them"
+                : what + " matches no parameter; the model has " + to_string(names.size()) +
+                      ", such as " + some_of(names);
+    examined.found.add(std::move(diagnostic));
+  }
+}
+
 /// Returns the number of layers; nothing if the keys of the model contradict each other.
 std::optional<std::int64_t> check_model(const Examined& examined) {
   const auto& model = examined.config.model;
@@ -126,6 +163,7 @@ std::optional<std::int64_t> check_model(const Examined& examined) {
                          " is not divisible by pipeline.tensor = " + to_string(shards) +
                          "; nearest: " + nearest_multiples(*heads->integer(), shards));
   }
+  check_groups(examined, std::get<models::Model>(built));
   return static_cast<std::int64_t>(std::get<models::Model>(built).units.size());
 }
 
@@ -212,6 +250,14 @@ void check_learning_rate(const Examined& examined) {
                    "optimizer.schedule.warmup_steps = " + to_string(rate.warmup_steps) +
                        " is not less than optimizer.schedule.total_steps = " +
                        to_string(rate.total_steps) + "; warm up for fewer steps");
+  else if (rate.kind == models::LearningRate::Kind::wsd && rate.decay_steps && !is_auto &&
+           *rate.decay_steps > rate.total_steps - rate.warmup_steps)
+    examined.error(
+        {"optimizer.schedule.decay_steps", "optimizer.schedule.total_steps"},
+        "optimizer.schedule.decay_steps = " + to_string(*rate.decay_steps) + " is more than the " +
+            to_string(rate.total_steps - rate.warmup_steps) +
+            " steps between optimizer.schedule.warmup_steps = " + to_string(rate.warmup_steps) +
+            " and optimizer.schedule.total_steps = " + to_string(rate.total_steps));
   if (rate.min_lr > rate.lr)
     examined.error({"optimizer.schedule.min_lr", "optimizer.lr"},
                    "optimizer.schedule.min_lr = " + to_toml(Value(rate.min_lr)) +

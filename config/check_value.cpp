@@ -70,9 +70,11 @@ std::string unreadable(Type type, const std::string& text) {
     case Type::choice:
     case Type::integers:
     case Type::numbers:
+    case Type::texts:
     case Type::count_or_auto:
     case Type::stages:
     case Type::description:
+    case Type::groups:
       return {};
   }
   return {};
@@ -100,6 +102,10 @@ bool is_legal(const Key& key, const Value& value) {
       return is_list(key, value, is_whole);
     case Type::numbers:
       return is_list(key, value, is_number);
+    case Type::texts:
+      return is_list(key, value, [](const Key&, const Value& item) {
+        return item.text() && !item.text()->empty();
+      });
     case Type::duration:
       return text && in_bounds(key, static_cast<double>(parse_duration(*text)->count()));
     case Type::interval:
@@ -117,6 +123,10 @@ bool is_legal(const Key& key, const Value& value) {
       return is_auto(value) || is_whole(key, value) || is_boundaries(key, value);
     case Type::description:
       return value.map();
+    case Type::groups:
+      return value.list() && std::ranges::all_of(*value.list(), [](const Value& table) {
+               return table.map() != nullptr;
+             });
   }
   return false;
 }

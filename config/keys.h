@@ -12,6 +12,8 @@ namespace troupe::config {
 /// Keys of structs that other folders define, with the members that hold their values.
 Fields<models::OptimizerConfig> optimizer_fields();
 Fields<models::StalenessOptions> staleness_fields();
+/// Returns the keys of one table in `optimizer.group`, with names relative to it.
+std::vector<Key> group_keys();
 
 /// A table of the configuration and its description.
 struct Section {

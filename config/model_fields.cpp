@@ -4,6 +4,7 @@
 
 #include "config/keys.h"
 #include "config/rate_changes.h"
+#include "config/section/parameter_group.h"
 #include "config/section/running.h"
 
 namespace troupe::config {
@@ -146,14 +147,22 @@ Fields<models::OptimizerConfig> optimizer_fields() {
              .least = 1e-12,
              .half = recipe,
              .help = "Clip the global gradient norm to this value. Default: no clipping."}),
+      {{.name = "optimizer.group",
+        .type = Type::groups,
+        .half = recipe,
+        .help = "Parameters with settings of their own, as [[optimizer.group]] tables; the first "
+                "whose patterns match a name takes the parameter. Keys: match (patterns such as "
+                "\"*.bias\"), weight_decay, and lr (a factor on the learning rate)."},
+       [](const Value& value, Optimizer& into) { into.groups = section::read_groups(value); }},
       rate(&Rate::kind,
            {.name = "optimizer.schedule.kind",
             .type = Type::choice,
             .fallback = "constant",
-            .choices = {"constant", "linear", "cosine"},
+            .choices = {"constant", "linear", "cosine", "wsd"},
             .half = recipe,
             .help =
-                "Decay of the learning rate from lr to min_lr: none, linear, or half a cosine."}),
+                "Decay of the learning rate from lr to min_lr: none, linear, half a cosine, or at "
+                "the end alone (wsd: warm-up, stable, decay)."}),
       rate(&Rate::warmup_steps,
            {.name = "optimizer.schedule.warmup_steps",
             .fallback = 0,
@@ -177,7 +186,31 @@ Fields<models::OptimizerConfig> optimizer_fields() {
                            .most = 1e3,
                            .half = recipe,
                            .help = "Final learning rate."}),
+      rate(&Rate::decay_steps,
+           {.name = "optimizer.schedule.decay_steps",
+            .type = Type::count_or_auto,
+            .fallback = "auto",
+            .least = 1,
+            .most = most_steps,
+            .half = recipe,
+            .help = "Steps before total_steps in which the learning rate falls; \"auto\" is a "
+                    "tenth of total_steps.",
+            .when = {"optimizer.schedule.kind", {"wsd"}}}),
+      rate(&Rate::decay, {.name = "optimizer.schedule.decay",
+                          .type = Type::choice,
+                          .fallback = "linear",
+                          .choices = {"linear", "sqrt"},
+                          .half = recipe,
+                          .help = "Form of the fall: linear, or 1 - sqrt(progress), which falls "
+                                  "fast at first.",
+                          .when = {"optimizer.schedule.kind", {"wsd"}}}),
   };
+}
+
+std::vector<Key> group_keys() {
+  std::vector<Key> keys;
+  add_keys(keys, section::parameter_group_fields());
+  return keys;
 }
 
 Fields<models::StalenessOptions> staleness_fields() {

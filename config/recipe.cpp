@@ -4,6 +4,7 @@
 #include <map>
 
 #include "config/rate_changes.h"
+#include "config/section/parameter_group.h"
 #include "core/json.h"
 #include "schedules/generators/registry.h"
 
@@ -38,6 +39,23 @@ Lines lines_of(const Value& recipe) {
 /// Returns the digest of a description as JSON. Comments and the form of its text do not count.
 Value digest_text(const Value& description) { return to_string(digest_of(to_json(description))); }
 
+/// Returns a key's value in the form that recipes hold.
+Value in_recipe(const Key& key, const Value& value) {
+  switch (key.type) {
+    case Type::description:
+      return digest_text(value);
+    case Type::groups:
+      return section::canonical_groups(value);
+    default:
+      return value;
+  }
+}
+
+/// Returns whether a value says no more than its absence.
+bool is_empty(const Key& key, const Value& value) {
+  return key.type == Type::groups && value.list()->empty();
+}
+
 }  // namespace
 
 bool is_recipe(const Key& key, const Value& tree) {
@@ -57,8 +75,8 @@ Value recipe_of(const Value& tree) {
   const auto schema = schema_for(tree);
   for (const auto& key : schema->keys()) {
     const Value* value = value_at(tree, key.name);
-    if (value && schema->applies(key, tree) && is_recipe(key, tree))
-      set_at(recipe, key.name, key.type == Type::description ? digest_text(*value) : *value);
+    if (value && schema->applies(key, tree) && is_recipe(key, tree) && !is_empty(key, *value))
+      set_at(recipe, key.name, in_recipe(key, *value));
   }
   // Manifests name the order of the sums, so that checkpoints of every version compare.
   set_at(recipe, "parallel.reduction", "tree");

@@ -51,11 +51,47 @@ class Validator {
     const Key* key = schema_.find(name, tree_);
     if (!key) return add_out_of_place(name, entry);
     const auto why = complaint(*key, entry.value);
-    if (why.empty()) return;
+    if (why.empty()) return check_groups(*key, entry.value);
     found_.add({.key = name,
                 .message = why,
                 .hint = suggestion(*key, entry.value),
                 .position = entry.value.position});
+  }
+
+  /// Checks the tables of a list of groups. Other keys have none.
+  void check_groups(const Key& key, const Value& value) {
+    if (key.type != Type::groups) return;
+    for (const auto& table : *value.list()) check_group(key, table);
+  }
+
+  void check_group(const Key& list, const Value& table) {
+    const auto keys = group_keys();
+    std::vector<std::string_view> names;
+    for (const auto& key : keys) names.push_back(key.name);
+    const std::string keys_here = "(keys here: " + joined(names) + ")";
+    for (const auto& entry : *table.map()) {
+      const auto known = std::ranges::find(names, entry.key);
+      if (known == names.end()) {
+        const auto near = nearest(entry.key, names);
+        found_.add({.key = list.name,
+                    .message = "unknown key '" + list.name + "." + entry.key + "'",
+                    .hint = (near.empty() ? "" : "did you mean '" + std::string(near) + "'?   ") +
+                            keys_here,
+                    .position = entry.position,
+                    .width = static_cast<int>(entry.key.size())});
+        continue;
+      }
+      Key key = keys[static_cast<std::size_t>(known - names.begin())];
+      key.name = list.name + "." + key.name;
+      if (auto why = complaint(key, entry.value); !why.empty())
+        found_.add({.key = list.name, .message = why, .position = entry.value.position});
+    }
+    for (const auto& key : keys)
+      if (key.presence == Key::Presence::required && !table.find(key.name))
+        found_.add({.key = list.name,
+                    .message = "missing key '" + list.name + "." + key.name + "': " + wanted(key),
+                    .hint = keys_here,
+                    .position = table.position});
   }
 
   /// Reports a key that exists only for another kind.

@@ -55,6 +55,22 @@ Value boundaries(const Key& key) {
                  {"uniqueItems", true}});
 }
 
+Value described(const Key& key);
+
+/// Returns the schema of a group of parameters.
+Value group_form() {
+  Value properties = Map{};
+  Value::List required;
+  for (const auto& key : group_keys()) {
+    properties.set(key.name, described(key));
+    if (key.presence == Key::Presence::required) required.push_back(key.name);
+  }
+  return object({{"type", "object"},
+                 {"properties", std::move(properties)},
+                 {"required", std::move(required)},
+                 {"additionalProperties", false}});
+}
+
 Value form(const Key& key) {
   const Value automatic = object({{"const", "auto"}});
   switch (key.type) {
@@ -95,8 +111,14 @@ Value form(const Key& key) {
       return any_of({pattern("^[0-9]+(\\.[0-9]+)? ?(B|KiB|MiB|GiB|TiB|kB|MB|GB|TB)$"), automatic});
     case Type::stages:
       return any_of({numeric(key, "integer"), automatic, boundaries(key)});
+    case Type::texts:
+      return object({{"type", "array"},
+                     {"items", object({{"type", "string"}, {"minLength", 1}})},
+                     {"minItems", 1}});
     case Type::description:
       return object({{"type", "object"}});
+    case Type::groups:
+      return object({{"type", "array"}, {"items", group_form()}});
   }
   return {};
 }
@@ -117,7 +139,8 @@ class Writer {
     made.set("properties", properties(name, {}));
     Value::List branches;
     for (const auto kind : kinds_of(name))
-      branches.push_back(if_kind(kind, object({{"properties", properties(name, kind)}})));
+      if (Value own = properties(name, kind); !own.map()->empty())
+        branches.push_back(if_kind(kind, object({{"properties", std::move(own)}})));
     if (name == "model") branches.push_back(own_model());
     if (branches.empty()) {
       made.set("additionalProperties", false);

@@ -79,9 +79,6 @@ void append_section(std::string& out, const Section& section) {
   }
   append_table(out, common);
   for (const auto kind : kinds) {
-    out += "\nWith `kind = \"" + std::string(kind) + "\"`";
-    const auto* model = section.name == "model" ? find_model_kind(kind) : nullptr;
-    out += model ? ":\n" + model->help() + "\n\n" : ":\n\n";
     std::vector<const Key*> own;
     for (const auto& key : schema().keys()) {
       const auto& values = key.when.values;
@@ -89,6 +86,10 @@ void append_section(std::string& out, const Section& section) {
           std::find(values.begin(), values.end(), kind) != values.end())
         own.push_back(&key);
     }
+    if (own.empty()) continue;
+    out += "\nWith `kind = \"" + std::string(kind) + "\"`";
+    const auto* model = section.name == "model" ? find_model_kind(kind) : nullptr;
+    out += model ? ":\n" + model->help() + "\n\n" : ":\n\n";
     append_table(out, own);
   }
 }

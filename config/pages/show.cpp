@@ -1,9 +1,11 @@
 #include <algorithm>
 
 #include "config/keys.h"
+#include "config/model_kinds.h"
 #include "config/pages/render.h"
 #include "config/recipe.h"
 #include "config/toml/toml.h"
+#include "models/train/parameter_groups.h"
 
 namespace troupe::config {
 namespace {
@@ -35,6 +37,24 @@ void append(std::string& out, const std::vector<Line>& lines) {
   }
 }
 
+/// Appends a comment for each group of parameters that says what it takes.
+void append_groups(std::string& out, const RunConfig& config) {
+  const auto& groups = config.optimizer.groups;
+  if (groups.empty()) return;
+  constexpr std::int64_t stand_in_vocabulary = 256;
+  const auto model = model_from(config.model.table_for(stand_in_vocabulary));
+  if (!model) return;
+  const auto taken = models::taken_by(groups, models::parameter_names(*model));
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    const auto& names = taken[i];
+    const std::string who =
+        i < groups.size() ? "group " + std::to_string(i + 1) + " takes " : "no group takes ";
+    out += "# " + who + std::to_string(names.size()) +
+           (names.size() == 1 ? " parameter" : " parameters") +
+           (names.empty() ? "" : ": " + names.front()) + (names.size() > 1 ? ", ..." : "") + "\n";
+  }
+}
+
 }  // namespace
 
 std::string show(const Loaded& loaded, Show what) {
@@ -55,6 +75,7 @@ std::string show(const Loaded& loaded, Show what) {
     if (lines.empty()) continue;
     if (!section.name.empty()) out += "\n[" + std::string(section.name) + "]\n";
     append(out, lines);
+    if (section.name == "optimizer") append_groups(out, loaded.config);
   }
   return out;
 }

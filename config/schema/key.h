@@ -19,6 +19,7 @@ enum class Type {
   choice,         // One of `Key::choices`.
   integers,       // A list.
   numbers,        // A list of `Key::length`.
+  texts,          // A list.
   duration,       // "5m"
   interval,       // "100 steps", or a duration
   range,          // "1:8", or one integer
@@ -26,6 +27,7 @@ enum class Type {
   bytes_or_auto,  // "2GiB", or "auto"
   stages,         // An integer, "auto", or boundaries: [0, 3, 6]
   description,    // A table: the description of a model of one's own
+  groups,         // A list of tables with the keys of section::parameter_group_fields().
 };
 
 /// The part of a configuration to which a key belongs.

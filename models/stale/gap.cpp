@@ -49,7 +49,7 @@ bool Gap::is_known() const {
 
 Tensor Gap::then(Stream& stream, std::size_t i) const {
   if (then_) return then_->slots[rules_.owned[i][0]].value;
-  const auto& config = rules_.config;
+  const auto& config = rules_.configs[i];
   if (keeps_last_move(config, rules_.lateness.staleness))
     return combined(stream, 1, now(i), -1, last_move(i));
   const std::int64_t version = now_.weights->version;
@@ -62,7 +62,7 @@ Tensor Gap::then(Stream& stream, std::size_t i) const {
 
 const UpdateRule& Gap::update_rule(std::size_t i) const {
   const auto& parameter = rules_.parameters[rules_.owned[i][0]];
-  return rule_for(rules_.config, rules_.lateness.staleness, parameter);
+  return rule_for(rules_.configs[i], rules_.lateness.staleness, parameter);
 }
 
 const Tensor& Gap::spread(std::size_t i) const {
@@ -77,7 +77,8 @@ const Tensor& Gap::last_move(std::size_t i) const {
 kernels::UsualStep Gap::usual_step(std::size_t i) const {
   const auto& rule = update_rule(i);
   assert(rule.spread_memory && "no rule tells how far this parameter goes");
-  return usual_rule(rules_.config, rules_.lateness.staleness, rule.spread_memory(rules_.config),
+  const auto& config = rules_.configs[i];
+  return usual_rule(config, rules_.lateness.staleness, rule.spread_memory(config),
                     now_.weights->version);
 }
 

@@ -28,6 +28,7 @@ struct StalenessMetrics {
 /// The settings that all micro-batches of a stage share.
 struct GapRules {
   const OptimizerConfig& config;
+  const std::vector<OptimizerConfig>& configs;  // Settings of owned parameters, in their order.
   const Lateness& lateness;
   const std::vector<Parameter>& parameters;
   const std::vector<Slots>& owned;

@@ -50,6 +50,7 @@ TrainingStage::TrainingStage(const Model& model, UnitRange units, const StageOpt
       lateness_{.staleness = staleness, .delay = 0, .borrowed = std::move(borrowed)},
       precision_(options.precision),
       owned_(owned_slots(stage_.parameters(), lateness_.borrowed)),
+      configs_(configs_of(optimizer, stage_.parameters(), owned_)),
       points_(optimizer, staleness, stage_, options, lateness_.borrowed,
               names_lent(model, units, stage_, lateness_.borrowed)) {
   lent_ = slots_named(stage_.parameters(), names_lent(model, units, stage_, lateness_.borrowed));

@@ -130,7 +130,7 @@ class TrainingStage {
   Fixed loaned(Stream& stream, const Loan& loan) const;
   static WeightsPtr with(const WeightsPtr& weights, const Fixed& fixed);
 
-  GapRules rules() const { return {config_, lateness_, stage_.parameters(), owned_}; }
+  GapRules rules() const { return {config_, configs_, lateness_, stage_.parameters(), owned_}; }
   bool sees_later_point(const InFlight& flight, std::size_t whose);
   int at_point_of(int m) const;
   std::vector<std::size_t> borrowed_later(const InFlight& flight);
@@ -144,8 +144,9 @@ class TrainingStage {
   Lateness lateness_;
   kernels::Precision precision_;
   std::vector<Slots> owned_;
-  std::vector<std::size_t> lent_;  // Slots that later stages use, too.
-  std::vector<Loaned> loaned_;     // The newest loans.
+  std::vector<OptimizerConfig> configs_;  // Settings of the owned parameters.
+  std::vector<std::size_t> lent_;         // Slots that later stages use, too.
+  std::vector<Loaned> loaned_;            // The newest loans.
   WeightPoints points_;
   Round round_;
   int window_ = 0;

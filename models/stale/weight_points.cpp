@@ -15,12 +15,12 @@ namespace troupe::models {
 WeightPoints::WeightPoints(const OptimizerConfig& config, const StalenessOptions& staleness,
                            const Stage& stage, const StageOptions& options,
                            const std::vector<std::string>& borrowed, std::vector<std::string> lent)
-    : config_(config),
-      staleness_(staleness),
+    : staleness_(staleness),
       parameters_(stage.parameters()),
       precision_(options.precision),
       is_repeated_(options.short_rows > 0),
       owned_(owned_slots(parameters_, borrowed)),
+      configs_(configs_of(config, parameters_, owned_)),
       lent_(std::move(lent)) {}
 
 void WeightPoints::adopt(Version newest) {
@@ -66,21 +66,24 @@ Tensor WeightPoints::expected(Stream& stream, const Stage& stage, std::size_t i,
                               const Horizon& horizon) const {
   const auto& slots = owned_[i];
   const Tensor& now = newest_.weights->slots[slots[0]].value;
-  const auto& rule = rule_for(config_, staleness_, parameters_[slots[0]]);
+  const auto& config = configs_[i];
+  const auto& rule = rule_for(config, staleness_, parameters_[slots[0]]);
+  std::vector<double> rates;
+  for (const double rate : horizon.rates) rates.push_back(rate * config.rate.factor);
   std::span<const Tensor> moments;
   if (!newest_.moments.empty()) moments = newest_.moments[i];
   if (staleness_.predict == StalenessOptions::Predict::linear) {
     assert(rule.direction && "no rule tells where this parameter goes");
     if (moments.empty()) return now;
-    const Tensor along = rule.direction(stream, config_, version(), moments);
+    const Tensor along = rule.direction(stream, config, version(), moments);
     double way = 0;
-    for (const double rate : horizon.rates) way += config_.stride(rate);
+    for (const double rate : rates) way += config.stride(rate);
     return combined(stream, 1, now, -way, along);
   }
   assert(rule.predict && "no rule tells where this parameter goes");
-  return rule.predict(stream, {.config = config_,
+  return rule.predict(stream, {.config = config,
                                .steps_done = version(),
-                               .rates = horizon.rates,
+                               .rates = rates,
                                .phi = phi(stream, stage, slots),
                                .second_moment = staleness_.second_moment,
                                .weight = now,

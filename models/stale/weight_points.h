@@ -51,12 +51,12 @@ class WeightPoints {
   template <class Body>
   void repeat(Stream& stream, Body body);
 
-  OptimizerConfig config_;
   StalenessOptions staleness_;
   std::vector<Parameter> parameters_;
   kernels::Precision precision_;
   bool is_repeated_;
   std::vector<Slots> owned_;
+  std::vector<OptimizerConfig> configs_;  // Settings of the owned parameters.
   std::vector<std::string> lent_;
   Version newest_;
   std::deque<WeightsPtr> older_;  // In ascending order of version.

@@ -77,10 +77,13 @@ Optimizer::Optimizer(const OptimizerConfig& config, std::vector<Parameter> param
   for (auto& slots : owned_slots(parameters_, lateness_.borrowed)) {
     const Parameter& parameter = parameters_[slots[0]];
     for (const auto slot : slots) assert(parameters_[slot].shape == parameter.shape);
-    const auto& rule = rule_for(config_, lateness_.staleness, parameter);
+    auto own = config_.for_parameter(parameter.name);
+    const auto& rule = rule_for(own, lateness_.staleness, parameter);
+    auto names = moment_names(rule, own, lateness_.staleness);
     trained_.push_back({.slots = std::move(slots),
+                        .config = std::move(own),
                         .rule = &rule,
-                        .moment_names = moment_names(rule, config_, lateness_.staleness),
+                        .moment_names = std::move(names),
                         .moments = {}});
     largest_first_.push_back(largest_first_.size());
   }
@@ -362,10 +365,10 @@ void Optimizer::watch(Stream& stream, Trained& trained, std::int64_t step, doubl
   using S = StalenessOptions;
   if (Tensor* spread = moment(trained, spread_name)) {
     const auto& rule = *trained.rule;
-    const Tensor along = rule.direction(stream, config_, step + 1, trained.moments);
+    const Tensor along = rule.direction(stream, trained.config, step + 1, trained.moments);
     const bool is_sgd = config_.kind == OptimizerConfig::Kind::sgd;
     const bool by_highest_rate = is_sgd || lateness_.staleness.gap_scale == S::GapScale::max_lr;
-    const kernels::SquareAverage average{.keep = rule.spread_memory(config_),
+    const kernels::SquareAverage average{.keep = rule.spread_memory(trained.config),
                                          .scale = by_highest_rate ? 1 : lr};
     with_number(along.dtype(), [&]<class T>(T) {
       kernels::average_squares(stream, average, along.data<T>(), spread->data<T>(), along.count());
@@ -390,18 +393,19 @@ int Optimizer::missed_steps(std::int64_t step) const {
 /// Steps all parameters once.
 void Optimizer::update(Stream& stream, const Weights& weights, StageGradients& gradients,
                        double clip, Weights& next) {
-  const double lr = late_rate(config_.rate, lateness_, weights.version) * gradients.rate_share;
   const auto sets = GradientSets::of(config_, lateness_.staleness);
   next.slots.resize(parameters_.size());
   for (const auto i : largest_first_) {
     auto& trained = trained_[i];
     add_own_uses(stream, gradients, trained.slots);
     const Parameter& parameter = declared(trained);
+    const double lr =
+        late_rate(trained.config.rate, lateness_, weights.version) * gradients.rate_share;
     const Tensor& weight = weights.slots[trained.slots[0]].value;
     Tensor gradient = std::exchange(gradients.slots[trained.slots[0]], {});
     Tensor value = stream.make(parameter.shape, parameter.type);
     trained.rule->apply(
-        stream, {.config = config_,
+        stream, {.config = trained.config,
                  .parameter = parameter,
                  .step = weights.updates(),
                  .lr = lr,

@@ -13,6 +13,7 @@
 #include "models/learning_rate.h"
 #include "models/parameter.h"
 #include "models/staleness.h"
+#include "models/train/parameter_groups.h"
 #include "models/train/stage.h"
 
 namespace troupe::models {
@@ -33,10 +34,16 @@ struct OptimizerConfig {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0.01;
-  double clip_norm = 0;  // 0: no clipping.
+  double clip_norm = 0;                     // 0: no clipping.
+  std::vector<ParameterGroup> groups = {};  // The first that matches takes a parameter.
 
   /// Returns PyTorch's defaults.
   static OptimizerConfig of(Kind kind);
+
+  /// Returns the settings of one parameter, which its group may change. They have no groups.
+  OptimizerConfig for_parameter(std::string_view name) const;
+  /// Returns whether the weights of any parameter decay.
+  bool decays() const;
 
   /// Returns the factor on the rule's direction in a step: `lr`, or 1 if the direction includes lr.
   double stride(double lr) const {
@@ -154,6 +161,7 @@ class Optimizer {
   /// A parameter, listed once even if it has several slots.
   struct Trained {
     std::vector<std::size_t> slots;
+    OptimizerConfig config;  // With the settings of its group.
     const UpdateRule* rule = nullptr;
     std::vector<std::string_view> moment_names;
     std::vector<Tensor> moments;

@@ -21,6 +21,15 @@ std::vector<Slots> owned_slots(const std::vector<Parameter>& parameters,
   return owned;
 }
 
+std::vector<OptimizerConfig> configs_of(const OptimizerConfig& config,
+                                        const std::vector<Parameter>& parameters,
+                                        const std::vector<Slots>& owned) {
+  std::vector<OptimizerConfig> configs;
+  for (const auto& slots : owned)
+    configs.push_back(config.for_parameter(parameters[slots[0]].name));
+  return configs;
+}
+
 Weight weight_of(Stream& stream, const Parameter& parameter, kernels::Precision precision,
                  Tensor value) {
   Weight weight{.value = std::move(value), .packed = {}};
@@ -58,7 +67,7 @@ GradientSets GradientSets::of(const OptimizerConfig& config, const StalenessOpti
   const bool is_penalised = staleness.gap_penalty != StalenessOptions::GapPenalty::none;
   if (is_penalised || divides_by_gap_factor(staleness)) sets.raw = sets.count++;
   if (!is_penalised) return sets;
-  if (config.weight_decay > 0) sets.decay_share = sets.count++;
+  if (config.decays()) sets.decay_share = sets.count++;
   sets.first_share = sets.count++;
   sets.later_share = sets.count++;
   sets.later = sets.count++;

@@ -23,6 +23,11 @@ using Slots = std::vector<std::size_t>;
 std::vector<Slots> owned_slots(const std::vector<Parameter>& parameters,
                                const std::vector<std::string>& borrowed);
 
+/// Returns the settings of each of these parameters.
+std::vector<OptimizerConfig> configs_of(const OptimizerConfig& config,
+                                        const std::vector<Parameter>& parameters,
+                                        const std::vector<Slots>& owned);
+
 /// Returns a parameter in the form that layers read. Packs a matrix.
 Weight weight_of(Stream& stream, const Parameter& parameter, kernels::Precision precision,
                  Tensor value);
@@ -35,8 +40,8 @@ std::vector<std::string_view> moment_names(const UpdateRule& rule, const Optimiz
 inline constexpr std::string_view spread_name = "spread", last_move_name = "last_move",
                                   drift_name = "drift";
 
-/// Returns whether the optimizer must keep its last update, because gaps are measured by it and the
-/// rule's moments do not contain it.
+/// Returns whether the optimizer must keep a parameter's last update, because gaps are measured by
+/// it and the rule's moments do not contain it.
 bool keeps_last_move(const OptimizerConfig& config, const StalenessOptions& staleness);
 
 /// The sets of tensors in the gradient sum of a step. Each set has one tensor for each slot. The

@@ -212,9 +212,10 @@ void settle_ties(const Layer& unit, const CostRequest& request,
   std::set<std::string> own;
   for (const auto& parameter : unit.parameters()) {
     if (!own.insert(parameter.name).second) continue;
-    const UpdateRule& rule = rule_for(request.optimizer, request.staleness, parameter);
+    const auto config = request.optimizer.for_parameter(parameter.name);
+    const UpdateRule& rule = rule_for(config, request.staleness, parameter);
     const auto kept =
-        static_cast<std::int64_t>(moment_names(rule, request.optimizer, request.staleness).size());
+        static_cast<std::int64_t>(moment_names(rule, config, request.staleness).size());
     const std::int64_t count = parameter.shape.count();
     const auto uncut = rule.wants_whole ? count : std::min(count, kernels::block_of_sums);
     costs.uncut_moments =

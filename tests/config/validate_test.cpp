@@ -80,7 +80,7 @@ TEST_CASE("a key of another model or optimizer kind is reported as such", "[conf
         "    1 | optimizer.momentum=0.9\n"
         "      |           ^~~~~~~~ keys here: kind, lr, changes, betas, eps, weight_decay, "
         "clip_norm, "
-        "schedule\n");
+        "group, schedule\n");
   CHECK(complaint({"model.dims=[1, 2]"}) ==
         "error: model.dims has no meaning with model.kind = \"gpt2\"; it belongs to mlp");
 }

@@ -82,7 +82,8 @@ std::uint64_t waits_of_mend(std::size_t count) {
   const auto next = optimizer.step(stream, first, std::move(gradients), 1);
   const Version now{next, optimizer.moments()};
   const auto owned = owned_slots(parameters, {});
-  const GapRules rules{config, lateness, parameters, owned};
+  const auto configs = configs_of(config, parameters, owned);
+  const GapRules rules{config, configs, lateness, parameters, owned};
   const Gap gap(rules, now, first.get());
   LateGradients late(rules, {.gap = &gap});
   late.measure();

@@ -1,0 +1,100 @@
+#include "catch.h"
+#include "config/pages/render.h"
+#include "config/recipe.h"
+#include "good_run.h"
+
+using namespace troupe;
+using namespace troupe::config;
+
+namespace {
+
+const std::string no_decay =
+    "[[optimizer.group]]\n"
+    "match = [\"*.bias\", \"*ln_*\"]\n"
+    "weight_decay = 0\n";
+
+}  // namespace
+
+TEST_CASE("groups give parameters settings of their own", "[config]") {
+  const auto loaded =
+      load_text(good_run + no_decay + "[[optimizer.group]]\nmatch = [\"wte*\"]\nlr = 0.1\n");
+  REQUIRE(loaded.ok());
+  const auto& optimizer = loaded->config.optimizer;
+  REQUIRE(optimizer.groups.size() == 2);
+  CHECK(optimizer.groups[0] ==
+        models::ParameterGroup{.match = {"*.bias", "*ln_*"}, .weight_decay = 0.0});
+  CHECK(optimizer.groups[1] == models::ParameterGroup{.match = {"wte*"}, .lr = 0.1});
+  CHECK(optimizer.for_parameter("h.0.ln_1.weight").weight_decay == 0);
+  CHECK(optimizer.for_parameter("wte.weight").weight_decay == optimizer.weight_decay);
+  CHECK(optimizer.for_parameter("wte.weight").rate.at(0) == 0.1 * optimizer.rate.at(0));
+}
+
+TEST_CASE("the configuration that is shown says what each group takes", "[config]") {
+  const auto loaded = load_text(good_run + no_decay);
+  REQUIRE(loaded.ok());
+  const auto text = show(*loaded, Show::values);
+  CHECK(text.find("group = [{ match = [\"*.bias\", \"*ln_*\"], weight_decay = 0 }]") !=
+        std::string::npos);
+  CHECK(text.find("# group 1 takes 50 parameters: h.0.ln_1.weight, ...\n"
+                  "# no group takes 26 parameters: wte.weight, ...\n") != std::string::npos);
+  const auto again = load_text(text);
+  REQUIRE(again.ok());
+  CHECK(again->tree == loaded->tree);
+}
+
+TEST_CASE("groups are part of the recipe in one form", "[config]") {
+  const auto recipe = [](const std::string& setting) {
+    return recipe_text(recipe_of(load_text(good_run, {setting})->tree));
+  };
+  const std::string none = recipe("name=other");
+  CHECK(none.find("optimizer.group") == std::string::npos);
+  CHECK(recipe("optimizer.group=[]") == none);
+  const auto one = recipe("optimizer.group=[{match=[\"*.bias\"], weight_decay=0}]");
+  CHECK(one.find("optimizer.group = [{\"match\":[\"*.bias\"],\"weight_decay\":0}]\n") !=
+        std::string::npos);
+  CHECK(recipe("optimizer.group=[{weight_decay=0.0, lr=1, match=[\"*.bias\"]}]") == one);
+  CHECK(recipe("optimizer.group=[{match=[\"*.bias\"], weight_decay=0, lr=2}]") != one);
+}
+
+TEST_CASE("errors of groups name what is wrong", "[config]") {
+  CHECK(
+      complaint({"optimizer.group=[{match=[\"*.gain\"]}]"}) ==
+      "error: optimizer.group 1 with match = [\"*.gain\"] matches no parameter; the model has 76, "
+      "such as wte.weight, h.1.mlp.c_proj.bias, h.4.ln_1.weight, ln_f.bias");
+  CHECK(complaint({"optimizer.group=[{match=[\"*\"]}, {match=[\"wte*\"], lr=2}]"}) ==
+        "error: optimizer.group 2 with match = [\"wte*\"] takes no parameter: earlier groups take "
+        "all that it matches; write it before them");
+  CHECK(complaint({"optimizer.group=[{match=\"*.bias\"}]"}) ==
+        "error: optimizer.group.match wants a list of strings, but found a string \"*.bias\"");
+  CHECK(complaint({"optimizer.group=[{match=[]}]"}) ==
+        "error: optimizer.group.match wants a list of strings, but found a list []");
+  CHECK(complaint({"optimizer.group=[{weight_decay=0}]"}) ==
+        "error: missing key 'optimizer.group.match': a list of strings");
+  CHECK(complaint({"optimizer.group=[{match=[\"*\"], lr=0}]"}) ==
+        "error: optimizer.group.lr wants a number of at least 1e-9, but found an integer 0");
+  CHECK(complaint({"optimizer.group=[{match=[\"*\"], weight_deccay=0}]"}) ==
+        "error: unknown key 'optimizer.group.weight_deccay'");
+  CHECK(complaint({"optimizer.group={match=[\"*\"]}"}) ==
+        "error: optimizer.group wants a list of tables, but found a table { match = [\"*\"] }");
+  const auto twice = load_text(good_run + no_decay + "\n[[optimizer.group]]\nmatch = [\"gain\"]\n");
+  REQUIRE_FALSE(twice.ok());
+  CHECK(twice.error().text.find("optimizer.group 2 with match") != std::string::npos);
+}
+
+TEST_CASE("the wsd schedule has keys of its own", "[config]") {
+  const auto loaded =
+      load_text(good_run, {"optimizer.schedule={kind=\"wsd\", warmup_steps=10, total_steps=1000, "
+                           "decay=\"sqrt\", min_lr=1e-5}"});
+  REQUIRE(loaded.ok());
+  const auto& rate = loaded->config.optimizer.rate;
+  CHECK(rate.kind == models::LearningRate::Kind::wsd);
+  CHECK(rate.decay == models::LearningRate::Decay::sqrt);
+  CHECK(rate.steps_of_decay() == 100);
+  CHECK(complaint({"optimizer.schedule.decay_steps=5"}) ==
+        "error: optimizer.schedule.decay_steps has no meaning with optimizer.schedule.kind = "
+        "\"constant\"; it belongs to wsd");
+  CHECK(complaint({"optimizer.schedule={kind=\"wsd\", warmup_steps=10, total_steps=100, "
+                   "decay_steps=95}"}) ==
+        "error: optimizer.schedule.decay_steps = 95 is more than the 90 steps between "
+        "optimizer.schedule.warmup_steps = 10 and optimizer.schedule.total_steps = 100");
+}
