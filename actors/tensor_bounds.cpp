@@ -97,6 +97,8 @@ TensorBounds::TensorBounds(const RunSpec& spec) : spec_(spec) {
   for (int stage = 0; stage < static_cast<int>(spec.stages.size()); ++stage) {
     auto& shares = shares_.emplace_back();
     for (const auto& holder : holders_of(*usual, stage)) shares.push_back(holder.share);
+    const auto index = static_cast<std::size_t>(stage);
+    wants_gradient_.push_back(spec.model->trains_before(spec.stages[index].last));
   }
   const auto sets = models::GradientSets::of(spec.optimizer, spec.staleness);
   sets_ = sets.count;
@@ -138,12 +140,17 @@ std::unique_ptr<const OptimizerForms> TensorBounds::make_forms(int optimizer) co
       spec_.sections[static_cast<std::size_t>(stage)][static_cast<std::size_t>(number)];
   auto forms = std::make_unique<OptimizerForms>();
   const auto pieces = models::parameters_of(section, passes.parameters());
-  for (const auto& piece : pieces) forms->slots.push_back(form_of(piece));
+  for (const auto& piece : pieces) {
+    forms->slots.push_back(form_of(piece));
+    forms->frozen.push_back(piece.frozen);
+  }
   for (const auto& slots : models::owned_slots(pieces, {})) {
     const auto& piece = pieces[slots[0]];
     auto& parameter = forms->parameters.emplace_back();
     parameter.name = piece.name;
     parameter.form = form_of(piece);
+    parameter.frozen = piece.frozen;
+    if (piece.frozen) continue;
     const auto config = spec_.optimizer.for_parameter(piece.name);
     const auto& rule = models::rule_for(config, spec_.staleness, piece);
     for (const auto moment : models::moment_names(rule, config, spec_.staleness))
@@ -165,7 +172,7 @@ std::unique_ptr<const GradientForms> TensorBounds::make_gradients(int optimizer)
     const models::Stage user(*spec_.model, spec_.stages[static_cast<std::size_t>(giving.stage)],
                              {});
     for (const auto& piece : models::parameters_of(giving.section, user.parameters()))
-      given.push_back(form_of(piece));
+      given.push_back(piece.frozen ? std::nullopt : std::optional(form_of(piece)));
   }
   return forms;
 }
@@ -200,6 +207,9 @@ Status TensorBounds::check(const Gradient& message) const {
   const auto what = "the gradient of the output" + of_stage(message.stage);
   if (batches_.empty() || next >= spec_.stages.size())
     return Error{"found " + what + ", which has none"};
+  if (!wants_gradient_[next - 1])
+    return message.value.empty() ? Status(Done{})
+                                 : Status(Error{"found " + what + ", which nothing before needs"});
   return actors::check(message.value, batches_[0]->inputs[next], what);
 }
 
@@ -241,8 +251,11 @@ Status TensorBounds::check_sum(const StepGradients& message, const models::Parti
     const auto set = static_cast<int>(i / wanted.size());
     // Remedies for late gradients leave the places empty that they do not need.
     const bool is_needed = set == 0 || (set == raw_set_ && has_raw);
-    if (fits(sum.slots[i], wanted[slot]) || (sum.slots[i].empty() && !is_needed)) continue;
-    return actors::check(sum.slots[i], wanted[slot], "gradient " + std::to_string(i) + from);
+    if (sum.slots[i].empty() && (!is_needed || !wanted[slot])) continue;
+    if (!wanted[slot])
+      return Error{"found gradient " + std::to_string(i) + from + " of a frozen parameter"};
+    if (fits(sum.slots[i], *wanted[slot])) continue;
+    return actors::check(sum.slots[i], *wanted[slot], "gradient " + std::to_string(i) + from);
   }
   return Done{};
 }
@@ -286,7 +299,8 @@ Status TensorBounds::check(const Norms& message, int optimizer) const {
   if (std::ranges::count(with, message.optimizer) == 0)
     return Error{"found norms" + from + ", with which optimizer " + std::to_string(optimizer) +
                  " does not clip"};
-  const auto& wanted = of(message.optimizer).parameters;
+  auto wanted = of(message.optimizer).parameters;
+  std::erase_if(wanted, [](const auto& parameter) { return parameter.frozen; });
   const bool are_known = std::ranges::equal(
       message.squares, wanted, [](const models::SquaredNorm& found, const auto& parameter) {
         return found.name == parameter.name && found.first_block == parameter.first_block &&
@@ -315,15 +329,18 @@ Status TensorBounds::check(const NewWeights& message) const {
     return unlike("weights" + from, std::to_string(weights->slots.size()) + " tensors",
                   std::to_string(forms.slots.size()));
   for (std::size_t i = 0; i < forms.slots.size(); ++i)
-    if (const auto& value = weights->slots[i].value; !fits(value, forms.slots[i]))
+    if (const auto& value = weights->slots[i].value;
+        !fits(value, forms.slots[i]) && !(value.empty() && forms.frozen[i]))
       return actors::check(value, forms.slots[i], "weight " + std::to_string(i) + from);
   if (auto good = check_buffers(weights->buffers, forms, "buffers" + from); !good) return good;
-  const auto of_how_many = stages_use_moments(spec_) ? forms.parameters.size() : 0;
+  auto trained = forms.parameters;
+  std::erase_if(trained, [](const auto& parameter) { return parameter.frozen; });
+  const auto of_how_many = stages_use_moments(spec_) ? trained.size() : 0;
   if (moments.size() != of_how_many)
     return unlike("moments" + from, "those of " + std::to_string(moments.size()) + " parameters",
                   "those of " + std::to_string(of_how_many));
   for (std::size_t i = 0; i < moments.size(); ++i) {
-    const auto& parameter = forms.parameters[i];
+    const auto& parameter = trained[i];
     const auto wanted = weights->version == 0 ? 0 : parameter.moments.size();
     if (moments[i].size() != wanted)
       return unlike("moments of " + parameter.name + from,

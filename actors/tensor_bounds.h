@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,7 @@ struct OptimizerForms {
     std::vector<std::string> moments;  // Their names. They have the parameter's form.
     std::int64_t first_block = 0;      // The first sum of squares.
     std::int64_t blocks = 0;
+    bool frozen = false;  // It has no moments, no gradient and no sums of squares.
   };
   struct Buffer {
     std::string name;
@@ -57,13 +59,15 @@ struct OptimizerForms {
   };
 
   std::vector<TensorForm> slots;      // The slots of new weights.
+  std::vector<bool> frozen;           // Slots that may be left out after the first weights.
   std::vector<Parameter> parameters;  // In the order in which the slots first name them.
   bool has_buffers = false;           // The section has its stage's buffers, maybe none.
   std::vector<Buffer> buffers;
 };
 
-/// The gradients that go to an optimizer: one set, by the stage whose passes give them.
-using GradientForms = std::map<int, std::vector<TensorForm>>;
+/// The gradients that go to an optimizer: one set, by the stage whose passes give them. Frozen
+/// parameters have none.
+using GradientForms = std::map<int, std::vector<std::optional<TensorForm>>>;
 
 /// Checks the tensors of messages. Any thread. The specification must outlive this.
 class TensorBounds {
@@ -111,6 +115,7 @@ class TensorBounds {
   std::vector<std::shared_ptr<const BatchForms>> batches_;
   std::map<std::string, Shared, std::less<>> shared_;
   std::vector<std::vector<models::Share>> shares_;  // Indexed by stage, then holder.
+  std::vector<bool> wants_gradient_;                // Whether a stage receives gradients, by stage.
   int groups_ = 1;                                  // Groups per step.
   int sets_ = 1;                                    // Sets of corrected gradients.
   int raw_set_ = 0;

@@ -117,6 +117,12 @@ void check_groups(const Examined& examined, const models::Model& model) {
   const auto names = models::parameter_names(model);
   const auto taken = models::taken_by(groups, names);
   const Value::List& tables = *value_at(examined.tree, "optimizer.group")->list();
+  bool trains = !taken.back().empty();
+  for (std::size_t i = 0; i < groups.size(); ++i) trains |= !groups[i].frozen && !taken[i].empty();
+  if (!trains)
+    examined.error({"optimizer.group"},
+                   "the frozen groups of optimizer.group take all parameters of the model; leave "
+                   "some to train");
   for (std::size_t i = 0; i < groups.size(); ++i) {
     if (!taken[i].empty()) continue;
     const bool is_late = std::ranges::any_of(

@@ -152,7 +152,8 @@ Fields<models::OptimizerConfig> optimizer_fields() {
         .half = recipe,
         .help = "Parameters with settings of their own, as [[optimizer.group]] tables; the first "
                 "whose patterns match a name takes the parameter. Keys: match (patterns such as "
-                "\"*.bias\"), weight_decay, and lr (a factor on the learning rate)."},
+                "\"*.bias\"), weight_decay, frozen (true: not trained), and lr (a factor on the "
+                "learning rate)."},
        [](const Value& value, Optimizer& into) { into.groups = section::read_groups(value); }},
       rate(&Rate::kind,
            {.name = "optimizer.schedule.kind",

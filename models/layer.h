@@ -73,6 +73,10 @@ class Layer {
     WeightSpan weights;
     BufferSpan buffers;
     InputGradient input_gradient = InputGradient::wanted;
+    /// One for each weight: whether nobody wants its gradient. Empty: all gradients are wanted.
+    std::span<const std::uint8_t> frozen = {};
+
+    bool is_frozen(std::size_t weight) const { return !frozen.empty() && frozen[weight] != 0; }
   };
 
   /// `statistics` has one slot per buffer: in training the layer writes the micro-batch's statistic
@@ -83,7 +87,8 @@ class Layer {
   virtual Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const = 0;
 
   /// Adds to the gradients, one for each parameter. The layer allocates a matrix gradient that is
-  /// empty. A layer without parameters does nothing.
+  /// empty. A layer without parameters does nothing. The caller drops gradients of frozen
+  /// parameters; if all are frozen, it does not call this.
   virtual void backward_weight(const In& /*in*/, SavedSpan /*saved*/,
                                SavedSpan /*gradients*/) const {}
 };

@@ -10,4 +10,11 @@ bool SampleForm::takes(const Shape& given) const {
   return true;
 }
 
+bool Model::trains_before(int unit) const {
+  for (int i = 0; i < unit; ++i)
+    for (const auto& parameter : units[static_cast<std::size_t>(i)].layer->parameters())
+      if (!frozen.contains(parameter.name)) return true;
+  return frozen.empty() && unit > 0;
+}
+
 }  // namespace troupe::models

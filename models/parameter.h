@@ -42,6 +42,8 @@ struct Parameter {
   DType type = DType::f32;                                       // Or f64, for elements only.
   /// For a piece of a parameter: its first element, a multiple of kernels::block_of_sums.
   std::int64_t first = 0;
+  /// Whether training leaves it as it is. It has no gradient and no moments.
+  bool frozen = false;
 };
 
 /// Returns the matrix shape that products use. All dimensions behind the first count as one, so

@@ -41,6 +41,10 @@ Status HeldStage::expects(const NewWeights& part) const {
   const auto& weights = *part.version.weights;
   const auto found = "found version " + std::to_string(weights.version) + " of the weights";
   if (published.at(static_cast<std::size_t>(part.section))) return Error{found + " twice"};
+  if (!has_weights && std::ranges::any_of(weights.slots, [](const models::Weight& slot) {
+        return slot.value.empty();
+      }))
+    return Error{found + " without all of its parameters, wanted a complete first version"};
   if (version && weights.version != *version + 1)
     return Error{found + ", wanted version " + std::to_string(*version + 1)};
   for (const auto& other : published) {

@@ -117,9 +117,10 @@ class OptimizerActor {
         tied_[giving.stage].push_back(piece.name);
     }
     const auto& section = givings[0].section;
+    parameters_ = models::parameters_of(section, passes.parameters());
     workshop_ = std::make_shared<Workshop>(
         Workshop{models::Optimizer(
-                     config, models::parameters_of(section, passes.parameters()),
+                     config, parameters_,
                      section.has_buffers ? passes.buffers() : std::vector<models::Buffer>(),
                      spec_->precision,
                      {.staleness = spec_->staleness, .delay = spec_->delays[index], .borrowed = {}},
@@ -169,14 +170,16 @@ class OptimizerActor {
     return spec_->executor(home.replica, home.device, usual_->devices());
   }
 
-  /// Returns how many numbers a stage owns.
+  /// Returns how many numbers of a stage its optimizers train.
   std::int64_t parameters_of(int stage) const {
     const models::Stage passes(*spec_->model, spec_->stages[static_cast<std::size_t>(stage)], {});
     std::int64_t count = 0;
     for (const auto& section : spec_->sections[static_cast<std::size_t>(stage)]) {
       std::set<std::string_view> names;
       for (const auto& piece : section.pieces)
-        if (names.insert(passes.parameters()[piece.slot].name).second) count += piece.count;
+        if (const auto& parameter = passes.parameters()[piece.slot];
+            !parameter.frozen && names.insert(parameter.name).second)
+          count += piece.count;
     }
     return count;
   }
@@ -301,6 +304,7 @@ class OptimizerActor {
   void publish(Stepped in) {
     const auto scale_before = std::exchange(loss_scale_, in.version.weights->loss_scale);
     if (!stages_use_moments(*spec_)) in.version.moments.clear();
+    if (phase_ == Phase::stepping) in.version = models::without_frozen(in.version, parameters_);
     const NewWeights part{stage_, place_of(*spec_, number_).section, std::move(in.version),
                           in.worked};
     for (const auto& holder : holders_of(*usual_, stage_))
@@ -436,6 +440,7 @@ class OptimizerActor {
   PlayersPtr players_;
   std::map<std::pair<int, int>, Holder> givers_;  // Keyed by stage, then holder.
   std::map<int, std::vector<std::string>> tied_;  // Parameters that other stages borrow.
+  std::vector<models::Parameter> parameters_;     // The slots of its section.
   std::shared_ptr<Workshop> workshop_;
 
   Phase phase_ = Phase::beginning;

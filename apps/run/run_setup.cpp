@@ -7,6 +7,7 @@
 #include "apps/gpu/gpus.h"
 #include "apps/samples/step_samples.h"
 #include "config/model_kinds.h"
+#include "models/train/parameter_groups.h"
 #include "storage/data/data_spec.h"
 
 namespace troupe::apps {
@@ -179,6 +180,7 @@ Result<RunSetup> set_up(storage::Files& files, const config::RunConfig& config) 
   auto model = config::model_from(setup.model_description);
   if (!model) return model.error();
   setup.model = std::move(*model);
+  models::freeze(setup.model, config.optimizer.groups);
 
   if (auto good = fits("data.train", *setup.train, setup.model); !good) return good.error();
   if (setup.validate)

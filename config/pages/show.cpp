@@ -47,8 +47,10 @@ void append_groups(std::string& out, const RunConfig& config) {
   const auto taken = models::taken_by(groups, models::parameter_names(*model));
   for (std::size_t i = 0; i < taken.size(); ++i) {
     const auto& names = taken[i];
+    const bool is_group = i < groups.size();
     const std::string who =
-        i < groups.size() ? "group " + std::to_string(i + 1) + " takes " : "no group takes ";
+        is_group ? "group " + std::to_string(i + 1) + (groups[i].frozen ? " freezes " : " takes ")
+                 : "no group takes ";
     out += "# " + who + std::to_string(names.size()) +
            (names.size() == 1 ? " parameter" : " parameters") +
            (names.empty() ? "" : ": " + names.front()) + (names.size() > 1 ? ", ..." : "") + "\n";

@@ -29,6 +29,11 @@ inline Fields<models::ParameterGroup> parameter_group_fields() {
         .half = recipe,
         .help = "In place of optimizer.weight_decay."},
        [](const Value& value, ParameterGroup& into) { into.weight_decay = value.number(); }},
+      field(&ParameterGroup::frozen, {.name = "frozen",
+                                      .type = Type::boolean,
+                                      .fallback = false,
+                                      .half = recipe,
+                                      .help = "Leave the parameters as they are."}),
       field(&ParameterGroup::lr, {.name = "lr",
                                   .type = Type::number,
                                   .fallback = 1.0,
@@ -47,6 +52,12 @@ inline std::vector<models::ParameterGroup> read_groups(const Value& tables) {
   return groups;
 }
 
+/// Returns whether a value is its key's default, however it is written.
+inline bool says_default(const Key& key, const Value& value) {
+  if (key.fallback.is_null()) return false;
+  return value.is_number() ? value.number() == key.fallback.number() : value == key.fallback;
+}
+
 /// Returns the tables in the order of the keys, without those that have their default, so that
 /// groups which say the same are equal.
 inline Value canonical_groups(const Value& tables) {
@@ -54,9 +65,7 @@ inline Value canonical_groups(const Value& tables) {
   for (const auto& table : *tables.list()) {
     Value group;
     for (const auto& [key, read] : parameter_group_fields())
-      if (const Value* value = table.find(key.name);
-          value && (key.fallback.is_null() || !value->is_number() ||
-                    value->number() != key.fallback.number()))
+      if (const Value* value = table.find(key.name); value && !says_default(key, *value))
         group.set(key.name, value->is_number() ? Value(value->number()) : *value);
     groups.push_back(std::move(group));
   }

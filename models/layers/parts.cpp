@@ -1,5 +1,6 @@
 #include "models/layers/parts.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -33,6 +34,18 @@ void Parts::add(const Layer& layer) {
   saved_ += saved;
 }
 
+void Parts::freeze(const std::set<std::string>& names) {
+  for (auto& parameter : parameters_) parameter.frozen = names.contains(parameter.name);
+  frozen_.clear();
+  if (std::ranges::none_of(parameters_, &Parameter::frozen)) return;
+  for (const auto& parameter : parameters_) frozen_.push_back(parameter.frozen ? 1 : 0);
+}
+
+bool Parts::is_trained(int part) const {
+  return std::ranges::any_of(cut(std::span(parameters_), piece(part).parameters),
+                             [](const Parameter& parameter) { return !parameter.frozen; });
+}
+
 Shape Parts::output(Shape shape) const {
   for (const auto& piece : pieces_) shape = piece.layer->output(shape);
   return shape;
@@ -51,7 +64,8 @@ Layer::In Parts::own(const Piece& piece, const Layer::In& whole) {
   return {.pass = whole.pass,
           .weights = cut(whole.weights, piece.parameters),
           .buffers = cut(whole.buffers, piece.buffers),
-          .input_gradient = whole.input_gradient};
+          .input_gradient = whole.input_gradient,
+          .frozen = whole.frozen.empty() ? whole.frozen : cut(whole.frozen, piece.parameters)};
 }
 
 Tensor Parts::forward(int part, const Layer::In& whole, Tensor x, Layer::SavedSpan saved,
@@ -72,6 +86,12 @@ void Parts::backward_weight(int part, const Layer::In& whole, Layer::SavedSpan s
                             Layer::SavedSpan gradients) const {
   const auto& own_piece = piece(part);
   const auto [first, count] = own_piece.parameters;
+  const auto inside = own(own_piece, whole);
+  const auto is_frozen = [](std::uint8_t frozen) { return frozen != 0; };
+  if (!inside.frozen.empty() && std::ranges::all_of(inside.frozen, is_frozen)) {
+    std::ranges::fill(cut(saved, own_piece.saved), Tensor());
+    return;
+  }
   // Allocates late, after later parts have freed their saved tensors. The first product allocates a
   // matrix gradient, which saves writing and reading zeros.
   for (auto slot = first; slot < first + count; ++slot)
@@ -80,8 +100,10 @@ void Parts::backward_weight(int part, const Layer::In& whole, Layer::SavedSpan s
       const Stream::Lasting lasting(whole.pass.stream);
       gradients[slot] = filled(whole.pass.stream, parameter.shape, parameter.type, 0);
     }
-  own_piece.layer->backward_weight(own(own_piece, whole), cut(saved, own_piece.saved),
-                                   cut(gradients, own_piece.parameters));
+  const auto made = cut(gradients, own_piece.parameters);
+  own_piece.layer->backward_weight(inside, cut(saved, own_piece.saved), made);
+  for (std::size_t i = 0; i < count; ++i)
+    if (inside.is_frozen(i)) made[i] = {};
 }
 
 Layer::SavedSpan Parts::saved_by(int part, Layer::SavedSpan saved) const {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "models/layer.h"
@@ -11,12 +15,18 @@ namespace troupe::models {
 class Parts {
  public:
   void add(const Layer& layer);
+  /// Marks the parameters of these names as frozen.
+  void freeze(const std::set<std::string>& names);
 
   int count() const { return static_cast<int>(pieces_.size()); }
   /// The declarations of all parts, concatenated.
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<Buffer>& buffers() const { return buffers_; }
   int saved() const { return static_cast<int>(saved_); }
+  /// One for each parameter: whether it is frozen. Empty: none is.
+  std::span<const std::uint8_t> frozen() const { return frozen_; }
+  /// Returns whether a part has a parameter that is not frozen.
+  bool is_trained(int part) const;
   /// Chains all parts: each takes the output shape of the part before it.
   Shape output(Shape shape) const;
   Work work(Shape shape) const;
@@ -25,7 +35,8 @@ class Parts {
   Tensor forward(int part, const Layer::In& whole, Tensor x, Layer::SavedSpan saved,
                  Layer::SavedSpan statistics) const;
   Tensor backward_input(int part, const Layer::In& whole, Tensor dy, Layer::SavedSpan saved) const;
-  /// Allocates and zeroes gradients that are empty, other than matrices.
+  /// Allocates and zeroes gradients that are empty, other than matrices. Leaves those of frozen
+  /// parameters empty.
   void backward_weight(int part, const Layer::In& whole, Layer::SavedSpan saved,
                        Layer::SavedSpan gradients) const;
 
@@ -49,6 +60,7 @@ class Parts {
   std::vector<Piece> pieces_;
   std::vector<Parameter> parameters_;
   std::vector<Buffer> buffers_;
+  std::vector<std::uint8_t> frozen_;
   std::size_t saved_ = 0;
 };
 

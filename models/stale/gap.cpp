@@ -203,6 +203,7 @@ void LateGradients::keep_raw(Stream& stream, std::span<Tensor> tensors) {
   for (std::size_t slot = 0; slot < rules_.parameters.size(); ++slot) {
     const bool is_borrowed =
         std::ranges::find(borrowed, rules_.parameters[slot].name) != borrowed.end();
+    if (tensors[slot].empty()) continue;  // A frozen parameter.
     if (!is_borrowed || divides_by_gap_factor(rules_.lateness.staleness))
       in_set(tensors, sets_.raw, slot) = copied(stream, tensors[slot]);
   }
@@ -239,7 +240,7 @@ void LateGradients::mend(Stream& stream, std::span<Tensor> tensors) {
   add_noted(stream);
   if (of_.factor != 1)
     for (Tensor& gradient : tensors.first(rules_.parameters.size()))
-      combine(stream, 1 / of_.factor, gradient, 0, gradient, gradient);
+      if (!gradient.empty()) combine(stream, 1 / of_.factor, gradient, 0, gradient, gradient);
   if (of_.gap && staleness.delay_compensation > 0)
     for (std::size_t i = 0; i < rules_.owned.size(); ++i) compensate(stream, i, tensors);
   if (sets_.later > 0)

@@ -31,7 +31,7 @@ struct GapRules {
   const std::vector<OptimizerConfig>& configs;  // Settings of owned parameters, in their order.
   const Lateness& lateness;
   const std::vector<Parameter>& parameters;
-  const std::vector<Slots>& owned;
+  const std::vector<Slots>& owned;  // Without frozen parameters.
 };
 
 /// The gap of a late micro-batch: how far the stage's weights are from those that its forward pass

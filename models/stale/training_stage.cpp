@@ -49,7 +49,7 @@ TrainingStage::TrainingStage(const Model& model, UnitRange units, const StageOpt
       config_(optimizer),
       lateness_{.staleness = staleness, .delay = 0, .borrowed = std::move(borrowed)},
       precision_(options.precision),
-      owned_(owned_slots(stage_.parameters(), lateness_.borrowed)),
+      owned_(trained_slots(stage_.parameters(), lateness_.borrowed)),
       configs_(configs_of(optimizer, stage_.parameters(), owned_)),
       points_(optimizer, staleness, stage_, options, lateness_.borrowed,
               names_lent(model, units, stage_, lateness_.borrowed)) {
@@ -230,9 +230,16 @@ Version TrainingStage::packed(Stream& stream, Version version) const {
     return parameters[slot].use == Parameter::Use::matrix && !weight.value.empty() &&
            weight.packed.empty();
   };
+  const auto is_left_out = [&](std::size_t slot) {
+    return parameters[slot].frozen && version.weights->slots[slot].value.empty();
+  };
   const Stream::Lasting lasting(stream);
   std::shared_ptr<Weights> made;
   for (std::size_t slot = 0; slot < parameters.size(); ++slot) {
+    if (is_left_out(slot) && points_.newest().weights) {
+      if (!made) made = std::make_shared<Weights>(*version.weights);
+      made->slots[slot] = points_.newest().weights->slots[slot];
+    }
     if (!lacks_form(slot)) continue;
     if (!made) made = std::make_shared<Weights>(*version.weights);
     made->slots[slot] =

@@ -52,7 +52,7 @@ class TrainingStage {
   void begin_round(Round round);
 
   /// Returns the version with every matrix packed for products. Packs matrices that have come as
-  /// numbers alone.
+  /// numbers alone. Frozen parameters that have not come are those of the version before.
   Version packed(Stream& stream, Version version) const;
   /// Makes `newest` the newest version.
   void adopt(Version newest) { points_.adopt(std::move(newest)); }
@@ -143,7 +143,7 @@ class TrainingStage {
   OptimizerConfig config_;
   Lateness lateness_;
   kernels::Precision precision_;
-  std::vector<Slots> owned_;
+  std::vector<Slots> owned_;              // Without frozen parameters.
   std::vector<OptimizerConfig> configs_;  // Settings of the owned parameters.
   std::vector<std::size_t> lent_;         // Slots that later stages use, too.
   std::vector<Loaned> loaned_;            // The newest loans.

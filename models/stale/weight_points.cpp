@@ -19,7 +19,7 @@ WeightPoints::WeightPoints(const OptimizerConfig& config, const StalenessOptions
       parameters_(stage.parameters()),
       precision_(options.precision),
       is_repeated_(options.short_rows > 0),
-      owned_(owned_slots(parameters_, borrowed)),
+      owned_(trained_slots(parameters_, borrowed)),
       configs_(configs_of(config, parameters_, owned_)),
       lent_(std::move(lent)) {}
 
@@ -43,6 +43,18 @@ void WeightPoints::place(Stream& stream, const Slots& slots, const Tensor& value
                          Weights& weights) const {
   for (const auto slot : slots)
     weights.slots[slot] = weight_of(stream, parameters_[slot], precision_, value);
+}
+
+/// Returns a point with the buffers and the frozen parameters of the newest version.
+std::shared_ptr<Weights> WeightPoints::begin_point() const {
+  auto weights = std::make_shared<Weights>(Weights{.version = version(),
+                                                   .slots = {},
+                                                   .buffers = newest_.weights->buffers,
+                                                   .loss_scale = newest_.weights->loss_scale});
+  weights->slots.resize(parameters_.size());
+  for (std::size_t slot = 0; slot < parameters_.size(); ++slot)
+    if (parameters_[slot].frozen) weights->slots[slot] = newest_.weights->slots[slot];
+  return weights;
 }
 
 /// Runs repeated work like passes and steps, if the stage repeats its passes.
@@ -98,16 +110,12 @@ WeightsPtr WeightPoints::ahead(Stream& stream, const Stage& stage, const Horizon
     return ahead_.weights;
   ahead_ = {};  // Frees its memory for the next point.
   const SteadyMemory::Turn turn(ahead_memory_, stream, horizon.rates.size());
-  auto weights = std::make_shared<Weights>(Weights{.version = version(),
-                                                   .slots = {},
-                                                   .buffers = newest_.weights->buffers,
-                                                   .loss_scale = newest_.weights->loss_scale});
-  weights->slots.resize(parameters_.size());
+  const auto weights = begin_point();
   repeat(stream, [&] {
     for (std::size_t i = 0; i < owned_.size(); ++i)
       place(stream, owned_[i], expected(stream, stage, i, horizon), *weights);
   });
-  ahead_ = {std::move(weights), horizon.rates.size(), folded};
+  ahead_ = {weights, horizon.rates.size(), folded};
   return ahead_.weights;
 }
 
@@ -116,11 +124,7 @@ WeightsPtr WeightPoints::behind(Stream& stream, int steps) {
   if (behind_.weights && behind_.steps == static_cast<std::size_t>(steps)) return behind_.weights;
   behind_ = {};
   const SteadyMemory::Turn turn(behind_memory_, stream, 0);
-  auto weights = std::make_shared<Weights>(Weights{.version = version(),
-                                                   .slots = {},
-                                                   .buffers = newest_.weights->buffers,
-                                                   .loss_scale = newest_.weights->loss_scale});
-  weights->slots.resize(parameters_.size());
+  const auto weights = begin_point();
   repeat(stream, [&] {
     for (std::size_t i = 0; i < owned_.size(); ++i) {
       const Tensor& now = newest_.weights->slots[owned_[i][0]].value;
@@ -128,7 +132,7 @@ WeightsPtr WeightPoints::behind(Stream& stream, int steps) {
       place(stream, owned_[i], combined(stream, 1, now, -steps, drift), *weights);
     }
   });
-  behind_ = {std::move(weights), static_cast<std::size_t>(steps), 0};
+  behind_ = {weights, static_cast<std::size_t>(steps), 0};
   return behind_.weights;
 }
 

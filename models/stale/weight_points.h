@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,7 @@ class WeightPoints {
   };
   Tensor phi(Stream& stream, const Stage& stage, const Slots& slots) const;
   Tensor expected(Stream& stream, const Stage& stage, std::size_t i, const Horizon& horizon) const;
+  std::shared_ptr<Weights> begin_point() const;
   void place(Stream& stream, const Slots& slots, const Tensor& value, Weights& weights) const;
   template <class Body>
   void repeat(Stream& stream, Body body);
@@ -55,7 +57,7 @@ class WeightPoints {
   std::vector<Parameter> parameters_;
   kernels::Precision precision_;
   bool is_repeated_;
-  std::vector<Slots> owned_;
+  std::vector<Slots> owned_;              // Without frozen parameters.
   std::vector<OptimizerConfig> configs_;  // Settings of the owned parameters.
   std::vector<std::string> lent_;
   Version newest_;

@@ -75,7 +75,8 @@ std::span<Tensor> GradientFold::open_apart(Stream& stream, const std::vector<Par
   assert(done_ < share_.count() && apart_.empty());
   const Stream::Lasting lasting(stream);  // They become the sums or are added to them.
   for (const auto& parameter : parameters)
-    apart_.push_back(filled(stream, parameter.shape, parameter.type, 0));
+    apart_.push_back(parameter.frozen ? Tensor()
+                                      : filled(stream, parameter.shape, parameter.type, 0));
   apart_.resize(apart_.size() * static_cast<std::size_t>(sets));
   return apart_;
 }

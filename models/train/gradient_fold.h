@@ -66,7 +66,8 @@ class GradientFold {
   /// tensor is empty if nothing has been added yet.
   std::span<Tensor> open(std::size_t parameters);
   /// Like open(), but apart from earlier micro-batches until close(). Returns `sets` sets of
-  /// tensors. The first set is zero; the others are empty, which counts as zero.
+  /// tensors. The first set is zero, but empty for frozen parameters; the others are empty, which
+  /// counts as zero.
   std::span<Tensor> open_apart(Stream& stream, const std::vector<Parameter>& parameters, int sets);
   /// Ends the micro-batch that open() or open_apart() began.
   void close(Stream& stream);

@@ -78,14 +78,22 @@ Optimizer::Optimizer(const OptimizerConfig& config, std::vector<Parameter> param
     const Parameter& parameter = parameters_[slots[0]];
     for (const auto slot : slots) assert(parameters_[slot].shape == parameter.shape);
     auto own = config_.for_parameter(parameter.name);
+    if (parameter.frozen) {
+      trained_.push_back({.slots = std::move(slots),
+                          .config = std::move(own),
+                          .rule = nullptr,
+                          .moment_names = {},
+                          .moments = {}});
+      continue;
+    }
     const auto& rule = rule_for(own, lateness_.staleness, parameter);
     auto names = moment_names(rule, own, lateness_.staleness);
+    largest_first_.push_back(trained_.size());
     trained_.push_back({.slots = std::move(slots),
                         .config = std::move(own),
                         .rule = &rule,
                         .moment_names = std::move(names),
                         .moments = {}});
-    largest_first_.push_back(largest_first_.size());
   }
   std::ranges::stable_sort(largest_first_, std::ranges::greater(),
                            [&](std::size_t i) { return declared(trained_[i]).shape.count(); });
@@ -116,7 +124,8 @@ void Optimizer::place(const Trained& trained, const Tensor& value, Weights& weig
 /// Packs matrices after all values exist, so that the values lie together in memory and leave one
 /// contiguous gap when the version is freed.
 void Optimizer::make_forms(Stream& stream, Weights& weights) const {
-  for (const auto& trained : trained_) make_forms(stream, trained, weights);
+  for (const auto& trained : trained_)
+    if (trained.rule) make_forms(stream, trained, weights);
 }
 
 void Optimizer::make_forms(Stream& stream, const Trained& trained, Weights& weights) const {
@@ -238,6 +247,7 @@ void Optimizer::add_to(Stream& stream, StageGradients& gradients, std::size_t at
 void Optimizer::add_use(Stream& stream, StageGradients& gradients, const std::string& name,
                         const Tensor& other) const {
   const auto slots = slots_of(name);
+  if (parameters_[slots[0]].frozen) return;
   add_own_uses(stream, gradients, slots);
   add_to(stream, gradients, slots[0], other);
 }
@@ -271,7 +281,7 @@ void Optimizer::add_uses(Stream& stream, StageGradients& gradients,
   const bool theirs_are_divided = theirs_are_mended && divides_by_gap_factor(lateness_.staleness);
   std::set<std::string_view> added;
   for (const auto& name : names) {
-    if (!added.insert(name).second) continue;
+    if (!added.insert(name).second || parameters_[slots_of(name)[0]].frozen) continue;
     const auto given = [&](int set) {
       Tensor sum;
       for (std::size_t use = 0; use < names.size(); ++use)
@@ -321,13 +331,15 @@ std::vector<SquaredNorm> Optimizer::squares_of(Stream& stream, StageGradients& g
     return kernels::blocks_of_sums(declared(trained).shape.count());
   };
   std::int64_t all_blocks = 0;
-  for (const auto& trained : trained_) all_blocks += blocks_of(trained);
+  for (const auto& trained : trained_)
+    if (trained.rule) all_blocks += blocks_of(trained);
   Tensor sums;
   repeat(stream, work, [&] {
     sums = stream.make({all_blocks}, DType::f64);
     std::vector<Tensor> own;
     own.reserve(trained_.size());
     for (const auto& trained : trained_) {
+      if (!trained.rule) continue;
       add_own_uses(stream, gradients, trained.slots, set);
       const auto slot = static_cast<std::size_t>(set) * parameters_.size() + trained.slots[0];
       own.push_back(gradients.slots[slot]);
@@ -343,6 +355,7 @@ std::vector<SquaredNorm> Optimizer::squares_of(Stream& stream, StageGradients& g
   squares.reserve(trained_.size());
   const auto* at = sums.data<double>();
   for (const auto& trained : trained_) {
+    if (!trained.rule) continue;
     auto& square = squares.emplace_back();
     square.name = declared(trained).name;
     square.blocks.assign(at, at + blocks_of(trained));
@@ -395,6 +408,9 @@ void Optimizer::update(Stream& stream, const Weights& weights, StageGradients& g
                        double clip, Weights& next) {
   const auto sets = GradientSets::of(config_, lateness_.staleness);
   next.slots.resize(parameters_.size());
+  for (const auto& trained : trained_)
+    if (!trained.rule)
+      for (const auto slot : trained.slots) next.slots[slot] = weights.slots[slot];
   for (const auto i : largest_first_) {
     auto& trained = trained_[i];
     add_own_uses(stream, gradients, trained.slots);
@@ -465,7 +481,8 @@ Tensor Optimizer::next_buffer(Stream& stream, std::size_t buffer, const Tensor& 
 Moments Optimizer::moments() const {
   Moments moments;
   moments.reserve(trained_.size());
-  for (const auto& trained : trained_) moments.push_back(trained.moments);
+  for (const auto& trained : trained_)
+    if (trained.rule) moments.push_back(trained.moments);
   return moments;
 }
 

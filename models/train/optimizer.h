@@ -51,7 +51,8 @@ struct OptimizerConfig {
   }
 };
 
-/// The moments of a stage's parameters, in the order in which their names first occur.
+/// The moments of a stage's parameters, in the order in which their names first occur. Frozen
+/// parameters have none.
 using Moments = std::vector<std::vector<Tensor>>;
 
 /// The result of an optimizer's step. The weights never change. The next step overwrites the
@@ -158,11 +159,11 @@ class Optimizer {
   Status restore(Stream& stream, const std::vector<NamedTensor>& state, std::int64_t steps_done);
 
  private:
-  /// A parameter, listed once even if it has several slots.
+  /// A parameter, listed once even if it has several slots. Frozen ones are listed as well.
   struct Trained {
     std::vector<std::size_t> slots;
-    OptimizerConfig config;  // With the settings of its group.
-    const UpdateRule* rule = nullptr;
+    OptimizerConfig config;            // With the settings of its group.
+    const UpdateRule* rule = nullptr;  // Null if the parameter is frozen.
     std::vector<std::string_view> moment_names;
     std::vector<Tensor> moments;
   };

@@ -8,8 +8,10 @@
 namespace troupe::models {
 namespace {
 
-/// Returns a piece's size, rounded up so that the next piece is aligned for any kernel.
-std::int64_t room_of(const Section::Piece& piece) {
+/// Returns a piece's size, rounded up so that the next piece is aligned for any kernel. Frozen
+/// parameters have no gradient.
+std::int64_t room_of(const Section::Piece& piece, const std::vector<Parameter>& parameters) {
+  if (parameters[piece.slot].frozen) return 0;
   constexpr std::int64_t step = 64;
   return (piece.count + step - 1) / step * step;
 }
@@ -21,7 +23,7 @@ PackedGradients pack(Stream& stream, const GradientShare& share,
   PackedGradients packed;
   for (const auto& section : sections) {
     auto& size = packed.sizes.emplace_back(0);
-    for (const auto& piece : section.pieces) size += room_of(piece);
+    for (const auto& piece : section.pieces) size += room_of(piece, parameters);
   }
   const auto whole = std::accumulate(packed.sizes.begin(), packed.sizes.end(), std::int64_t{0});
   packed.numbers = filled(stream, {whole}, DType::f32, 0);
@@ -30,10 +32,12 @@ PackedGradients pack(Stream& stream, const GradientShare& share,
     std::int64_t first = 0;
     for (const auto& section : sections)
       for (const auto& piece : section.pieces) {
-        auto place = packed.numbers.slice(first, piece.count);
         const auto gradient = piece_of(sum.slots[piece.slot], piece);
-        if (!gradient.empty()) accumulate(stream, place, gradient);
-        first += room_of(piece);
+        if (!gradient.empty()) {
+          auto place = packed.numbers.slice(first, piece.count);
+          accumulate(stream, place, gradient);
+        }
+        first += room_of(piece, parameters);
       }
   }
   return packed;
@@ -48,8 +52,10 @@ PartialSum unpack(const PackedGradients& packed, std::size_t number,
   const auto pieces = parameters_of(section, parameters);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto& piece = section.pieces[i];
-    sum.slots.push_back(packed.numbers.slice(first, piece.count).reshaped(pieces[i].shape));
-    first += room_of(piece);
+    sum.slots.push_back(pieces[i].frozen
+                            ? Tensor()
+                            : packed.numbers.slice(first, piece.count).reshaped(pieces[i].shape));
+    first += room_of(piece, parameters);
   }
   return sum;
 }

@@ -51,6 +51,12 @@ std::vector<std::string> parameter_names(const Model& model) {
   return names;
 }
 
+void freeze(Model& model, std::span<const ParameterGroup> groups) {
+  for (auto& name : parameter_names(model))
+    if (const auto group = group_of(groups, name); group && groups[*group].frozen)
+      model.frozen.insert(std::move(name));
+}
+
 std::vector<std::vector<std::string>> taken_by(std::span<const ParameterGroup> groups,
                                                const std::vector<std::string>& names) {
   std::vector<std::vector<std::string>> taken(groups.size() + 1);

@@ -16,6 +16,7 @@ struct ParameterGroup {
   /// `*` stands for any text, `?` for one character. A pattern matches the whole name.
   std::vector<std::string> match = {};
   std::optional<double> weight_decay = {};  // Unset: the optimizer's.
+  bool frozen = false;                      // Training leaves the parameters as they are.
   double lr = 1;                            // A factor on the learning rate of every step.
 
   bool matches(std::string_view name) const;
@@ -31,6 +32,9 @@ std::optional<std::size_t> group_of(std::span<const ParameterGroup> groups, std:
 
 /// Returns the names of a model's parameters in order, each once.
 std::vector<std::string> parameter_names(const Model& model);
+
+/// Marks the parameters of frozen groups in the model.
+void freeze(Model& model, std::span<const ParameterGroup> groups);
 
 /// Returns the names that each group takes, and at the end those that none takes.
 std::vector<std::vector<std::string>> taken_by(std::span<const ParameterGroup> groups,

@@ -142,6 +142,14 @@ GradientShare part_of(const GradientShare& share, const Section& section, std::s
   return part;
 }
 
+Version without_frozen(const Version& version, const std::vector<Parameter>& parameters) {
+  if (std::ranges::none_of(parameters, &Parameter::frozen)) return version;
+  auto weights = std::make_shared<Weights>(*version.weights);
+  for (std::size_t slot = 0; slot < parameters.size(); ++slot)
+    if (parameters[slot].frozen) weights->slots[slot] = {};
+  return {std::move(weights), version.moments};
+}
+
 Version join(Stream& stream, const std::vector<Parameter>& parameters,
              std::span<const Section> sections, std::span<const Version> parts) {
   assert(sections.size() == parts.size());
@@ -163,11 +171,13 @@ Version join(Stream& stream, const std::vector<Parameter>& parameters,
       const Parameter& parameter = parameters[piece.slot];
       const bool is_first_use = first.at(parameter.name) == piece.slot;
       // Matrices that another device packed are packed again later.
-      if (is_whole(piece, parameter) && part->slots[j].value.place() == stream.place())
+      if (is_whole(piece, parameter) && !part->slots[j].value.empty() &&
+          part->slots[j].value.place() == stream.place())
         weights->slots[piece.slot] = part->slots[j];
       if (!is_first_use) continue;
-      put(stream, part->slots[j].value, piece, parameter, weights->slots[piece.slot].value);
-      if (part_moments.empty()) continue;
+      if (!part->slots[j].value.empty())
+        put(stream, part->slots[j].value, piece, parameter, weights->slots[piece.slot].value);
+      if (part_moments.empty() || parameter.frozen) continue;
       const auto& from = part_moments[met++];
       auto& to = moments[piece.slot];
       to.resize(from.size());

@@ -49,7 +49,11 @@ Tensor piece_of(const Tensor& whole, const Section::Piece& piece);
 /// Returns a section's part of gradients that have `slots` slots a set. Shares their memory.
 GradientShare part_of(const GradientShare& share, const Section& section, std::size_t slots);
 
+/// Returns the version without its frozen parameters, which holders of the stage have already.
+Version without_frozen(const Version& version, const std::vector<Parameter>& parameters);
+
 /// Assembles a stage's version from those of its sections. Copies only parameters that are cut.
+/// Frozen parameters may be left out.
 Version join(Stream& stream, const std::vector<Parameter>& parameters,
              std::span<const Section> sections, std::span<const Version> parts);
 

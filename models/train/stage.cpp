@@ -61,6 +61,10 @@ Stage::Stage(const Model& model, UnitRange units, const StageOptions& options) :
     parts_.add(*model.loss);
     end_ = End::loss;
   }
+  parts_.freeze(model.frozen);
+  gives_gradient_ = model.trains_before(units.first);
+  if (!gives_gradient_ && !parts_.frozen().empty())
+    while (first_trained_ < parts_.count() && !parts_.is_trained(first_trained_)) ++first_trained_;
 }
 
 void Stage::begin_step(const Share& share, std::int64_t targets_in_step) {
@@ -112,7 +116,8 @@ Layer::In Stage::whole(const Pass& pass, const Weights& weights, int part) const
   return {.pass = pass,
           .weights = weights.slots,
           .buffers = weights.buffers,
-          .input_gradient = part == 0 ? input_gradient_ : InputGradient::wanted};
+          .input_gradient = part == 0 ? input_gradient_ : InputGradient::wanted,
+          .frozen = parts_.frozen()};
 }
 
 /// Under Keep::input, frees a unit's saved tensors as soon as its output exists.
@@ -122,7 +127,8 @@ Tensor Stage::run(const Pass& pass, const Weights& weights, Tensor x, Keep keep,
     const bool ends_here = end_ == End::loss && i + 1 == parts_.count();
     if (ends_here && pass.targets.empty()) break;
     x = parts_.forward(i, whole(pass, weights, i), std::move(x), saved, statistics);
-    if (keep == Keep::input) std::ranges::fill(parts_.saved_by(i, saved), Tensor());
+    if (keep == Keep::input || i < first_trained_)
+      std::ranges::fill(parts_.saved_by(i, saved), Tensor());
   }
   return leaving(pass.stream, std::move(x));
 }
@@ -170,6 +176,10 @@ Tensor Stage::forward(Stream& stream, const MicroBatch& m, const Weights& weight
 void Stage::recompute(Stream& stream, int m, const Weights& weights) {
   auto& place = find(m, Phase::recompute);
   place.next = Phase::backward;
+  if (first_trained_ == parts_.count()) {  // The backward pass needs nothing.
+    place.input = {};
+    return;
+  }
   // The buffers keep the first pass's statistics. This pass may see other weights.
   std::vector<Tensor> unused(place.statistics.size());
   repeat(stream, place, pass_again, [&] {
@@ -185,9 +195,9 @@ Tensor Stage::backward_input(Stream& stream, int m, const Weights& weights, Tens
   const Pass pass = pass_of(stream, place);
   repeat(stream, place, pass_input, [&] {
     dy = stream.to_here(std::move(dy));
-    for (int i = parts_.count() - 1; i >= 0; --i)
+    for (int i = parts_.count() - 1; i >= first_trained_; --i)
       dy = parts_.backward_input(i, whole(pass, weights, i), std::move(dy), place.saved);
-    dy = leaving(stream, std::move(dy));
+    dy = gives_gradient_ ? leaving(stream, std::move(dy)) : Tensor();
   });
   return dy;
 }
@@ -204,7 +214,7 @@ void Stage::backward_weight(Stream& stream, int m, const Weights& weights, Gradi
   repeat(stream, place, folding(pass_weight, mend), [&] {
     tensors = open_gradients(stream, mend);
     const auto gradients = tensors.first(parameters().size());
-    for (int i = parts_.count() - 1; i >= 0; --i)
+    for (int i = parts_.count() - 1; i >= first_trained_; --i)
       parts_.backward_weight(i, whole(pass, weights, i), place.saved, gradients);
     if (!mend) fold_.close(stream);
   });
@@ -221,12 +231,12 @@ Tensor Stage::backward(Stream& stream, int m, const Weights& weights, Tensor dy,
     const auto gradients = tensors.first(parameters().size());
     dy = stream.to_here(std::move(dy));
     // Goes unit by unit, so that a unit's saved tensors are freed before the next one needs memory.
-    for (int i = parts_.count() - 1; i >= 0; --i) {
+    for (int i = parts_.count() - 1; i >= first_trained_; --i) {
       const auto in = whole(pass, weights, i);
       dy = parts_.backward_input(i, in, std::move(dy), place.saved);
       parts_.backward_weight(i, in, place.saved, gradients);
     }
-    dy = leaving(stream, std::move(dy));
+    dy = gives_gradient_ ? leaving(stream, std::move(dy)) : Tensor();
     if (!mend) fold_.close(stream);
   });
   finish(stream, place, tensors, mend);

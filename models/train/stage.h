@@ -90,6 +90,9 @@ class Stage {
   const std::vector<Parameter>& parameters() const { return parts_.parameters(); }
   const std::vector<Buffer>& buffers() const { return parts_.buffers(); }
   bool is_last() const { return end_ == End::loss; }
+  /// Returns whether the previous stage gets a gradient: it does if a stage before this one has a
+  /// parameter that is trained.
+  bool gives_gradient() const { return gives_gradient_; }
 
   /// Starts the step that this share's micro-batches belong to. The caller must have taken the
   /// gradients of the step before. Micro-batches may be in flight.
@@ -102,7 +105,8 @@ class Stage {
                  Tensor targets = {});
   /// Recomputes what `Keep::input` dropped. Only in that mode, between the two passes.
   void recompute(Stream& stream, int m, const Weights& weights);
-  /// Returns the gradient for the previous stage; empty on the first. The last stage ignores `dy`.
+  /// Returns the gradient for the previous stage; empty if nobody wants one, as on the first. The
+  /// last stage ignores `dy`, and so does a stage with nothing to train here or before.
   Tensor backward_input(Stream& stream, int m, const Weights& weights, Tensor dy);
   /// Adds the gradients of a micro-batch to the sum. Call it in the order of the fold. If one
   /// micro-batch of a step has a mend, all must have one.
@@ -169,6 +173,8 @@ class Stage {
 
   Parts parts_;  // The units and, on the last stage, the loss.
   InputGradient input_gradient_ = InputGradient::wanted;
+  bool gives_gradient_ = true;
+  int first_trained_ = 0;  // Backward passes end with this part.
   End end_ = End::hand_over;
   StageOptions options_;
   float target_share_ = 1;  // The weight of each target in the step.

@@ -21,6 +21,13 @@ std::vector<Slots> owned_slots(const std::vector<Parameter>& parameters,
   return owned;
 }
 
+std::vector<Slots> trained_slots(const std::vector<Parameter>& parameters,
+                                 const std::vector<std::string>& borrowed) {
+  auto slots = owned_slots(parameters, borrowed);
+  std::erase_if(slots, [&](const Slots& of_one) { return parameters[of_one[0]].frozen; });
+  return slots;
+}
+
 std::vector<OptimizerConfig> configs_of(const OptimizerConfig& config,
                                         const std::vector<Parameter>& parameters,
                                         const std::vector<Slots>& owned) {

@@ -18,10 +18,12 @@ struct UpdateRule;
 /// The slots of one parameter, the first use first.
 using Slots = std::vector<std::size_t>;
 
-/// Returns the parameters that a stage owns, in the order in which their names first occur. Moments
-/// have this order.
+/// Returns the parameters that a stage owns, in the order in which their names first occur.
 std::vector<Slots> owned_slots(const std::vector<Parameter>& parameters,
                                const std::vector<std::string>& borrowed);
+/// Returns those of them that are trained. Moments have this order.
+std::vector<Slots> trained_slots(const std::vector<Parameter>& parameters,
+                                 const std::vector<std::string>& borrowed);
 
 /// Returns the settings of each of these parameters.
 std::vector<OptimizerConfig> configs_of(const OptimizerConfig& config,

@@ -64,12 +64,14 @@ class Rehearsal {
         passing_(computer_of(request)) {
     parts_.add(*model.units[unit].layer);
     if (is_last_) parts_.add(*model.loss);
+    parts_.freeze(model.frozen);
+    trains_before_ = model.trains_before(static_cast<int>(unit));
     costs_.name = model.units[unit].name;
   }
 
   /// `given` is the type of the previous unit's output; `is_kept` says if that unit keeps it.
   UnitCosts run(const Shape& input, DType given, bool is_kept) {
-    costs_.work = parts_.work(input);
+    costs_.work = trained_work(parts_.work(input));
     Optimizer optimizer(request_.optimizer, parts_.parameters(), parts_.buffers(),
                         request_.precision,
                         {.staleness = request_.staleness, .delay = 0, .borrowed = {}});
@@ -77,7 +79,8 @@ class Rehearsal {
     costs_.held.weight = lasting_.held();
     StageGradients gradients;
     for (const auto& parameter : parts_.parameters())
-      gradients.slots.push_back(lasting_.stream.make(parameter.shape));
+      gradients.slots.push_back(parameter.frozen ? Tensor()
+                                                 : lasting_.stream.make(parameter.shape));
     costs_.held.gradient = lasting_.held() - costs_.held.weight;
     // Stages exchange fp32. Within a stage, activations have the type that the layer chose.
     const DType first_given = is_first_ ? model_.sample.input_type : DType::f32;
@@ -140,7 +143,8 @@ class Rehearsal {
         .pass = pass,
         .weights = weights.slots,
         .buffers = weights.buffers,
-        .input_gradient = is_first_ ? InputGradient::unwanted : InputGradient::wanted};
+        .input_gradient = is_first_ ? InputGradient::unwanted : InputGradient::wanted,
+        .frozen = parts_.frozen()};
     std::vector<Tensor> saved(static_cast<std::size_t>(parts_.saved()));
     std::vector<Tensor> statistics(parts_.buffers().size());
     Tensor y = x;
@@ -173,14 +177,43 @@ class Rehearsal {
     return statistics;
   }
 
+  /// Returns the share of a unit's work that training does. Products with weights are most of it,
+  /// so the gradients of weights count by the numbers that are trained.
+  Work trained_work(Work work) const {
+    double all = 0, trained = 0;
+    for (const auto& parameter : parts_.parameters()) {
+      all += numbers(parameter.shape);
+      if (!parameter.frozen) trained += numbers(parameter.shape);
+    }
+    if (trained == all) return work;
+    for (auto& kernel : work.backward_weight) {
+      kernel.operations *= trained / all;
+      kernel.bytes *= trained / all;
+    }
+    if (trained == 0) work.backward_weight.clear();
+    if (trained == 0 && !trains_before_) work.backward_input.clear();
+    return work;
+  }
+
   Layer::In of_part(Layer::In in, int part) const {
     if (part > 0) in.input_gradient = InputGradient::wanted;
     return in;
   }
 
+  std::int64_t frozen_bytes() const {
+    if (parts_.frozen().empty()) return 0;
+    auto frozen = parts_.parameters();
+    std::erase_if(frozen, [](const Parameter& parameter) { return !parameter.frozen; });
+    Account account(computer_of(request_));
+    const auto weights = Optimizer(request_.optimizer, std::move(frozen), {}, request_.precision)
+                             .initial(account.stream, 0);
+    return account.held();
+  }
+
   void update(Optimizer& optimizer, const WeightsPtr& weights, StageGradients gradients) {
     const auto next = optimizer.step(lasting_.stream, weights, std::move(gradients), 1);
-    costs_.held.optimizer = lasting_.held() - 2 * costs_.held.weight;
+    // Both versions share frozen parameters.
+    costs_.held.optimizer = lasting_.held() - 2 * costs_.held.weight + frozen_bytes();
     costs_.update_room = std::max<std::int64_t>(
         0, lasting_.peak() - costs_.held.weight - costs_.held.gradient - costs_.held.optimizer);
   }
@@ -188,6 +221,7 @@ class Rehearsal {
   const Model& model_;
   const CostRequest& request_;
   bool is_first_, is_last_;
+  bool trains_before_ = true;
   Parts parts_;
   UnitCosts costs_;
   Account lasting_;  // Weights, gradients, moments.
@@ -206,21 +240,24 @@ double orthogonal_operations(const Parameter& parameter) {
 }
 
 /// Moves the costs of parameters that an earlier unit has, too, from `held` to `tied`.
-void settle_ties(const Layer& unit, const CostRequest& request,
+void settle_ties(const Model& model, const Layer& unit, const CostRequest& request,
                  const std::map<std::string, int>& users, std::set<std::string>& seen,
                  UnitCosts& costs) {
   std::set<std::string> own;
   for (const auto& parameter : unit.parameters()) {
     if (!own.insert(parameter.name).second) continue;
+    const bool is_frozen = model.frozen.contains(parameter.name);
     const auto config = request.optimizer.for_parameter(parameter.name);
     const UpdateRule& rule = rule_for(config, request.staleness, parameter);
     const auto kept =
-        static_cast<std::int64_t>(moment_names(rule, config, request.staleness).size());
+        is_frozen ? 0
+                  : static_cast<std::int64_t>(moment_names(rule, config, request.staleness).size());
     const std::int64_t count = parameter.shape.count();
     const auto uncut = rule.wants_whole ? count : std::min(count, kernels::block_of_sums);
     costs.uncut_moments =
         std::max(costs.uncut_moments, uncut * static_cast<std::int64_t>(sizeof(float)) * kept);
-    if (&rule == &muon_rule) costs.orthogonal_operations += orthogonal_operations(parameter);
+    if (&rule == &muon_rule && !is_frozen)
+      costs.orthogonal_operations += orthogonal_operations(parameter);
     if (users.at(parameter.name) > 1) costs.tied_name = parameter.name;
     if (seen.insert(parameter.name).second) {
       costs.parameters += parameter.shape.count();
@@ -232,7 +269,7 @@ void settle_ties(const Layer& unit, const CostRequest& request,
     costs.tied.weight += bytes;
     costs.held.optimizer -= moments;
     costs.tied.optimizer += moments;
-    costs.tied.gradient += bytes;
+    if (!is_frozen) costs.tied.gradient += bytes;
     costs.update_room = std::max<std::int64_t>(0, costs.update_room - bytes);
   }
 }
@@ -264,7 +301,7 @@ Result<std::vector<UnitCosts>> unit_costs(const Model& model, const CostRequest&
       given = rehearsal.gives();
       is_kept = rehearsal.keeps_output();
       const Layer& layer = *model.units[i].layer;
-      settle_ties(layer, request, users, seen, costs);
+      settle_ties(model, layer, request, users, seen, costs);
       costs.update_bytes = static_cast<double>(2 * costs.held.weight + costs.held.gradient +
                                                2 * costs.held.optimizer);
       shape = layer.output(shape);

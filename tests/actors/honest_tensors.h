@@ -39,7 +39,7 @@ class HonestTensors {
     sum.first_group = share.first_group;
     sum.groups = share.last_group - share.first_group;
     for (const auto& form : bounds_.gradients_for(optimizer).at(stage))
-      sum.slots.push_back(tensor(form));
+      sum.slots.push_back(form ? tensor(*form) : Tensor());
     if (forms.has_buffers && stage == place_of(spec_, optimizer).stage)
       for (int m = 0; m < share.count(); ++m) {
         auto& statistics = given->statistics.emplace_back();

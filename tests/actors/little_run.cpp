@@ -9,6 +9,7 @@
 #include "config/model_kinds.h"
 #include "core/random.h"
 #include "models/description/option.h"
+#include "models/train/parameter_groups.h"
 #include "storage/files/memory_files.h"
 
 namespace troupe::actors {
@@ -243,6 +244,7 @@ struct LittleRun::Parts {
         other_batches(data, {storage::SampleOrder::Kind::shuffled, 6, data.count()},
                       of.micro * of.shape.micro_batches, of.micro),
         rounds(rounds_of(of)) {
+    models::freeze(model, piece.optimizer.groups);
     if (piece.cuts.empty())
       piece.cuts = even_cuts(static_cast<int>(model.units.size()), piece.shape.stages);
     if (piece.layer_fault) {

@@ -279,7 +279,8 @@ TEST_CASE("a malformed wire message is refused with the place of the error", "[a
   Journey journey;
   auto without = to_wire_message(journey.honest().activation(2), journey.memory());
   without.tensors.clear();
-  CHECK(journey.refused(without, device_player(2)) == "activation: found 0 tensors, wanted 1");
+  CHECK(journey.refused(without, device_player(2)) ==
+        "activation: found the input of stage 2 as nothing, wanted f32 [2, 5, 8]");
 
   auto of_other_sizes = to_wire_message(Norms{2, 3, {{"a", {1}}, {"b", {2}}}}, journey.memory());
   of_other_sizes.bytes.resize(8);

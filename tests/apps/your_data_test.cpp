@@ -129,6 +129,24 @@ TEST_CASE("the page on own models leads from an empty file to a net", "[apps]") 
   CHECK(weights("run") == weights("three"));
 }
 
+TEST_CASE("the page on fine-tuning leads from a base to a tuned model", "[apps]") {
+  const Workplace here;
+  const Page page = read_page("how-to/fine-tune.md");
+  REQUIRE(page.lines == 6);
+  REQUIRE(page.configs.size() == 2);
+  here.write("base.toml", page.configs[0]);
+  here.write("tuned.toml", page.configs[1]);
+  run_page(here, page);
+  const std::string out = here.read("out");
+  CHECK(mentions(out, "# group 1 takes 26 parameters: h.0.ln_1.weight, ...\n"));
+  CHECK(mentions(out, "# no group takes 14 parameters: wte.weight, ...\n"));
+  const auto weights = [&](const std::string& run) {
+    return here.read("runs/" + run + "/checkpoints/step-000000000040/weights.safetensors");
+  };
+  CHECK(weights("tuned") == weights("three"));
+  CHECK(weights("tuned") != weights("base"));
+}
+
 TEST_CASE("the tutorial leads from a text to a sample, and further", "[apps]") {
   const Workplace here;
   Page page = read_page("tutorial.md");

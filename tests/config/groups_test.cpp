@@ -42,6 +42,22 @@ TEST_CASE("the configuration that is shown says what each group takes", "[config
   CHECK(again->tree == loaded->tree);
 }
 
+TEST_CASE("a group may be frozen, but not all parameters", "[config]") {
+  const auto loaded = load_text(good_run, {"optimizer.group=[{match=[\"wte*\"], frozen=true}]"});
+  REQUIRE(loaded.ok());
+  CHECK(loaded->config.optimizer.groups[0].frozen);
+  CHECK(show(*loaded, Show::values).find("# group 1 freezes 1 parameter: wte.weight\n") !=
+        std::string::npos);
+  CHECK(complaint({"optimizer.group=[{match=[\"*\"], frozen=true}]"}) ==
+        "error: the frozen groups of optimizer.group take all parameters of the model; leave some "
+        "to train");
+  const auto recipe = [](const std::string& setting) {
+    return recipe_text(recipe_of(load_text(good_run, {setting})->tree));
+  };
+  CHECK(recipe("optimizer.group=[{match=[\"wte*\"], frozen=false}]") ==
+        recipe("optimizer.group=[{match=[\"wte*\"]}]"));
+}
+
 TEST_CASE("groups are part of the recipe in one form", "[config]") {
   const auto recipe = [](const std::string& setting) {
     return recipe_text(recipe_of(load_text(good_run, {setting})->tree));

@@ -103,6 +103,7 @@ ScalarPipeline::ScalarPipeline(const ScalarRun& run) : run_(run) {
     model_.units.push_back(
         {"outside", std::make_unique<ScalarLayer>(std::vector<std::string>(), 0, seen_)});
   model_.loss = std::make_unique<SquareLoss>();
+  model_.frozen = run.frozen;
   stages_.reserve(static_cast<std::size_t>(count));
   for (int s = 0; s < count; ++s) {
     const auto at = static_cast<std::size_t>(s);
@@ -260,7 +261,8 @@ void ScalarPipeline::backward(std::size_t s, int m) {
   if (s + 1 < stages_.size()) place.training.expect_gap_factor(m, place.gap_factors[at]);
   Tensor dx = place.training.backward(stream_, m, std::exchange(place.gradients[at], {}));
   if (s > 0) {
-    stages_[s - 1].gradients[at] = std::move(dx);
+    // Before the first trained weight nobody reads it: it only says that the turn has come.
+    stages_[s - 1].gradients[at] = dx.empty() ? scalar(0) : std::move(dx);
     stages_[s - 1].gap_factors[at] = place.training.gap_factor();
   }
   if (!keeps_metrics_) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct ScalarRun {
   double c = 0;
   std::vector<int> depths = {0};  // For each stage, how far it runs ahead.
   std::vector<double> x = std::vector<double>(16, 1.0), t = std::vector<double>(16, 0.0);
-  bool tied = false;  // The last stage's first weight is the first stage's first weight.
+  std::set<std::string> frozen;  // Names of weights: "s1.0".
+  bool tied = false;             // The last stage's first weight is the first stage's first weight.
   int micro_batches = 8;
   int step_every = 1;
   OptimizerConfig optimizer;
