@@ -6,6 +6,9 @@ const std::vector<Section>& sections() {
   static const std::vector<Section> all = {
       {"", "Keys outside of all tables."},
       {"model", "The model."},
+      {"model.lora",
+       "Low-rank additions to projections (LoRA). They alone are trained. Without this table there "
+       "are none."},
       {"data", "Training and validation data."},
       {"batch", "Batch sizes."},
       {"optimizer", "The optimizer."},

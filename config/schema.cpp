@@ -66,6 +66,21 @@ std::vector<Key> model_keys(std::span<const models::ModelKind> of_models) {
                       .help = option.help,
                       .when = {"model.kind", {kind.name()}}});
     }
+  keys.push_back({.name = "model.lora.rank",
+                  .least = 1,
+                  .most = 65536,
+                  .half = Half::recipe,
+                  .help = "Rank of the additions. Larger ranks have more parameters."});
+  keys.push_back({.name = "model.lora.alpha",
+                  .type = Type::number,
+                  .least = 1e-9,
+                  .most = 1e6,
+                  .half = Half::recipe,
+                  .help = "The additions count alpha / rank times. Default: the rank."});
+  keys.push_back({.name = "model.lora.match",
+                  .type = Type::texts,
+                  .half = Half::recipe,
+                  .help = "Patterns over the names of projections: \"*.c_attn\"."});
   keys.push_back({.name = "model.init",
                   .type = Type::text,
                   .fallback = "random",

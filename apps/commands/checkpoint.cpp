@@ -1,11 +1,13 @@
 #include "storage/checkpoint/checkpoint.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "apps/command.h"
 #include "apps/commands/named_checkpoint.h"
 #include "apps/events/number_text.h"
 #include "apps/real/read_host.h"
+#include "apps/weights/adapter.h"
 #include "apps/weights/export_folder.h"
 #include "apps/weights/foreign_weights.h"
 #include "config/huggingface/config_json.h"
@@ -14,6 +16,7 @@
 #include "core/json.h"
 #include "core/threads/real_env.h"
 #include "core/units.h"
+#include "models/layers/lora.h"
 #include "storage/files/weight_files.h"
 
 namespace troupe::apps {
@@ -34,6 +37,7 @@ struct ExportArguments {
   std::string to;
   std::string dtype;  // Empty: as they are.
   std::string shard;  // The most bytes of a file; empty: as they came.
+  bool merge = false;
 };
 
 struct ImportArguments {
@@ -194,8 +198,23 @@ ExitCode export_one(const ExportArguments& arguments, const CommonFlags& flags) 
   const auto checkpoint = open_checkpoint(*files, arguments.path);
   if (!checkpoint) return invalid(checkpoint.error());
   auto views = checkpoint->weights();
+  Value model = checkpoint->manifest().model;
+  const bool is_adapted = has_lora(model);
+  if (arguments.merge && !is_adapted)
+    return invalid({"--merge: the model of " + checkpoint->directory() +
+                    " has no low-rank additions (model.lora)"});
+  MemoryPool memory;
+  std::vector<Tensor> merged;
+  if (arguments.merge) {
+    auto made = merge_lora(views, model, memory);
+    if (!made) return invalid(made.error());
+    merged = std::move(*made);
+    model = without_lora(std::move(model));
+  }
+  const bool is_adapter = is_adapted && !arguments.merge;
   // Exports each name with the prefix that it was imported with.
-  if (const Value* prefix = checkpoint->manifest().state.find("prefix"); prefix && prefix->text())
+  if (const Value* prefix = checkpoint->manifest().state.find("prefix");
+      prefix && prefix->text() && !is_adapter)
     for (auto& view : views) view.name = *prefix->text() + view.name;
   const auto taken = files->exists(arguments.to);
   if (!taken.ok()) return invalid(taken.error());
@@ -222,22 +241,28 @@ ExitCode export_one(const ExportArguments& arguments, const CommonFlags& flags) 
     if (*bytes < 1) return invalid({"--shard: found " + arguments.shard + ", wanted 1B or more"});
     shard = *bytes;
   }
-  MemoryPool memory;
   const auto converted = convert(views, exported_type(arguments.dtype), memory);
   if (!converted) return invalid(converted.error());
   const auto tokenizer = tokenizer_of(*files, checkpoint->directory());
   if (!tokenizer) return invalid(tokenizer.error());
   const auto written =
-      is_file
-          ? write_file(*files, arguments.to, views, checkpoint->metadata())
-          : export_folder(*files, arguments.to,
-                          {*checkpoint, views, *tokenizer, exported_type(arguments.dtype), shard});
+      is_file      ? write_file(*files, arguments.to, views, checkpoint->metadata())
+      : is_adapter ? export_adapter(*files, arguments.to, views, model, checkpoint->metadata())
+                   : export_folder(*files, arguments.to,
+                                   {*checkpoint, model, views, *tokenizer,
+                                    exported_type(arguments.dtype), shard});
   if (!written) return invalid(written.error());
   if (flags.quiet) return ExitCode::done;
+  const auto additions =
+      std::ranges::count_if(views, [](const auto& view) { return models::is_of_lora(view.name); });
   std::printf(
-      "%s: %zu tensors, %s%s\n", arguments.to.c_str(), views.size(),
+      "%s: %zu tensors, %s%s\n", arguments.to.c_str(),
+      is_adapter && !is_file ? static_cast<std::size_t>(additions) : views.size(),
       memory_text(static_cast<double>(*written)).c_str(),
-      is_file ? "; the weights alone: a folder also gets config.json and the tokenizer" : "");
+      is_file ? "; the weights alone: a folder also gets config.json and the tokenizer"
+      : is_adapter
+          ? "; the low-rank additions alone, as PEFT reads them: --merge adds them to the weights"
+          : "");
   return ExitCode::done;
 }
 
@@ -368,6 +393,9 @@ void add_checkpoint(Program& program) {
   exporting.app->add_option("--shard", exporting.arguments.shard,
                             "divide the weights into files of at most this size, such as 5GB "
                             "(default: as they were imported, else one file)");
+  exporting.app->add_flag("--merge", exporting.arguments.merge,
+                          "add low-rank additions (model.lora) to the weights; without this a "
+                          "folder gets the additions alone, as PEFT reads them");
   auto importing =
       add_command(program, group, "import", "make a checkpoint from exported weights", import_one);
   importing.app

@@ -1,5 +1,7 @@
 #include "apps/run/initial_state.h"
 
+#include <set>
+#include <string>
 #include <utility>
 
 #include "actors/checkpoints.h"
@@ -8,6 +10,8 @@
 #include "config/schema.h"
 #include "core/json.h"
 #include "core/memory/device.h"
+#include "models/layers/lora.h"
+#include "models/train/initial_weights.h"
 #include "models/train/optimizer.h"
 #include "models/train/stage.h"
 #include "storage/checkpoint/ledger.h"
@@ -70,6 +74,20 @@ Status check(const RunToBegin& run, const actors::StartPoint& start, const std::
   return Done{};
 }
 
+/// Draws the low-rank additions (LoRA) that the weights of a base lack.
+void add_lora(const RunToBegin& run, std::vector<NamedTensor>& weights) {
+  std::set<std::string> known;
+  for (const auto& [name, tensor] : weights) known.insert(name);
+  Stream stream(run.memory);
+  for (const auto& unit : run.setup.model.units)
+    for (const auto& parameter : unit.layer->parameters()) {
+      if (!models::is_of_lora(parameter.name) || !known.insert(parameter.name).second) continue;
+      Tensor value = stream.make(parameter.shape, parameter.type);
+      models::draw_initial(stream, parameter, run.config.seed, 0, value.count(), value);
+      weights.push_back({parameter.name, std::move(value)});
+    }
+}
+
 /// Returns whether a run without a checkpoint may begin at step 0.
 Status may_begin_anew(const RunToBegin& run) {
   const std::string ledger = "runs/" + run.config.name + "/ledger";
@@ -109,6 +127,7 @@ Result<actors::StartPoint> first_state(const RunToBegin& run) {
   if (!tensors) return within("model.init", tensors.error());
   start.weights = std::move(*tensors);
   widen(start.weights, run.memory);
+  add_lora(run, start.weights);
   if (auto good = check(run, start, "model.init: " + run.config.model.init); !good)
     return good.error();
   return start;

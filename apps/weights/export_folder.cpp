@@ -44,8 +44,7 @@ std::string_view dtype_name(storage::StoredType type) {
 Result<std::string> config_text(const FolderToExport& what) {
   const auto* came = text_beside(what.checkpoint, config_name);
   if (came && !what.type) return *came;
-  auto config =
-      came ? parse_json(*came) : config::hugging_face_of(what.checkpoint.manifest().model);
+  auto config = came ? parse_json(*came) : config::hugging_face_of(what.model);
   if (!config) return within(config_name, config.error());
   if (what.type)
     for (const char* key : {"torch_dtype", "dtype"})

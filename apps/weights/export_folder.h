@@ -31,6 +31,7 @@ Result<std::vector<Tensor>> convert(std::vector<storage::TensorView>& views,
 
 struct FolderToExport {
   const storage::Checkpoint& checkpoint;
+  Value model;  // The manifest's, or what was made of it.
   const std::vector<storage::TensorView>& views;
   std::string tokenizer;                    // The path of tokenizer.json; empty: none.
   std::optional<storage::StoredType> type;  // To which the views were rounded.

@@ -7,6 +7,7 @@
 
 #include "core/memory/stream.h"
 #include "kernels/rounding.h"
+#include "models/layers/lora.h"
 #include "storage/checkpoint/match.h"
 
 namespace troupe::apps {
@@ -34,11 +35,14 @@ std::string_view prefix_of(const std::vector<storage::TensorView>& tensors,
 
 Result<ForeignWeights> read_weights(const std::vector<storage::TensorView>& found,
                                     const models::Model& model, MemoryPool& memory) {
+  const bool has_lora =
+      std::ranges::any_of(found, [](const auto& view) { return models::is_of_lora(view.name); });
   std::vector<storage::WantedTensor> wanted;
   std::set<std::string> names;
   for (const auto& unit : model.units) {
     for (const auto& parameter : unit.layer->parameters())
-      if (names.insert(parameter.name).second) wanted.push_back({parameter.name, parameter.shape});
+      if ((has_lora || !models::is_of_lora(parameter.name)) && names.insert(parameter.name).second)
+        wanted.push_back({parameter.name, parameter.shape});
     for (const auto& buffer : unit.layer->buffers())
       if (names.insert(buffer.name).second) wanted.push_back({buffer.name, buffer.shape});
   }

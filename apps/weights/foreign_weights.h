@@ -18,8 +18,9 @@ struct ForeignWeights {
   std::vector<std::string> ignored;  // Tensors without learned values, such as attention masks.
 };
 
-/// Reads the weights of a model. The error names the first few tensors that are missing, unexpected
-/// or of a wrong shape.
+/// Reads the weights of a model. If none of them is of low-rank additions (LoRA), these are left
+/// out: the weights are those of a base. The error names the first few tensors that are missing,
+/// unexpected or of a wrong shape.
 Result<ForeignWeights> read_weights(const std::vector<storage::TensorView>& found,
                                     const models::Model& model, MemoryPool& memory);
 

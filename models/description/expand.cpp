@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "models/description/divides.h"
 #include "models/description/evaluation.h"
 #include "models/layers/cross_entropy.h"
+#include "models/layers/lora.h"
 #include "models/layers/residual.h"
 #include "models/layers/residual_stream.h"
 #include "models/layers/sequence.h"
@@ -65,6 +67,7 @@ class Expander {
     at_.let(description_.let);
     check_options();
     read_input();
+    read_lora();
     for (const auto& part : description_.parts) {
       if (at_.fault) break;
       add_part(part);
@@ -118,6 +121,53 @@ class Expander {
     check_size(current_.flow.shape, place, "the input");
     model_.sample.input = current_.flow.shape;
     model_.sample.input_type = input.is_tokens ? DType::i32 : DType::f32;
+  }
+
+  /// Reads the low-rank additions that the options ask for.
+  void read_lora() {
+    const Value* table = options_.find("lora");
+    if (!table || at_.fault) return;
+    const Value *rank = table->find("rank"), *alpha = table->find("alpha"),
+                *match = table->find("match");
+    constexpr std::int64_t most_rank = 65536;
+    if (!rank || !rank->integer() || *rank->integer() < 1 || *rank->integer() > most_rank)
+      return at_.fail({}, "model.lora.rank is missing, or not an integer from 1 to 65536");
+    if (alpha && !alpha->is_number()) return at_.fail({}, "model.lora.alpha is not a number");
+    const bool is_list = match && match->list() && !match->list()->empty() &&
+                         std::ranges::all_of(*match->list(), [](const Value& pattern) {
+                           return pattern.text() && !pattern.text()->empty();
+                         });
+    if (!is_list)
+      return at_.fail({},
+                      "model.lora.match is missing, or not a list of patterns such as "
+                      "[\"*.c_attn\"]");
+    lora_ = Lora{
+        .rank = *rank->integer(), .alpha = alpha ? alpha->number() : rank->number(), .match = {}};
+    for (const auto& pattern : *match->list()) lora_->match.push_back(*pattern.text());
+  }
+
+  /// Freezes all but the low-rank additions.
+  void freeze_base() {
+    std::vector<std::string> matrices;
+    bool has_additions = false;
+    for (const auto& unit : model_.units)
+      for (const auto& parameter : unit.layer->parameters()) {
+        if (is_of_lora(parameter.name)) {
+          has_additions = true;
+          continue;
+        }
+        model_.frozen.insert(parameter.name);
+        if (parameter.use == Parameter::Use::matrix && parameter.name.ends_with(".weight"))
+          matrices.push_back(parameter.name.substr(0, parameter.name.size() - 7));
+      }
+    if (has_additions) return;
+    std::string some;
+    for (std::size_t i = 0; i < std::min<std::size_t>(4, matrices.size()); ++i)
+      some += (i == 0 ? "" : ", ") + matrices[i];
+    at_.fail({},
+             "model.lora.match matches no projection of linear, attention or feed_forward "
+             "steps; the model has matrices such as " +
+                 some);
   }
 
   // Parts and units.
@@ -228,10 +278,13 @@ class Expander {
   }
 
   void add_step(const Step& step, Layers& into) {
-    const auto options = at_.options_of(step);
+    auto options = at_.options_of(step);
     const auto own_name = step.name ? at_.text(*step.name, "the name of a step") : std::string();
     if (at_.fault) return;
     const auto name = full_name(own_name);
+    // An addition to a tied matrix could not be merged: its other user has none.
+    const bool is_tied = parameters_.contains(name + ".weight");
+    if (lora_ && !is_tied) options.set_lora(&*lora_);
     if (step.kind->head == StepKind::Head::name && !is_parameter_name(name))
       return at_.fail(step.name ? step.name->place : step.place,
                       "the name of parameters has 1 to 256 letters, digits and ._-/:");
@@ -347,6 +400,7 @@ class Expander {
     model_.kind = description_.name;
     model_.loss = std::make_unique<const CrossEntropy>();
     model_.classes = classes;
+    if (lora_) freeze_base();
   }
 
   /// Data give each token the next one as its target, so a model of tokens predicts tokens.
@@ -387,6 +441,7 @@ class Expander {
   std::int64_t steps_ = 0;
   std::int64_t below_ = 0;  // The tokens of the input.
   std::uint32_t draws_ = 0;
+  std::optional<Lora> lora_;
 };
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include "models/description/projections.h"
 #include "models/description/step_kind.h"
 #include "models/layers/feed_forward.h"
+#include "models/layers/gelu.h"
+#include "models/layers/linear.h"
 #include "models/layers/rotary_attention.h"
 #include "models/layers/self_attention.h"
 #include "models/layers/swiglu.h"
@@ -132,11 +134,18 @@ void build_feed_forward(const StepContext& context) {
     return;
   }
   const auto init = options.init("init"), last = out_init(options);
-  context.add(std::make_unique<const FeedForward>(
-      FeedForward::Part{up(0), bias(name(0), {width, hidden}, init)},
-      FeedForward::Part{matrix(options, name(1), {hidden, width}, last),
-                        bias(name(1), {hidden, width}, last)},
-      options.text("activation") == "gelu" ? kernels::Gelu::erf : kernels::Gelu::tanh));
+  const auto form = options.text("activation") == "gelu" ? kernels::Gelu::erf : kernels::Gelu::tanh;
+  FeedForward::Part first{up(0), bias(name(0), {width, hidden}, init)};
+  FeedForward::Part second{matrix(options, name(1), {hidden, width}, last),
+                           bias(name(1), {hidden, width}, last)};
+  if (first.matrix.lora_rank == 0 && second.matrix.lora_rank == 0) {
+    context.add(std::make_unique<const FeedForward>(std::move(first), std::move(second), form));
+    return;
+  }
+  // Its fused products have no place for an addition.
+  context.add(std::make_unique<const Linear>(std::move(first.matrix), std::move(first.bias)));
+  context.add(std::make_unique<const Gelu>(form));
+  context.add(std::make_unique<const Linear>(std::move(second.matrix), std::move(second.bias)));
 }
 
 }  // namespace

@@ -45,12 +45,17 @@ Parameter matrix(const StepOptions& options, const std::string& name, Sizes size
                  const std::optional<Init>& init) {
   const auto layout = layout_of(options);
   const bool is_out_in = layout == kernels::WeightLayout::out_in;
-  return {
+  Parameter made = {
       .name = name + ".weight",
       .shape = is_out_in ? Shape{sizes.outputs, sizes.inputs} : Shape{sizes.inputs, sizes.outputs},
       .init = init.value_or(Init::by_inputs(sizes.inputs)),
       .use = Parameter::Use::matrix,
       .layout = layout};
+  if (const Lora* lora = options.lora(); lora && lora->matches(name)) {
+    made.lora_rank = lora->rank;
+    made.lora_scale = lora->scale();
+  }
+  return made;
 }
 
 Parameter bias(const std::string& name, Sizes sizes, const std::optional<Init>& init) {

@@ -10,6 +10,7 @@
 #include "core/result.h"
 #include "core/value.h"
 #include "models/description/flow.h"
+#include "models/layers/lora.h"
 #include "models/layers/norm.h"
 #include "models/layers/residual_stream.h"
 #include "models/parameter.h"
@@ -56,6 +57,10 @@ class StepOptions {
   std::vector<std::string> texts(std::string_view name) const;
   std::optional<Init> init(std::string_view name) const;
 
+  /// The low-rank additions that projections of the step may get; null: none.
+  const Lora* lora() const { return lora_; }
+  void set_lora(const Lora* lora) { lora_ = lora; }
+
   std::int64_t integer_or(std::string_view name, std::int64_t fallback) const {
     return has(name) ? integer(name) : fallback;
   }
@@ -65,6 +70,7 @@ class StepOptions {
 
   std::span<const StepOption> rows_;
   std::vector<Value> values_;  // One for each row.
+  const Lora* lora_ = nullptr;
 };
 
 /// A layer that a step built: exactly one member is set.

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "models/layer.h"
+#include "models/layers/lora.h"
 #include "models/layers/projection.h"
 
 namespace troupe::models {
@@ -16,7 +17,7 @@ class Linear final : public Layer {
   int saved() const override { return 3; }
   GradientUse gradient_use() const override { return GradientUse::as_operand; }
   Shape output(const Shape& input) const override { return weight_.output(input); }
-  Work work(const Shape& input) const override { return weight_.work(input); }
+  Work work(const Shape& input) const override;
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
@@ -26,6 +27,7 @@ class Linear final : public Layer {
 
   Projection weight_;
   std::optional<Parameter> bias_;
+  Additions additions_;
 };
 
 }  // namespace troupe::models

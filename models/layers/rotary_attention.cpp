@@ -10,12 +10,15 @@ RotaryAttention::RotaryAttention(const Heads& heads, Projections projections)
     : heads_(heads),
       query_(std::move(projections.query)),
       key_(std::move(projections.key)),
-      value_(std::move(projections.value)) {
+      value_(std::move(projections.value)),
+      additions_({&query_, &key_, &value_}, 3) {
   assert(heads_.width % 2 == 0 && heads_.queries % heads_.keys == 0);
 }
 
 std::vector<Parameter> RotaryAttention::parameters() const {
-  return {query_.parameter(), key_.parameter(), value_.parameter()};
+  std::vector<Parameter> all = {query_.parameter(), key_.parameter(), value_.parameter()};
+  additions_.declare(all);
+  return all;
 }
 
 kernels::AttentionShape RotaryAttention::kernel_shape(const Shape& input) const {
@@ -31,6 +34,7 @@ kernels::AttentionShape RotaryAttention::kernel_shape(const Shape& input) const 
 Work RotaryAttention::work(const Shape& input) const {
   Work work;
   for (const Projection* projection : {&query_, &key_, &value_}) work.add(projection->work(input));
+  for (const auto slot : {query_slot, key_slot, value_slot}) additions_.add_work(input, slot, work);
   work.add(attention_work(kernel_shape(input)));
   return work;
 }
@@ -42,6 +46,9 @@ Tensor RotaryAttention::forward(const In& in, Tensor x, SavedSpan saved, SavedSp
   Tensor q = query_.forward(in.pass, in.weights[query_slot], operand, nullptr);
   Tensor k = key_.forward(in.pass, in.weights[key_slot], operand, nullptr);
   Tensor v = value_.forward(in.pass, in.weights[value_slot], operand, nullptr);
+  additions_.forward(in, query_slot, operand, q);
+  additions_.forward(in, key_slot, operand, k);
+  additions_.forward(in, value_slot, operand, v);
   kernels::rotate(stream, kernels::Rotation::forward, q, heads_.queries, heads_.theta);
   kernels::rotate(stream, kernels::Rotation::forward, k, heads_.keys, heads_.theta);
   Tensor y = stream.make(q.shape(), q.dtype());
@@ -78,14 +85,22 @@ Tensor RotaryAttention::backward_input(const In& in, Tensor dy, SavedSpan saved)
   query_.add_backward_input(in.pass, in.weights[query_slot], saved[queries], dx);
   key_.add_backward_input(in.pass, in.weights[key_slot], saved[keys], dx);
   value_.add_backward_input(in.pass, in.weights[value_slot], saved[values], dx);
+  additions_.backward_input(in, query_slot, saved[queries], dx);
+  additions_.backward_input(in, key_slot, saved[keys], dx);
+  additions_.backward_input(in, value_slot, saved[values], dx);
   return dx;
 }
 
 void RotaryAttention::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {
   const Tensor x = std::exchange(saved[input], {});
-  query_.backward_weight(in.pass, x, std::exchange(saved[queries], {}), gradients[query_slot]);
-  key_.backward_weight(in.pass, x, std::exchange(saved[keys], {}), gradients[key_slot]);
-  value_.backward_weight(in.pass, x, std::exchange(saved[values], {}), gradients[value_slot]);
+  const auto add = [&](const Projection& projection, Slot slot, Saved gradient) {
+    const Tensor dy = std::exchange(saved[gradient], {});
+    additions_.backward_weight(in, slot, x, dy, gradients);
+    if (!in.is_frozen(slot)) projection.backward_weight(in.pass, x, dy, gradients[slot]);
+  };
+  add(query_, query_slot, queries);
+  add(key_, key_slot, keys);
+  add(value_, value_slot, values);
 }
 
 }  // namespace troupe::models

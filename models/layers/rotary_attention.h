@@ -2,6 +2,7 @@
 
 #include "kernels/attention.h"
 #include "models/layer.h"
+#include "models/layers/lora.h"
 #include "models/layers/projection.h"
 
 namespace troupe::models {
@@ -39,6 +40,7 @@ class RotaryAttention final : public Layer {
 
   Heads heads_;
   Projection query_, key_, value_;
+  Additions additions_;
 };
 
 }  // namespace troupe::models

@@ -6,13 +6,20 @@
 #include "kernels/rounding.h"
 
 namespace troupe::models {
-SwiGlu::SwiGlu(Parameter gate, Parameter up) : gate_(std::move(gate)), up_(std::move(up)) {}
+SwiGlu::SwiGlu(Parameter gate, Parameter up)
+    : gate_(std::move(gate)), up_(std::move(up)), additions_({&gate_, &up_}, 2) {}
 
-std::vector<Parameter> SwiGlu::parameters() const { return {gate_.parameter(), up_.parameter()}; }
+std::vector<Parameter> SwiGlu::parameters() const {
+  std::vector<Parameter> all = {gate_.parameter(), up_.parameter()};
+  additions_.declare(all);
+  return all;
+}
 
 Work SwiGlu::work(const Shape& input) const {
   Work work = gate_.work(input);
   work.add(up_.work(input));
+  additions_.add_work(input, gate_slot, work);
+  additions_.add_work(input, up_slot, work);
   work.add(elementwise_work(output(input), output(input), Trained::no));
   return work;
 }
@@ -22,6 +29,8 @@ Tensor SwiGlu::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const
   saved[input] = kernels::as_operand(stream, x, in.pass.precision);
   saved[gate] = gate_.forward(in.pass, in.weights[gate_slot], saved[input], nullptr);
   saved[up] = up_.forward(in.pass, in.weights[up_slot], saved[input], nullptr);
+  additions_.forward(in, gate_slot, saved[input], saved[gate]);
+  additions_.forward(in, up_slot, saved[input], saved[up]);
   Tensor y = stream.make(saved[gate].shape(), saved[gate].dtype());
   kernels::swiglu(stream, saved[gate], saved[up], y);
   return y;
@@ -40,13 +49,20 @@ Tensor SwiGlu::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
   Tensor dx;
   gate_.add_backward_input(in.pass, in.weights[gate_slot], saved[gate], dx);
   up_.add_backward_input(in.pass, in.weights[up_slot], saved[up], dx);
+  additions_.backward_input(in, gate_slot, saved[gate], dx);
+  additions_.backward_input(in, up_slot, saved[up], dx);
   return dx;
 }
 
 void SwiGlu::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {
   const Tensor x = std::exchange(saved[input], {});
-  gate_.backward_weight(in.pass, x, std::exchange(saved[gate], {}), gradients[gate_slot]);
-  up_.backward_weight(in.pass, x, std::exchange(saved[up], {}), gradients[up_slot]);
+  const auto add = [&](const Projection& projection, Slot slot, Saved gradient) {
+    const Tensor dy = std::exchange(saved[gradient], {});
+    additions_.backward_weight(in, slot, x, dy, gradients);
+    if (!in.is_frozen(slot)) projection.backward_weight(in.pass, x, dy, gradients[slot]);
+  };
+  add(gate_, gate_slot, gate);
+  add(up_, up_slot, up);
 }
 
 }  // namespace troupe::models

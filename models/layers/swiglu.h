@@ -1,6 +1,7 @@
 #pragma once
 
 #include "models/layer.h"
+#include "models/layers/lora.h"
 #include "models/layers/projection.h"
 
 namespace troupe::models {
@@ -24,6 +25,7 @@ class SwiGlu final : public Layer {
   enum Slot { gate_slot, up_slot };
 
   Projection gate_, up_;
+  Additions additions_;
 };
 
 }  // namespace troupe::models

@@ -13,7 +13,7 @@ struct Model;
 
 /// Settings for the parameters whose names match a pattern, in place of the optimizer's own.
 struct ParameterGroup {
-  /// `*` stands for any text, `?` for one character. A pattern matches the whole name.
+  /// Patterns, as matches_pattern() takes them.
   std::vector<std::string> match = {};
   std::optional<double> weight_decay = {};  // Unset: the optimizer's.
   bool frozen = false;                      // Training leaves the parameters as they are.
@@ -23,9 +23,6 @@ struct ParameterGroup {
 
   friend bool operator==(const ParameterGroup&, const ParameterGroup&) = default;
 };
-
-/// Returns whether a name matches a pattern with `*` and `?`.
-bool matches_pattern(std::string_view pattern, std::string_view name);
 
 /// Returns the index of the first group that matches a parameter's name, or nothing.
 std::optional<std::size_t> group_of(std::span<const ParameterGroup> groups, std::string_view name);

@@ -132,10 +132,11 @@ TEST_CASE("the page on own models leads from an empty file to a net", "[apps]") 
 TEST_CASE("the page on fine-tuning leads from a base to a tuned model", "[apps]") {
   const Workplace here;
   const Page page = read_page("how-to/fine-tune.md");
-  REQUIRE(page.lines == 6);
-  REQUIRE(page.configs.size() == 2);
+  REQUIRE(page.lines == 10);
+  REQUIRE(page.configs.size() == 3);
   here.write("base.toml", page.configs[0]);
   here.write("tuned.toml", page.configs[1]);
+  here.write("lora.toml", page.configs[2]);
   run_page(here, page);
   const std::string out = here.read("out");
   CHECK(mentions(out, "# group 1 takes 26 parameters: h.0.ln_1.weight, ...\n"));
@@ -145,6 +146,13 @@ TEST_CASE("the page on fine-tuning leads from a base to a tuned model", "[apps]"
   };
   CHECK(weights("tuned") == weights("three"));
   CHECK(weights("tuned") != weights("base"));
+  CHECK(mentions(here.read("adapter/adapter_config.json"), "\"r\":4"));
+  CHECK(mentions(here.read("adapter/adapter_model.safetensors"),
+                 "base_model.model.transformer.h.2.attn.c_attn.lora_B.weight"));
+  CHECK_FALSE(mentions(here.read("adapter/adapter_model.safetensors"), "wte.weight"));
+  CHECK(mentions(here.read("merged/model.safetensors"), "h.2.attn.c_attn.weight"));
+  CHECK_FALSE(mentions(here.read("merged/model.safetensors"), "lora"));
+  CHECK_FALSE(mentions(here.read("merged/config.json"), "lora"));
 }
 
 TEST_CASE("the tutorial leads from a text to a sample, and further", "[apps]") {

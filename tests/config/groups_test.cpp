@@ -1,4 +1,5 @@
 #include "catch.h"
+#include "config/model_kinds.h"
 #include "config/pages/render.h"
 #include "config/recipe.h"
 #include "good_run.h"
@@ -113,4 +114,28 @@ TEST_CASE("the wsd schedule has keys of its own", "[config]") {
                    "decay_steps=95}"}) ==
         "error: optimizer.schedule.decay_steps = 95 is more than the 90 steps between "
         "optimizer.schedule.warmup_steps = 10 and optimizer.schedule.total_steps = 100");
+}
+
+TEST_CASE("low-rank additions have a table of the model", "[config]") {
+  const auto loaded = load_text(good_run, {"model.lora={rank=4, match=[\"*.c_attn\"]}"});
+  REQUIRE(loaded.ok());
+  const auto text = recipe_text(recipe_of(loaded->tree));
+  CHECK(text.find("model.lora.rank = 4\nmodel.lora.match = [\"*.c_attn\"]\n") != std::string::npos);
+  const auto model = model_from(loaded->config.model.table());
+  REQUIRE(model.ok());
+  CHECK(model->frozen.size() == 76);
+  CHECK(recipe_text(recipe_of(load_text(good_run)->tree)).find("lora") == std::string::npos);
+}
+
+TEST_CASE("errors of low-rank additions name what is wrong", "[config]") {
+  CHECK(complaint({"model.lora.rank=4"}) ==
+        "error: model.lora.match is missing, or not a list of patterns such as [\"*.c_attn\"]");
+  CHECK(complaint({"model.lora.match=[\"*\"]"}) ==
+        "error: model.lora.rank is missing, or not an integer from 1 to 65536");
+  CHECK(complaint({"model.lora={rank=4, match=[\"*.q_proj\"]}"}) ==
+        "error: model.lora.match matches no projection of linear, attention or feed_forward steps; "
+        "the model has matrices such as h.0.attn.c_attn, h.0.attn.c_proj, h.0.mlp.c_fc, "
+        "h.0.mlp.c_proj");
+  CHECK(complaint({"model.lora={rank=0, match=[\"*\"]}"}) ==
+        "error: model.lora.rank wants an integer from 1 to 65536, but found an integer 0");
 }

@@ -2,6 +2,7 @@
 
 #include "async_pipes.h"
 #include "catch.h"
+#include "models/patterns.h"
 #include "models/train/parameter_groups.h"
 #include "training.h"
 
