@@ -341,7 +341,9 @@ Status TensorBounds::check(const NewWeights& message) const {
                   "those of " + std::to_string(of_how_many));
   for (std::size_t i = 0; i < moments.size(); ++i) {
     const auto& parameter = trained[i];
-    const auto wanted = weights->version == 0 ? 0 : parameter.moments.size();
+    // Averages of weights stay with the optimizer.
+    const std::size_t published = parameter.moments.size() - (spec_.optimizer.ema > 0 ? 1 : 0);
+    const auto wanted = weights->version == 0 ? 0 : published;
     if (moments[i].size() != wanted)
       return unlike("moments of " + parameter.name + from,
                     std::to_string(moments[i].size()) + " tensors", std::to_string(wanted));

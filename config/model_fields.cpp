@@ -147,6 +147,15 @@ Fields<models::OptimizerConfig> optimizer_fields() {
              .least = 1e-12,
              .half = recipe,
              .help = "Clip the global gradient norm to this value. Default: no clipping."}),
+      field(&Optimizer::ema,
+            {.name = "train.ema",
+             .type = Type::number,
+             .least = 1e-9,
+             .most = 0.9999999,
+             .half = recipe,
+             .help = "Keep an exponential average of the weights in checkpoints, of which each "
+                     "step keeps this share: 0.999. `troupe eval` and `troupe checkpoint export` "
+                     "use it with --ema. Default: none."}),
       {{.name = "optimizer.group",
         .type = Type::groups,
         .half = recipe,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "apps/command.h"
 #include "apps/commands/named_checkpoint.h"
@@ -38,6 +39,7 @@ struct ExportArguments {
   std::string dtype;  // Empty: as they are.
   std::string shard;  // The most bytes of a file; empty: as they came.
   bool merge = false;
+  bool ema = false;
 };
 
 struct ImportArguments {
@@ -198,6 +200,15 @@ ExitCode export_one(const ExportArguments& arguments, const CommonFlags& flags) 
   const auto checkpoint = open_checkpoint(*files, arguments.path);
   if (!checkpoint) return invalid(checkpoint.error());
   auto views = checkpoint->weights();
+  if (arguments.ema) {
+    const auto averages = averages_of(*checkpoint);
+    if (!averages) return invalid(averages.error());
+    for (auto& view : views)
+      if (const auto average = averages->find(view.name); average != averages->end()) {
+        const auto name = std::exchange(view, average->second).name;
+        view.name = name;
+      }
+  }
   Value model = checkpoint->manifest().model;
   const bool is_adapted = has_lora(model);
   if (arguments.merge && !is_adapted)
@@ -393,6 +404,8 @@ void add_checkpoint(Program& program) {
   exporting.app->add_option("--shard", exporting.arguments.shard,
                             "divide the weights into files of at most this size, such as 5GB "
                             "(default: as they were imported, else one file)");
+  exporting.app->add_flag("--ema", exporting.arguments.ema,
+                          "export the average of the weights (train.ema)");
   exporting.app->add_flag("--merge", exporting.arguments.merge,
                           "add low-rank additions (model.lora) to the weights; without this a "
                           "folder gets the additions alone, as PEFT reads them");

@@ -24,6 +24,7 @@ struct EvalArguments {
   std::string data;
   std::optional<std::int64_t> samples;
   std::int64_t micro = 8;
+  bool ema = false;
 };
 
 constexpr std::int64_t samples_by_default = 256;
@@ -80,7 +81,8 @@ std::string share_text(std::int64_t used, std::int64_t count) {
 ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
   const auto files = storage::disk_files();
   const auto products = arguments.data.empty() ? Products::as_trained : Products::fp32;
-  auto trained = open_model(*files, arguments.checkpoint, own_machine_share().cores(), products);
+  auto trained = open_model(*files, arguments.checkpoint, own_machine_share().cores(), products,
+                            arguments.ema ? WhichWeights::averaged : WhichWeights::newest);
   if (!trained) return invalid(trained.error());
   TrainedModel& model = **trained;
   const auto& form = model.model().sample;
@@ -150,6 +152,7 @@ void add_eval(Program& program) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   command->add_option("--micro", arguments.micro, "largest micro-batch size (default: 8)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+  command->add_flag("--ema", arguments.ema, "evaluate the average of the weights (train.ema)");
 }
 
 }  // namespace troupe::apps

@@ -1,11 +1,25 @@
 #include "apps/samples/trained_model.h"
 
+#include <utility>
 #include <vector>
 
 #include "apps/weights/foreign_weights.h"
 #include "config/model_kinds.h"
+#include "models/train/trained.h"
 
 namespace troupe::apps {
+
+Result<std::map<std::string, storage::TensorView>> averages_of(
+    const storage::Checkpoint& checkpoint) {
+  const std::string ending = "." + std::string(models::ema_name);
+  std::map<std::string, storage::TensorView> averages;
+  for (const auto& view : checkpoint.optimizer())
+    if (view.name.ends_with(ending))
+      averages.emplace(view.name.substr(0, view.name.size() - ending.size()), view);
+  if (!averages.empty()) return averages;
+  return Error{checkpoint.directory() +
+               ": --ema: found no averages of weights; a run keeps them if train.ema is set"};
+}
 
 TrainedModel::TrainedModel(models::Model model, std::string directory, int threads,
                            kernels::Precision precision)
@@ -17,15 +31,24 @@ TrainedModel::TrainedModel(models::Model model, std::string directory, int threa
 }
 
 Result<std::unique_ptr<TrainedModel>> TrainedModel::open(const storage::Checkpoint& checkpoint,
-                                                         int threads,
-                                                         kernels::Precision precision) {
+                                                         int threads, kernels::Precision precision,
+                                                         WhichWeights which) {
   auto model = config::model_from(checkpoint.manifest().model);
   if (!model) return within(checkpoint.directory(), model.error());
   std::unique_ptr<TrainedModel> trained(
       new TrainedModel(std::move(*model), checkpoint.directory(), threads, precision));
+  std::map<std::string, storage::TensorView> averages;
+  if (which == WhichWeights::averaged) {
+    auto found = averages_of(checkpoint);
+    if (!found) return found.error();
+    averages = std::move(*found);
+  }
   std::vector<NamedTensor> tensors;
   for (const auto& view : checkpoint.weights()) {
-    auto tensor = checkpoint.load_weight(view.name, trained->memory_);
+    const auto average = averages.find(view.name);
+    auto tensor = average == averages.end()
+                      ? checkpoint.load_weight(view.name, trained->memory_)
+                      : checkpoint.load_optimizer(average->second.name, trained->memory_);
     if (!tensor) return tensor.error();
     tensors.push_back({view.name, std::move(*tensor)});
   }

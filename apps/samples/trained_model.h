@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,13 +18,22 @@
 
 namespace troupe::apps {
 
+/// The weights of a checkpoint: the newest, or their exponential average (train.ema).
+enum class WhichWeights { newest, averaged };
+
+/// Returns the views of a checkpoint's averages of weights, by the name of the weight. Fails if it
+/// has none.
+Result<std::map<std::string, storage::TensorView>> averages_of(
+    const storage::Checkpoint& checkpoint);
+
 /// The model of a checkpoint with its weights, ready for evaluation on the thread that opens it.
 class TrainedModel {
  public:
   /// `precision` is that of products.
   static Result<std::unique_ptr<TrainedModel>> open(
       const storage::Checkpoint& checkpoint, int threads,
-      kernels::Precision precision = kernels::Precision::fp32);
+      kernels::Precision precision = kernels::Precision::fp32,
+      WhichWeights which = WhichWeights::newest);
 
   const models::Model& model() const { return model_; }
   const std::string& directory() const { return directory_; }

@@ -134,10 +134,15 @@ void Optimizer::make_forms(Stream& stream, const Trained& trained, Weights& weig
         weight_of(stream, parameters_[slot], precision_, std::move(weights.slots[slot].value));
 }
 
-void Optimizer::make_moments(Stream& stream) {
+/// Moments begin at zero, and the average of weights with the weights.
+void Optimizer::make_moments(Stream& stream, const Weights& weights) {
   for (auto& trained : trained_)
-    while (trained.moments.size() < trained.moment_names.size())
-      trained.moments.push_back(filled(stream, declared(trained).shape, declared(trained).type, 0));
+    while (trained.moments.size() < trained.moment_names.size()) {
+      const bool is_average = trained.moment_names[trained.moments.size()] == ema_name;
+      trained.moments.push_back(
+          is_average ? copied(stream, weights.slots[trained.slots[0]].value)
+                     : filled(stream, declared(trained).shape, declared(trained).type, 0));
+    }
 }
 
 std::int64_t Optimizer::numbers_to_pack(const Trained& trained) const {
@@ -372,7 +377,8 @@ Tensor Optimizer::take(StageGradients& gradients, const Trained& trained, int se
   return set > 0 && at < gradients.slots.size() ? std::exchange(gradients.slots[at], {}) : Tensor();
 }
 
-/// Updates what policies for late gradients read: the spread, the last move and the drift.
+/// Updates what policies for late gradients read, the spread, the last move and the drift, and the
+/// average of weights.
 void Optimizer::watch(Stream& stream, Trained& trained, std::int64_t step, double lr,
                       const Tensor& weight, const Tensor& next) {
   using S = StalenessOptions;
@@ -395,6 +401,8 @@ void Optimizer::watch(Stream& stream, Trained& trained, std::int64_t step, doubl
     const Tensor move = combined(stream, 1, next, -1, weight);
     combine(stream, keep, *drift, 1 - keep, move, *drift);
   }
+  if (Tensor* ema = moment(trained, ema_name))
+    combine(stream, config_.ema, *ema, 1 - config_.ema, next, *ema);
 }
 
 /// Returns the steps that gradients make up for: 0 while the pipeline drains after every step.
@@ -442,7 +450,7 @@ void Optimizer::update(Stream& stream, const Weights& weights, StageGradients& g
 WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradients gradients,
                            double norm) {
   const Stream::Lasting lasting(stream);
-  make_moments(stream);
+  make_moments(stream, *weights);
   auto next = std::make_shared<Weights>();
   next->version = weights->version + 1;
   if (std::isfinite(norm)) {
@@ -481,8 +489,11 @@ Tensor Optimizer::next_buffer(Stream& stream, std::size_t buffer, const Tensor& 
 Moments Optimizer::moments() const {
   Moments moments;
   moments.reserve(trained_.size());
-  for (const auto& trained : trained_)
-    if (trained.rule) moments.push_back(trained.moments);
+  for (const auto& trained : trained_) {
+    if (!trained.rule) continue;
+    auto& own = moments.emplace_back(trained.moments);
+    if (config_.ema > 0 && !own.empty()) own.pop_back();
+  }
   return moments;
 }
 

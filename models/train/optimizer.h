@@ -34,7 +34,8 @@ struct OptimizerConfig {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0.01;
-  double clip_norm = 0;                     // 0: no clipping.
+  double clip_norm = 0;  // 0: no clipping.
+  double ema = 0;        // What a step keeps of the average of weights; 0: there is none.
   std::vector<ParameterGroup> groups = {};  // The first that matches takes a parameter.
 
   /// Returns PyTorch's defaults.
@@ -146,7 +147,7 @@ class Optimizer {
   /// fall, the step is skipped: the next version has the same weights.
   WeightsPtr step(Stream& stream, const WeightsPtr& weights, StageGradients gradients, double norm);
 
-  /// Returns the moments after the last step.
+  /// Returns the moments after the last step, without averages of weights.
   Moments moments() const;
 
   /// Returns weights and buffers of a version, by unique name in the order of the slots.
@@ -171,7 +172,7 @@ class Optimizer {
   std::vector<std::size_t> slots_of(const std::string& name) const;
   std::string moment_name(const Trained& trained, std::size_t moment) const;
   Tensor* moment(Trained& trained, std::string_view name) const;
-  void make_moments(Stream& stream);
+  void make_moments(Stream& stream, const Weights& weights);
   void add_to(Stream& stream, StageGradients& gradients, std::size_t at, const Tensor& other) const;
   Tensor penalised(Stream& stream, const StageGradients& gradients, std::size_t slot,
                    const Tensor& first, const Tensor& later) const;

@@ -53,6 +53,7 @@ std::vector<std::string_view> moment_names(const UpdateRule& rule, const Optimiz
   if (measures_gaps(staleness)) names.push_back(spread_name);
   if (keeps_last_move(config, staleness)) names.push_back(last_move_name);
   if (staleness.linearize_at == S::LinearizeAt::extrapolated) names.push_back(drift_name);
+  if (config.ema > 0) names.push_back(ema_name);
   return names;
 }
 

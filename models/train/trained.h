@@ -36,11 +36,12 @@ Weight weight_of(Stream& stream, const Parameter& parameter, kernels::Precision 
 
 /// Names the moments that an optimizer keeps for a parameter: the rule's own; then "spread", the
 /// average of its squared steps; "last_move", the last step's change of the weights; and "drift",
-/// the average direction of its steps. The last three are kept only if a policy reads them.
+/// the average direction of its steps. These three are kept only if a policy reads them. The last
+/// is "ema", the average of the weights, if the configuration asks for it.
 std::vector<std::string_view> moment_names(const UpdateRule& rule, const OptimizerConfig& config,
                                            const StalenessOptions& staleness);
 inline constexpr std::string_view spread_name = "spread", last_move_name = "last_move",
-                                  drift_name = "drift";
+                                  drift_name = "drift", ema_name = "ema";
 
 /// Returns whether the optimizer must keep a parameter's last update, because gaps are measured by
 /// it and the rule's moments do not contain it.

@@ -132,7 +132,7 @@ TEST_CASE("the page on own models leads from an empty file to a net", "[apps]") 
 TEST_CASE("the page on fine-tuning leads from a base to a tuned model", "[apps]") {
   const Workplace here;
   const Page page = read_page("how-to/fine-tune.md");
-  REQUIRE(page.lines == 10);
+  REQUIRE(page.lines == 13);
   REQUIRE(page.configs.size() == 3);
   here.write("base.toml", page.configs[0]);
   here.write("tuned.toml", page.configs[1]);
@@ -153,6 +153,9 @@ TEST_CASE("the page on fine-tuning leads from a base to a tuned model", "[apps]"
   CHECK(mentions(here.read("merged/model.safetensors"), "h.2.attn.c_attn.weight"));
   CHECK_FALSE(mentions(here.read("merged/model.safetensors"), "lora"));
   CHECK_FALSE(mentions(here.read("merged/config.json"), "lora"));
+  CHECK(weights("average") == weights("base"));
+  CHECK(mentions(here.read("averaged/model.safetensors"), "wte.weight"));
+  CHECK(here.read("averaged/model.safetensors") != weights("average"));
 }
 
 TEST_CASE("the tutorial leads from a text to a sample, and further", "[apps]") {

@@ -139,3 +139,13 @@ TEST_CASE("errors of low-rank additions name what is wrong", "[config]") {
   CHECK(complaint({"model.lora={rank=0, match=[\"*\"]}"}) ==
         "error: model.lora.rank wants an integer from 1 to 65536, but found an integer 0");
 }
+
+TEST_CASE("an average of weights belongs to the recipe", "[config]") {
+  const auto loaded = load_text(good_run, {"train.ema=0.999"});
+  REQUIRE(loaded.ok());
+  CHECK(loaded->config.optimizer.ema == 0.999);
+  CHECK(recipe_text(recipe_of(loaded->tree)).find("train.ema = 0.999\n") != std::string::npos);
+  CHECK(recipe_text(recipe_of(load_text(good_run)->tree)).find("ema") == std::string::npos);
+  CHECK(complaint({"train.ema=1"}) ==
+        "error: train.ema wants a number from 1e-9 to 0.9999999, but found an integer 1");
+}

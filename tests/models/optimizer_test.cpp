@@ -366,3 +366,53 @@ TEST_CASE("an initial value depends only on seed and name and has the declared s
   CHECK(*std::min_element(spread.begin(), spread.end()) == Approx(-0.25).epsilon(1e-3));
   CHECK(*std::max_element(spread.begin(), spread.end()) == Approx(0.25).epsilon(1e-3));
 }
+
+TEST_CASE("an average of the weights begins with them and follows", "[models]") {
+  for (const Kind kind : {Kind::sgd, Kind::adamw, Kind::nadamw}) {
+    auto config = config_of(kind, 0.1);
+    config.ema = 0.75;
+    MemoryPool memory;
+    Stream stream(memory);
+    Optimizer optimizer(config, {{.name = "w", .shape = {2}}}, {}, kernels::Precision::fp32);
+    auto weights = optimizer.from(stream, {{"w", tensor(stream, {2}, {1, -3})}}, 0);
+    REQUIRE(weights.ok());
+    double average[] = {1, -3};
+    for (int step = 0; step < 6; ++step) {
+      StageGradients gradients{{tensor(stream, {2}, {1.0f + static_cast<float>(step), -1})}, {}};
+      const double norm = global_norm(optimizer.squared_norms(stream, gradients));
+      *weights = optimizer.step(stream, *weights, std::move(gradients), norm);
+      const auto state = optimizer.state();
+      REQUIRE(state.back().name == "w.ema");
+      const auto now = numbers_of((*weights)->slots[0].value);
+      for (std::size_t i = 0; i < 2; ++i) {
+        average[i] = 0.75 * average[i] + 0.25 * static_cast<double>(now[i]);
+        CHECK(numbers_of(state.back().tensor)[i] == Approx(average[i]).epsilon(1e-5));
+      }
+    }
+    // Stages that predict weights read the other moments alone.
+    CHECK(optimizer.moments()[0].size() == optimizer.state().size() - 1);
+    Optimizer again(config, {{.name = "w", .shape = {2}}}, {}, kernels::Precision::fp32);
+    REQUIRE(again.restore(stream, optimizer.state(), 6).ok());
+    CHECK(numbers_of(again.state().back().tensor) == numbers_of(optimizer.state().back().tensor));
+  }
+}
+
+TEST_CASE("an average of the weights changes no weight", "[models]") {
+  for (const auto& model : small_models()) {
+    const auto train = [&](double ema, const Way& way) {
+      auto config = OptimizerConfig::of(Kind::adamw);
+      config.ema = ema;
+      Pipeline pipeline({.model = model, .optimizer = config}, way);
+      pipeline.start(1);
+      for (std::uint64_t step = 0; step < 3; ++step)
+        pipeline.step(made_batch(pipeline.stream(), model, 8, step));
+      Digester weights;
+      for (const auto& [name, tensor] : pipeline.weights()) weights.add(tensor.host_bytes());
+      return std::pair(weights.finish(), pipeline.digest());
+    };
+    const auto [weights, all] = train(0.9, {});
+    CHECK(weights == train(0, {}).first);
+    CHECK(all == train(0.9, {.cuts = {1}, .backward = Way::Backward::in_halves}).second);
+    CHECK(all != train(0.8, {}).second);
+  }
+}

@@ -1,8 +1,11 @@
+#include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "catch.h"
+#include "core/digest.h"
 #include "tests/actors/little_run.h"
 #include "tests/actors/wires.h"
 
@@ -132,4 +135,68 @@ TEST_CASE("frozen weights travel once", "[actors]") {
     return bytes;
   };
   CHECK(sent(true) * 4 < sent(false));
+}
+
+namespace {
+
+/// Plays a run, kills one of its players unless `seed` is 0, and returns the bits of the averages
+/// in its newest checkpoint.
+Digest averages_of(const Piece& piece, std::uint64_t seed = 0) {
+  LittleRun run(piece);
+  Scene scene(run, seed + 1);
+  scene.begin();
+  if (seed > 0) {
+    scene.play(400 + 37 * seed);
+    for (const auto& [name, actor] : scene.world().living())
+      if (name == (seed % 2 == 0 ? "stage actor" : "optimizer actor")) {
+        caf_shim::kill(actor);
+        break;
+      }
+  }
+  const auto played = scene.finish();
+  INFO(played.outcome.why);
+  REQUIRE(played.outcome.how == Outcome::How::done);
+  MemoryPool memory;
+  const auto newest = newest_checkpoint(run.files(), memory);
+  REQUIRE(newest);
+  REQUIRE(newest->step == piece.steps);
+  std::map<std::string, Tensor> averages;
+  for (const auto& [name, tensor] : newest->moments)
+    if (name.ends_with(".ema")) averages.emplace(name, tensor);
+  REQUIRE(!averages.empty());
+  Digester digester;
+  for (const auto& [name, tensor] : averages) digester.add(tensor.host_bytes());
+  return digester.finish();
+}
+
+}  // namespace
+
+TEST_CASE("averages of weights are the same on every plan and after kills", "[actors]") {
+  const auto piece = [](const std::string& model, int stages, int replicas) {
+    auto made = frozen_piece(model, "1f1b", stages, 1, replicas);
+    made.optimizer.groups.clear();
+    made.optimizer.ema = 0.9;
+    made.steps = 6;
+    made.save_every = 2;
+    return made;
+  };
+  for (const std::string model : {"gpt2", "wide"}) {
+    const auto wanted = averages_of(piece(model, 1, 1));
+    CHECK(averages_of(piece(model, 2, 1)) == wanted);
+    CHECK(averages_of(piece(model, 2, 2)) == wanted);
+    for (std::uint64_t seed = 1; seed <= 6; ++seed)
+      CHECK(averages_of(piece(model, 2, 2), seed) == wanted);
+  }
+}
+
+TEST_CASE("averages of weights stay with the optimizer in asynchronous runs", "[actors]") {
+  for (const std::string model : {"gpt2", "mlp"}) {
+    auto piece = late_frozen(model);
+    const auto without = play(piece, 3);
+    piece.optimizer.ema = 0.9;
+    const auto played = play(piece, 3), wired = over_wires(piece);
+    INFO(wired.outcome.why);
+    CHECK(played.weights == without.weights);
+    CHECK(wired.weights == without.weights);
+  }
 }
