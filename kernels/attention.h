@@ -12,7 +12,7 @@ enum class Mask : std::uint8_t { full, causal };
 
 /// Softmax attention of `heads` heads over `kv_heads` heads of keys and values (fewer: grouped
 /// queries). Head h reads keys and values of head h * kv_heads / heads. Scores are scaled by 1 /
-/// sqrt(width).
+/// sqrt(width), or by `scale`; then `cap` makes each score s cap * tanh(s / cap).
 struct AttentionShape {
   std::int64_t batch = 0;
   std::int64_t length = 0;
@@ -20,6 +20,12 @@ struct AttentionShape {
   std::int64_t kv_heads = 0;
   std::int64_t width = 0;  // Elements of one head.
   Mask mask = Mask::causal;
+  std::int64_t window = 0;  // With a causal mask: the last positions that each one sees. 0: all.
+  float scale = 0;          // 0: 1 / sqrt(width).
+  float cap = 0;            // 0: none.
+
+  /// Returns whether libraries of tensor cores compute it, which know none of the last three.
+  bool is_plain() const { return window == 0 && scale == 0 && cap == 0; }
 
   auto operator<=>(const AttentionShape&) const = default;
 };
@@ -34,7 +40,7 @@ struct Heads {
 using HeadsIn = Heads<const float>;
 using HeadsOut = Heads<float>;
 
-/// out = softmax(q k^T / sqrt(width)) v. The backward pass needs `logsumexp` [batch, heads,
+/// out = softmax(scaled q k^T) v. The backward pass needs `logsumexp` [batch, heads,
 /// length]. Never stores a length x length matrix. Each (batch, head) is one thread's work.
 void attention_forward(Stream& stream, const AttentionShape& shape, HeadsIn q, HeadsIn k, HeadsIn v,
                        HeadsOut out, float* logsumexp);

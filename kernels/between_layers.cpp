@@ -193,10 +193,11 @@ void swiglu_back(Stream& stream, const Tensor& gate, const Tensor& up, const Ten
   });
 }
 
-void rotate(Stream& stream, Rotation rotation, Tensor& x, std::int64_t heads, double theta) {
+void rotate(Stream& stream, Rotation rotation, Tensor& x, std::int64_t heads,
+            const RopeForm& form) {
   const auto batch = x.shape()[0], length = x.shape()[1], row = x.shape()[2], width = row / heads;
   in_its_type(stream, x.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
-    they.rope(stream, rotation, {x.data<Number>(), row}, batch, length, heads, width, theta);
+    they.rope(stream, rotation, {x.data<Number>(), row}, batch, length, heads, width, form);
   });
 }
 

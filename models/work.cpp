@@ -1,5 +1,7 @@
 #include "models/work.h"
 
+#include <algorithm>
+
 namespace troupe::models {
 namespace {
 
@@ -41,8 +43,9 @@ Work attention_work(const kernels::AttentionShape& shape) {
   const auto queries = static_cast<double>(shape.heads * shape.width);
   const auto keys = static_cast<double>(shape.kv_heads * shape.width);
   // A position attends to all positions, or with a causal mask to half of them on average.
-  const double seen =
+  const double all =
       static_cast<double>(shape.length) * (shape.mask == kernels::Mask::causal ? 0.5 : 1.0);
+  const double seen = shape.window > 0 ? std::min(all, static_cast<double>(shape.window)) : all;
   const double product = 2 * rows * seen * queries;
   const double bytes = bytes_each * rows * (2 * queries + 2 * keys);
   // Forward: two products. Backward: the scores again, and the gradients of all four operands.

@@ -92,16 +92,18 @@ class Pack {
 static_assert(key_block % cpu::panel_columns == 0);
 
 float scale_of(const AttentionShape& shape) {
-  return 1 / std::sqrt(static_cast<float>(shape.width));
+  return shape.scale != 0 ? shape.scale : 1 / std::sqrt(static_cast<float>(shape.width));
 }
 
-/// Returns the keys that at least one of these queries sees.
+/// Returns the keys that at least one of these queries sees. They begin with a block of keys, so
+/// that a window changes no bit of a sum.
 Range seen_by(const AttentionShape& shape, const Range& queries) {
   switch (shape.mask) {
     case Mask::full:
       return {0, shape.length};
     case Mask::causal:
-      return {0, queries.end};
+      const std::int64_t first = shape.window > 0 ? queries.begin + 1 - shape.window : 0;
+      return {std::max<std::int64_t>(first, 0) / key_block * key_block, queries.end};
   }
   return {};
 }
@@ -117,6 +119,7 @@ cpu::ScoreBlock score_block(const AttentionShape& shape, float* scores, const Ra
     case Mask::causal:
       block.seen_by_first = queries.begin + 1 - keys.begin;
       block.more_for_each_next = 1;
+      if (shape.window > 0) block.passed_by_first = block.seen_by_first - shape.window;
       break;
   }
   return block;
@@ -168,13 +171,15 @@ void forward_head(Stream& stream, const AttentionShape& shape, const HeadIn& q, 
   for_ranges({0, length}, query_block, [&](const Range& queries) {
     std::array<cpu::RunningSoftmax, query_block> running;
     const cpu::OutputRows rows{out.at(queries.begin), out.row, width};
-    for_ranges(seen_by(shape, queries), key_block, [&](const Range& keys) {
+    const Range seen = seen_by(shape, queries);
+    for_ranges(seen, key_block, [&](const Range& keys) {
       score(q, queries, transposed_keys, keys, width, scores);
-      cpu::soften_scores(score_block(shape, scores, queries, keys), scale_of(shape), running.data(),
-                         rows);
+      cpu::soften_scores(score_block(shape, scores, queries, keys), {scale_of(shape), shape.cap},
+                         running.data(), rows);
       const auto weighted =
           product_of({scores, key_block, Order::by_row}, keys.size(), out, queries, width);
-      multiply(keys.begin == 0 ? weighted : added(weighted), values.from_depth(keys.begin));
+      multiply(keys.begin == seen.begin ? weighted : added(weighted),
+               values.from_depth(keys.begin));
     });
     cpu::finish_softmax(running.data(), queries.size(), rows, logsumexp + queries.begin);
   });
@@ -231,14 +236,16 @@ class KeyValueGradient {
                   {head.dout.at(queries.begin), head.dout.row}, queries.size(), width, dot.data());
     queries_.fill(head.q.by_row(queries.begin), queries.size(), width);
     dout_.fill(head.dout.by_row(queries.begin), queries.size(), width);
-    for_ranges(seen_by(shape_, queries), key_block, [&](const Range& keys) {
+    const Range seen = seen_by(shape_, queries);
+    for_ranges(seen, key_block, [&](const Range& keys) {
       score(head.q, queries, transposed_keys_, keys, width, p_);
       score(head.dout, queries, transposed_values_, keys, width, ds_);
-      cpu::soften_gradient(score_block(shape_, p_, queries, keys),
-                           {head.logsumexp + queries.begin, dot.data(), scale_of(shape_)}, ds_);
+      cpu::soften_gradient(
+          score_block(shape_, p_, queries, keys),
+          {head.logsumexp + queries.begin, dot.data(), {scale_of(shape_), shape_.cap}}, ds_);
       const auto dq =
           product_of({ds_, key_block, Order::by_row}, keys.size(), head.dq, queries, width);
-      multiply(keys.begin == 0 ? dq : added(dq), keys_.from_depth(keys.begin));
+      multiply(keys.begin == seen.begin ? dq : added(dq), keys_.from_depth(keys.begin));
       const Matrix<float> p{p_, key_block, Order::by_column}, ds{ds_, key_block, Order::by_column};
       multiply(added(product_of(ds, queries.size(), dk_, keys, width)), queries_.all());
       multiply(added(product_of(p, queries.size(), dv_, keys, width)), dout_.all());

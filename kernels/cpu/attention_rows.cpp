@@ -44,13 +44,25 @@ HWY_INLINE float exponentials(float* x, float scale, float top, std::int64_t cou
   return lanes.sum();
 }
 
-void soften_block(const ScoreBlock& block, float scale, RunningSoftmax* running,
+/// x = cap tanh(scale x / cap).
+HWY_INLINE void cap_scores(float* x, const ScoreForm& form, std::int64_t count) {
+  const V share = constant(form.scale / form.cap), cap = constant(form.cap);
+  each_vector(count, [=](auto at, std::int64_t i) HWY_ATTR {
+    at.store(hn::Mul(cap, tanh(Floats(), hn::Mul(at.load(x + i), share))), x + i);
+  });
+}
+
+void soften_block(const ScoreBlock& block, const ScoreForm& form, RunningSoftmax* running,
                   const OutputRows& out) {
+  const float scale = form.cap > 0 ? 1.0f : form.scale;
   for (std::int64_t r = 0; r < block.rows; ++r) {
     float* scores = block.scores + r * block.stride;
-    const std::int64_t seen = block.seen(r);
-    std::fill(scores + seen, scores + block.columns, 0.0f);
-    if (seen == 0) continue;
+    const std::int64_t passed = block.passed(r), seen = block.seen(r) - passed;
+    std::fill(scores, scores + passed, 0.0f);
+    std::fill(scores + passed + std::max<std::int64_t>(seen, 0), scores + block.columns, 0.0f);
+    if (seen <= 0) continue;
+    scores += passed;
+    if (form.cap > 0) cap_scores(scores, form, seen);
     auto& [top, sum] = running[r];
     const float higher = std::max(top, scale * greatest(scores, seen));
     const float kept = hn::GetLane(exp_nonpositive(Single(), hn::Set(Single(), top - higher)));
@@ -69,20 +81,43 @@ void finish_rows(const RunningSoftmax* running, std::int64_t rows, const OutputR
   }
 }
 
+/// ds = dp (1 - (s / cap)^2) for capped scores s.
+HWY_INLINE void cap_gradient(const float* s, float cap, float* dp, std::int64_t count) {
+  const V share = constant(1 / cap), one = constant(1.0f);
+  each_vector(count, [=](auto at, std::int64_t i) HWY_ATTR {
+    const V t = hn::Mul(at.load(s + i), share);
+    at.store(hn::Mul(at.load(dp + i), fused(hn::Neg(t), t, one)), dp + i);
+  });
+}
+
 void soften_gradient_block(const ScoreBlock& block, const SoftmaxGradient& rows, float* dp) {
-  const V scale = constant(rows.scale);
+  const bool is_capped = rows.form.cap > 0;
+  const V scale = constant(rows.form.scale);
+  const V scale_of_score = is_capped ? constant(1.0f) : scale;
   for (std::int64_t r = 0; r < block.rows; ++r) {
     float* p = block.scores + r * block.stride;
     float* ds = dp + r * block.stride;
     const V minus_logsumexp = constant(-rows.logsumexp[r]), dot = constant(rows.dot[r]);
-    const std::int64_t seen = block.seen(r);
-    each_vector(seen, [=](auto at, std::int64_t i) HWY_ATTR {
-      const V weight = exp_nonpositive(Floats(), fused(at.load(p + i), scale, minus_logsumexp));
+    const std::int64_t passed = block.passed(r), end = std::max(block.seen(r), passed);
+    std::fill(p, p + passed, 0.0f);
+    std::fill(ds, ds + passed, 0.0f);
+    std::fill(p + end, p + block.columns, 0.0f);
+    std::fill(ds + end, ds + block.columns, 0.0f);
+    p += passed;
+    ds += passed;
+    if (is_capped) {
+      cap_scores(p, rows.form, end - passed);
+      each_vector(end - passed, [=](auto at, std::int64_t i)
+                                    HWY_ATTR { at.store(hn::Sub(at.load(ds + i), dot), ds + i); });
+      cap_gradient(p, rows.form.cap, ds, end - passed);
+    }
+    const V taken = is_capped ? constant(0.0f) : dot;
+    each_vector(end - passed, [=](auto at, std::int64_t i) HWY_ATTR {
+      const V weight =
+          exp_nonpositive(Floats(), fused(at.load(p + i), scale_of_score, minus_logsumexp));
       at.store(weight, p + i);
-      at.store(hn::Mul(hn::Mul(weight, scale), hn::Sub(at.load(ds + i), dot)), ds + i);
+      at.store(hn::Mul(hn::Mul(weight, scale), hn::Sub(at.load(ds + i), taken)), ds + i);
     });
-    std::fill(p + seen, p + block.columns, 0.0f);
-    std::fill(ds + seen, ds + block.columns, 0.0f);
   }
 }
 
@@ -109,9 +144,9 @@ HWY_EXPORT(finish_rows);
 HWY_EXPORT(soften_gradient_block);
 HWY_EXPORT(dots_of_rows);
 
-void soften_scores(const ScoreBlock& block, float scale, RunningSoftmax* running,
+void soften_scores(const ScoreBlock& block, const ScoreForm& form, RunningSoftmax* running,
                    const OutputRows& out) {
-  HWY_DYNAMIC_DISPATCH(soften_block)(block, scale, running, out);
+  HWY_DYNAMIC_DISPATCH(soften_block)(block, form, running, out);
 }
 void finish_softmax(const RunningSoftmax* running, std::int64_t rows, const OutputRows& out,
                     float* logsumexp) {

@@ -6,8 +6,8 @@
 
 namespace troupe::kernels::cpu {
 
-/// Scores of some queries (rows) against some keys (columns). Row r sees its first seen(r) keys;
-/// scores of other keys are ignored.
+/// Scores of some queries (rows) against some keys (columns). Row r sees the keys from
+/// passed(r) to seen(r); scores of other keys are ignored.
 struct ScoreBlock {
   float* scores = nullptr;
   std::int64_t stride = 0;
@@ -15,10 +15,21 @@ struct ScoreBlock {
   std::int64_t columns = 0;
   std::int64_t seen_by_first = 0;       // May be below 0 or above `columns`.
   std::int64_t more_for_each_next = 0;  // 1 under a causal mask.
+  /// The keys before the window of the first row. Far below 0: there is no window.
+  std::int64_t passed_by_first = std::numeric_limits<std::int64_t>::min() / 2;
 
   std::int64_t seen(std::int64_t row) const {
     return std::clamp<std::int64_t>(seen_by_first + row * more_for_each_next, 0, columns);
   }
+  std::int64_t passed(std::int64_t row) const {
+    return std::clamp<std::int64_t>(passed_by_first + row * more_for_each_next, 0, columns);
+  }
+};
+
+/// The factor on the product of a query and a key, and the cap of the result, or 0.
+struct ScoreForm {
+  float scale = 0;
+  float cap = 0;
 };
 
 /// The state of a row's online softmax: the greatest scaled score so far, and the sum of the
@@ -34,9 +45,10 @@ struct OutputRows {
   std::int64_t columns = 0;
 };
 
-/// scores = exp(scale scores - top), or 0 for unseen keys; `top` is the greatest scaled score of
-/// this and earlier blocks. Rescales `out`, the result of earlier blocks, to the new top.
-void soften_scores(const ScoreBlock& block, float scale, RunningSoftmax* running,
+/// scores = exp(s - top) with s the score in its form, or 0 for unseen keys; `top` is the greatest
+/// scaled score of this and earlier blocks. Rescales `out`, the result of earlier blocks, to the
+/// new top.
+void soften_scores(const ScoreBlock& block, const ScoreForm& form, RunningSoftmax* running,
                    const OutputRows& out);
 
 /// out /= sum; logsumexp = top + log(sum).
@@ -47,11 +59,12 @@ void finish_softmax(const RunningSoftmax* running, std::int64_t rows, const Outp
 struct SoftmaxGradient {
   const float* logsumexp = nullptr;
   const float* dot = nullptr;  // The scalar product of each row's output and its gradient.
-  float scale = 0;
+  ScoreForm form{};
 };
 
-/// scores = p = exp(scale scores - logsumexp), and dp (stored alike) = p (dp - dot) scale. Both are
-/// 0 for keys that are not seen.
+/// scores = p = exp(s - logsumexp) with s the score in its form, and dp (stored alike) = p (dp -
+/// dot) scale (1 - (s / cap)^2), without the last factor if there is no cap. Both are 0 for keys
+/// that are not seen.
 void soften_gradient(const ScoreBlock& block, const SoftmaxGradient& rows, float* dp);
 
 /// dot[r] = the scalar product of row r of a and row r of b.

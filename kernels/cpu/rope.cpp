@@ -116,39 +116,62 @@ double decay(double x) {
   return sum;
 }
 
+/// Writes the first numbers of all pairs, then the second ones.
+void divide_neighbours(const float* x, std::int64_t pairs, float* halves) {
+  for (std::int64_t i = 0; i < pairs; ++i) {
+    halves[i] = x[2 * i];
+    halves[pairs + i] = x[2 * i + 1];
+  }
+}
+
+void join_neighbours(const float* halves, std::int64_t pairs, float* x) {
+  for (std::int64_t i = 0; i < pairs; ++i) {
+    x[2 * i] = halves[i];
+    x[2 * i + 1] = halves[pairs + i];
+  }
+}
+
 // Tables are padded to whole vectors of any width.
 constexpr std::int64_t table_size(std::int64_t pairs) { return (pairs + 15) / 16 * 16; }
 
 }  // namespace
 
-double rope_step(double theta, std::int64_t width) {
-  return 2 * logarithm(theta) / static_cast<double>(width);
+double rope_step(const RopeForm& form, std::int64_t width) {
+  return 2 * logarithm(form.theta) / static_cast<double>(form.turned(width));
 }
 
 void rope(Stream& stream, Rotation rotation, HeadsOut x, std::int64_t batch, std::int64_t length,
-          std::int64_t heads, std::int64_t width, double theta) {
-  assert(width % 2 == 0 && theta >= 1);
-  const std::int64_t pairs = width / 2, table = table_size(pairs);
+          std::int64_t heads, std::int64_t width, const RopeForm& form) {
+  const std::int64_t turned = form.turned(width);
+  assert(turned % 2 == 0 && turned <= width && form.theta >= 1);
+  const std::int64_t pairs = turned / 2, table = table_size(pairs);
   if (const auto* there = kernels_of(stream))
-    return there->layers.rope(stream, rotation, x, batch, length, heads, width, theta);
-  const double step = rope_step(theta, width);
+    return there->layers.rope(stream, rotation, x, batch, length, heads, width, form);
+  const bool is_apart = form.pairs == RopeForm::Pairs::neighbours;
+  const double step = rope_step(form, width);
   const BlockHandle block = stream.memory().take(static_cast<std::size_t>(table) * sizeof(double));
   auto* frequencies = reinterpret_cast<double*>(block.get()->memory);
   std::fill_n(frequencies, table, 0.0);
-  for (std::int64_t i = 0; i < pairs; ++i) frequencies[i] = decay(static_cast<double>(i) * step);
+  for (std::int64_t i = 0; i < pairs; ++i)
+    frequencies[i] = form.scaled(decay(static_cast<double>(i) * step));
 
   constexpr std::int64_t positions_per_piece = 16;
   for_pieces(stream, length, positions_per_piece, [&](std::int64_t first, std::int64_t size) {
-    Scratch scratch(stream, 2 * table);
+    Scratch scratch(stream, 4 * table);
     float* cosines = scratch.take(table);
     float* sines = scratch.take(table);
+    float* halves = scratch.take(2 * table);
     for (std::int64_t position = first; position < first + size; ++position) {
       const auto turns = static_cast<double>(position);
       HWY_DYNAMIC_DISPATCH(fill_turns)
       (rotation == Rotation::forward ? turns : -turns, frequencies, table, cosines, sines);
       for (std::int64_t b = 0; b < batch; ++b)
-        for (std::int64_t head = 0; head < heads; ++head) HWY_DYNAMIC_DISPATCH(turn_pairs)
-      (x.data + (b * length + position) * x.row + head * width, cosines, sines, pairs);
+        for (std::int64_t head = 0; head < heads; ++head) {
+          float* const numbers = x.data + (b * length + position) * x.row + head * width;
+          if (is_apart) divide_neighbours(numbers, pairs, halves);
+          HWY_DYNAMIC_DISPATCH(turn_pairs)(is_apart ? halves : numbers, cosines, sines, pairs);
+          if (is_apart) join_neighbours(halves, pairs, numbers);
+        }
     }
   });
 }

@@ -48,6 +48,23 @@ struct Attention {
     if (shape.mask == Mask::full) return shape.length;
     return lesser((query / query_block + 1) * query_block, shape.length);
   }
+  /// Returns the first key of the blocks of keys that are visible to the block of a query.
+  __device__ std::int64_t begin_of_block_of(std::int64_t query) const {
+    if (shape.window == 0) return 0;
+    const std::int64_t first = query / query_block * query_block + 1 - shape.window;
+    return first < 0 ? 0 : first / key_block * key_block;
+  }
+  /// Returns how many of the keys from `first` on lie before the window of a query.
+  __device__ std::int64_t passed_by(std::int64_t query, std::int64_t first,
+                                    std::int64_t keys) const {
+    if (shape.window == 0) return 0;
+    const std::int64_t passed = query + 1 - shape.window - first;
+    return passed < 0 ? 0 : lesser(passed, keys);
+  }
+  /// Returns the capped score of a product; needs a cap.
+  __device__ float capped(float product) const {
+    return shape.cap * tanh_of(product * (scale / shape.cap));
+  }
   /// Returns how many of the keys from `first` on are visible to a query.
   __device__ std::int64_t seen_by(std::int64_t query, std::int64_t first, std::int64_t keys) const {
     if (shape.mask == Mask::full) return keys;
@@ -130,8 +147,11 @@ __global__ void attend(Attention all) {
   float* const out =
       all.to.data + all.at(all.to.row, batch, head, first_query + (is_row ? row : 0));
   float top = -infinity, sum = 0;
+  const bool is_capped = shape.cap > 0;
+  const float scale = is_capped ? 1.0f : all.scale;
   const std::int64_t seen_by_block = all.seen_by_block_of(first_query);
-  for (std::int64_t first = 0; first < seen_by_block; first += key_block) {
+  const std::int64_t begin = all.begin_of_block_of(first_query);
+  for (std::int64_t first = begin; first < seen_by_block; first += key_block) {
     const std::int64_t keys = lesser(key_block, seen_by_block - first);
     const Rows q = all.rows(all.q, batch, head, first_query, queries);
     for (std::int64_t tile = 0; tile < keys; tile += keys_at_once) {
@@ -139,24 +159,27 @@ __global__ void attend(Attention all) {
                         width);
       const std::int64_t c = tile + Scores::column();
       for (int i = 0; i < Scores::of_thread; ++i)
-        if (c < keys) scores[Scores::row(i)][c] = made[i];
+        if (c < keys) scores[Scores::row(i)][c] = is_capped ? all.capped(made[i]) : made[i];
     }
     __syncthreads();
+    const std::int64_t passed = is_row ? all.passed_by(first_query + row, first, keys) : 0;
     const std::int64_t seen = is_row ? all.seen_by(first_query + row, first, keys) : 0;
     float* const mine = scores[row];
     float most = -infinity;
-    for (std::int64_t c = lane; c < seen; c += lanes) most = Greater()(most, mine[c]);
+    for (std::int64_t c = passed + lane; c < seen; c += lanes) most = Greater()(most, mine[c]);
     most = fold(most, Greater());
-    const float scaled = all.scale * most;
-    const float higher = seen > 0 && top < scaled ? scaled : top;
+    const float scaled = scale * most;
+    const float higher = seen > passed && top < scaled ? scaled : top;
     float part = 0;
-    for (std::int64_t c = lane; c < keys; c += lanes) {
-      const float term = c < seen ? exp_nonpositive(fmaf(mine[c], all.scale, -higher)) : 0.0f;
+    // A lane begins in the window, as on the cores. It clears what lies before it as well.
+    for (std::int64_t c = lane; is_row && c < passed; c += lanes) mine[c] = 0.0f;
+    for (std::int64_t c = passed + lane; c < keys; c += lanes) {
+      const float term = c < seen ? exp_nonpositive(fmaf(mine[c], scale, -higher)) : 0.0f;
       if (c < seen) part += term;
       if (is_row) mine[c] = term;
     }
     part = sum_of_lanes(part);
-    if (seen > 0) {
+    if (seen > passed) {
       const float kept = exp_nonpositive(top - higher);
       if (sum > 0 && top != higher)
         for (std::int64_t d = lane; d < width; d += lanes) out[d] *= kept;
@@ -167,7 +190,7 @@ __global__ void attend(Attention all) {
     for (std::int64_t i = threadIdx.x; i < queries * width; i += threads_in_block) {
       const std::int64_t r = i / width, d = i % width;
       float& number = all.to.data[all.at(all.to.row, batch, head, first_query + r) + d];
-      float total = first == 0 ? 0.0f : number;
+      float total = first == begin ? 0.0f : number;
       for (std::int64_t c = 0; c < keys; ++c)
         total =
             fmaf(scores[r][c], all.v.data[all.at(all.v.row, batch, kv_head, first + c) + d], total);
@@ -185,9 +208,15 @@ __global__ void attend(Attention all) {
 struct Softened {
   float p, ds;
 };
-__device__ Softened soften(float score, float dp, float scale, float logsumexp, float dot) {
-  const float p = exp_nonpositive(fmaf(score, scale, -logsumexp));
-  return {p, p * scale * (dp - dot)};
+__device__ Softened soften(const Attention& all, float product, float dp, float logsumexp,
+                           float dot) {
+  if (all.shape.cap > 0) {
+    const float score = all.capped(product), t = score * (1 / all.shape.cap);
+    const float p = exp_nonpositive(score - logsumexp);
+    return {p, p * all.scale * ((dp - dot) * fmaf(-t, t, 1.0f))};
+  }
+  const float p = exp_nonpositive(fmaf(product, all.scale, -logsumexp));
+  return {p, p * all.scale * (dp - dot)};
 }
 
 __global__ void attend_back_to_queries(Attention all) {
@@ -210,7 +239,8 @@ __global__ void attend_back_to_queries(Attention all) {
   if (lane == 0) dots[row] = dot;
   __syncthreads();
   const std::int64_t seen_by_block = all.seen_by_block_of(first_query);
-  for (std::int64_t first = 0; first < seen_by_block; first += key_block) {
+  const std::int64_t begin = all.begin_of_block_of(first_query);
+  for (std::int64_t first = begin; first < seen_by_block; first += key_block) {
     const std::int64_t keys = lesser(key_block, seen_by_block - first);
     const Rows q = all.rows(all.q, batch, head, first_query, queries);
     const Rows dout = all.rows(all.dout, batch, head, first_query, queries);
@@ -221,15 +251,17 @@ __global__ void attend_back_to_queries(Attention all) {
       for (int i = 0; i < Scores::of_thread; ++i) {
         const std::int64_t r = Scores::row(i);
         if (r >= queries || c >= keys) continue;
-        const bool is_seen = c < all.seen_by(first_query + r, first, keys);
-        ds[r][c] = is_seen ? soften(scores[i], dps[i], all.scale, logsumexp[r], dots[r]).ds : 0.0f;
+        const std::int64_t query = first_query + r;
+        const bool is_seen =
+            c < all.seen_by(query, first, keys) && c >= all.passed_by(query, first, keys);
+        ds[r][c] = is_seen ? soften(all, scores[i], dps[i], logsumexp[r], dots[r]).ds : 0.0f;
       }
     }
     __syncthreads();
     for (std::int64_t i = threadIdx.x; i < queries * width; i += blockDim.x) {
       const std::int64_t r = i / width, d = i % width;
       float& number = all.dq.data[all.at(all.dq.row, batch, head, first_query + r) + d];
-      float total = first == 0 ? 0.0f : number;
+      float total = first == begin ? 0.0f : number;
       for (std::int64_t c = 0; c < keys; ++c)
         total = fmaf(ds[r][c], all.k.data[all.at(all.k.row, batch, kv_head, first + c) + d], total);
       number = total;
@@ -263,7 +295,7 @@ __global__ void attend_back_to_keys(Attention all) {
     for (std::int64_t first = 0; first < shape.length; first += query_block) {
       const std::int64_t queries = lesser(query_block, shape.length - first);
       const std::int64_t seen = lesser(all.seen_by_block_of(first), first_key + keys) - first_key;
-      if (seen <= 0) continue;
+      if (seen <= 0 || first_key < all.begin_of_block_of(first)) continue;
       for (std::int64_t r = group; r < query_block; r += lane_groups) {
         const std::int64_t position = first + (r < queries ? r : 0);
         const float dot =
@@ -281,8 +313,9 @@ __global__ void attend_back_to_keys(Attention all) {
         const std::int64_t r = Scores::row(i), query = first + r;
         if (r >= queries || c >= seen) continue;
         Softened softened = {0, 0};
-        if (shape.mask == Mask::full || key <= query)
-          softened = soften(scores[i], dps[i], all.scale, logsumexp[query], dots[r]);
+        const bool is_in_window = shape.window == 0 || key > query - shape.window;
+        if ((shape.mask == Mask::full || key <= query) && is_in_window)
+          softened = soften(all, scores[i], dps[i], logsumexp[query], dots[r]);
         p[r][c] = softened.p;
         ds[r][c] = softened.ds;
       }
@@ -303,7 +336,7 @@ __global__ void attend_back_to_keys(Attention all) {
 }
 
 float scale_of(const AttentionShape& shape) {
-  return 1 / std::sqrt(static_cast<float>(shape.width));
+  return shape.scale != 0 ? shape.scale : 1 / std::sqrt(static_cast<float>(shape.width));
 }
 /// Heads are the x dimension, since the y dimension is limited to 65535.
 dim3 grid(std::int64_t length, int rows, std::int64_t heads) {

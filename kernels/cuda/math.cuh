@@ -58,6 +58,14 @@ __device__ inline float exp_nonpositive(float x) {
   return x < -86.0f ? 0.0f : y;
 }
 
+__device__ inline float tanh_of(float x) {
+  const float y = at_most(fabsf(x), 10.0f);
+  const auto [n, expm1] = split_exponent(y + y);
+  const float scale = power_of_two(n);
+  const float e = fmaf(scale, expm1, scale - 1.0f);
+  return copysignf(e / (e + 2.0f), x);
+}
+
 __device__ inline float erf_of(float x) {
   const float y = at_most(fabsf(x), 3.95f);
   const float s = polynomial(y * y, 0x1.06eba8p-3f, -0x1.81273ep-2f, 0x1.ce2ce6p-4f,

@@ -50,19 +50,22 @@ template <class Number>
 struct Rotate {
   Heads<Number> x;
   std::int64_t length, heads, width;
+  RopeForm form;
   double step;  // Between the logarithms of neighbouring frequencies.
   bool is_back;
 
   __device__ void operator()(std::int64_t i) const {
-    const std::int64_t pairs = width / 2, row = i / pairs, pair = i % pairs;
+    const std::int64_t pairs = form.turned(width) / 2, row = i / pairs, pair = i % pairs;
+    const bool is_apart = form.pairs == RopeForm::Pairs::neighbours;
+    const std::int64_t one = is_apart ? 2 * pair : pair, other = is_apart ? one + 1 : one + pairs;
     const double turns = static_cast<double>(row % length);
     const auto [cosine, sine] =
-        turn_of(decay(static_cast<double>(pair) * step) * (is_back ? -turns : turns));
+        turn_of(form.scaled(decay(static_cast<double>(pair) * step)) * (is_back ? -turns : turns));
     for (std::int64_t head = 0; head < heads; ++head) {
-      Number* const at = x.data + row * x.row + head * width + pair;
-      const float first = wide(at[0]), second = wide(at[pairs]);
-      at[0] = narrow<Number>(fmaf(first, cosine, -(second * sine)));
-      at[pairs] = narrow<Number>(fmaf(first, sine, second * cosine));
+      Number* const at = x.data + row * x.row + head * width;
+      const float first = wide(at[one]), second = wide(at[other]);
+      at[one] = narrow<Number>(fmaf(first, cosine, -(second * sine)));
+      at[other] = narrow<Number>(fmaf(first, sine, second * cosine));
     }
   }
 };
@@ -71,17 +74,17 @@ struct Rotate {
 
 template <class Number>
 void rope(Stream& stream, Rotation rotation, Heads<Number> x, std::int64_t batch,
-          std::int64_t length, std::int64_t heads, std::int64_t width, double theta) {
-  for_elements(
-      stream, batch * length * (width / 2),
-      Rotate<Number>{x, length, heads, width, rope_step(theta, width), rotation == Rotation::back});
+          std::int64_t length, std::int64_t heads, std::int64_t width, const RopeForm& form) {
+  for_elements(stream, batch * length * (form.turned(width) / 2),
+               Rotate<Number>{x, length, heads, width, form, rope_step(form, width),
+                              rotation == Rotation::back});
 }
 
 template void rope(Stream&, Rotation, Heads<float>, std::int64_t, std::int64_t, std::int64_t,
-                   std::int64_t, double);
+                   std::int64_t, const RopeForm&);
 template void rope(Stream&, Rotation, Heads<Float16>, std::int64_t, std::int64_t, std::int64_t,
-                   std::int64_t, double);
+                   std::int64_t, const RopeForm&);
 template void rope(Stream&, Rotation, Heads<BFloat16>, std::int64_t, std::int64_t, std::int64_t,
-                   std::int64_t, double);
+                   std::int64_t, const RopeForm&);
 
 }  // namespace troupe::kernels::cuda

@@ -197,12 +197,14 @@ template <class Number>
 void attend_rounded(Stream& stream, const AttentionShape& shape, In<Number> q, In<Number> k,
                     In<Number> v, Out<Number> out, float* logsumexp) {
   const auto* graph =
-      tensor_cores_of(stream).attention_forward({.shape = shape,
-                                                 .q_row = q.row,
-                                                 .k_row = k.row,
-                                                 .v_row = v.row,
-                                                 .out_row = out.row,
-                                                 .element = cudnn::element_of<Number>});
+      !shape.is_plain()
+          ? nullptr
+          : tensor_cores_of(stream).attention_forward({.shape = shape,
+                                                       .q_row = q.row,
+                                                       .k_row = k.row,
+                                                       .v_row = v.row,
+                                                       .out_row = out.row,
+                                                       .element = cudnn::element_of<Number>});
   if (graph) {
     const float scale = scale_of(shape);
     const auto numbers = shape.mask == Mask::causal ? Numbers{scale, nothing} : Numbers{scale};
@@ -223,12 +225,14 @@ void attend_back_rounded(Stream& stream, const AttentionShape& shape, In<Number>
   // Layers use equal layouts for gradients, and the cuDNN graph assumes them.
   assert(dq.row == q.row && dk.row == k.row && dv.row == v.row && dout.row == out.row);
   const auto* graph =
-      tensor_cores_of(stream).attention_backward({.shape = shape,
-                                                  .q_row = q.row,
-                                                  .k_row = k.row,
-                                                  .v_row = v.row,
-                                                  .out_row = out.row,
-                                                  .element = cudnn::element_of<Number>});
+      !shape.is_plain()
+          ? nullptr
+          : tensor_cores_of(stream).attention_backward({.shape = shape,
+                                                        .q_row = q.row,
+                                                        .k_row = k.row,
+                                                        .v_row = v.row,
+                                                        .out_row = out.row,
+                                                        .element = cudnn::element_of<Number>});
   if (graph) {
     const float scale = scale_of(shape);
     const auto numbers =

@@ -80,7 +80,9 @@ void multiply_and_add_up(Stream& stream, const DeviceProduct<Number>& product, F
 }
 
 /// Returns whether cuDNN has an engine. Without one, heads and their results are widened to fp32.
-bool is_cudnns(const AttentionShape& shape) { return shape.width % width_step == 0; }
+bool is_cudnns(const AttentionShape& shape) {
+  return shape.is_plain() && shape.width % width_step == 0;
+}
 /// The positions in a tile of cuDNN. kernels/cuda/tensor_cores.cpp lists the shapes that we avoid.
 constexpr std::int64_t tile = 64;
 bool is_cudnns_backward(const AttentionShape& shape) {

@@ -4,6 +4,7 @@
 #include "models/description/projections.h"
 #include "models/description/step_kind.h"
 #include "models/layers/feed_forward.h"
+#include "models/layers/fused_attention.h"
 #include "models/layers/gelu.h"
 #include "models/layers/linear.h"
 #include "models/layers/rotary_attention.h"
@@ -29,31 +30,71 @@ std::optional<Init> out_init(const StepOptions& options) {
 
 // attention
 
-Status check_fused(const StepOptions& options) {
-  if (options.has("rope")) return Error{"rotates no positions (rope) in one fused projection"};
-  if (options.has("kv_heads")) return Error{"has as many kv_heads as heads in a fused projection"};
+std::int64_t head_width_of(const StepOptions& options, const Flow& input) {
+  return options.has("head_width") ? options.integer("head_width")
+                                   : input.width() / options.integer("heads");
+}
+
+/// Returns what options say about rotary positions, or nothing without `rope`.
+std::optional<kernels::RopeForm> rope_of(const StepOptions& options) {
+  using Form = kernels::RopeForm;
+  if (!options.has("rope")) return {};
+  const auto scaling = options.text("rope_type");
+  return Form{.theta = options.number("rope"),
+              .part = options.integer_or("part", 0),
+              .pairs = options.text("pairs") == "neighbours" ? Form::Pairs::neighbours
+                                                             : Form::Pairs::halves,
+              .scaling = scaling == "linear"   ? Form::Scaling::linear
+                         : scaling == "llama3" ? Form::Scaling::llama3
+                                               : Form::Scaling::none,
+              .factor = options.number("rope_factor"),
+              .low = options.number("rope_low"),
+              .high = options.number("rope_high"),
+              .context = options.number("rope_context")};
+}
+
+Status check_rope(const kernels::RopeForm& form, std::int64_t head_width) {
+  if (form.part > head_width)
+    return Error{"rotates " + std::to_string(form.part) + " numbers (part), but a head has " +
+                 std::to_string(head_width)};
+  if (form.turned(head_width) % 2 != 0)
+    return Error{"rotates pairs of numbers, but " +
+                 std::string(form.part == 0 ? "a head has " : "part is ") +
+                 std::to_string(form.turned(head_width))};
+  if (form.scaling == kernels::RopeForm::Scaling::llama3 && form.low >= form.high)
+    return Error{"has rope_low below rope_high"};
   return Done{};
 }
 
-Status check_rotary(const StepOptions& options, std::int64_t head_width) {
+Status check_fused(const StepOptions& options, const Flow& input) {
+  if (options.has("kv_heads")) return Error{"has as many kv_heads as heads in a fused projection"};
+  if (options.has("qk_norm")) return Error{"normalizes no heads (qk_norm) in a fused projection"};
+  if (head_width_of(options, input) * options.integer("heads") != input.width())
+    return Error{"has heads that together are as wide as the stream in a fused projection"};
+  const bool is_plain = !options.has("cap") && !options.has("factor") &&
+                        options.integer("window") == 0 && options.text("order") == "qkv";
+  if (!options.has("rope") && !is_plain)
+    return Error{"has window, cap, factor and order only with rope in a fused projection"};
+  return Done{};
+}
+
+Status check_four(const StepOptions& options) {
   const auto heads = options.integer("heads");
   const auto kv_heads = options.integer_or("kv_heads", heads);
   if (!options.has("rope"))
     return Error{"with four projections rotates positions; give rope, the base, such as 10000"};
   if (options.text("mask") != "causal") return Error{"with four projections has a causal mask"};
-  if (options.boolean("bias")) return Error{"with four projections has no biases"};
+  if (options.text("order") != "qkv") return Error{"with four projections has no order"};
   if (heads % kv_heads != 0)
     return Error{"has " + std::to_string(heads) + " heads, which " + std::to_string(kv_heads) +
                  " kv_heads do not divide"};
-  if (head_width % 2 != 0)
-    return Error{"rotates pairs of numbers, but a head has " + std::to_string(head_width)};
   return Done{};
 }
 
 Result<Flow> check_attention(const StepOptions& options, const Flow& input) {
   if (!is_sequence(input)) return not_taken("a sequence of rows", input);
   const auto heads = options.integer("heads");
-  if (input.width() % heads != 0)
+  if (!options.has("head_width") && input.width() % heads != 0)
     return Error{"has " + std::to_string(heads) + " heads, which do not divide " + to_text(input)};
   const auto projections = options.texts("proj").size();
   if (projections != 2 && projections != 4)
@@ -61,45 +102,89 @@ Result<Flow> check_attention(const StepOptions& options, const Flow& input) {
         "takes two projections (query, key and value in one; output), or four (query; "
         "key; value; output), and gets " +
         std::to_string(projections)};
-  if (auto good =
-          projections == 2 ? check_fused(options) : check_rotary(options, input.width() / heads);
-      !good)
+  if (auto good = projections == 2 ? check_fused(options, input) : check_four(options); !good)
     return good.error();
+  if (options.integer("window") > 0 && options.text("mask") != "causal")
+    return Error{"has a window only with a causal mask"};
+  if (const auto rope = rope_of(options))
+    if (auto good = check_rope(*rope, head_width_of(options, input)); !good) return good.error();
   return input;
+}
+
+AttentionCore core_of(const StepContext& context, std::optional<HeadNorms> norms = {}) {
+  const auto& options = context.options;
+  const auto heads = options.integer("heads");
+  return AttentionCore(
+      {.queries = heads,
+       .keys = options.integer_or("kv_heads", heads),
+       .width = head_width_of(options, context.input),
+       .mask = options.text("mask") == "causal" ? kernels::Mask::causal : kernels::Mask::full,
+       .window = options.integer("window"),
+       .scale = options.has("factor") ? static_cast<float>(options.number("factor")) : 0,
+       .cap = options.has("cap") ? static_cast<float>(options.number("cap")) : 0,
+       .rope = rope_of(options)},
+      std::move(norms));
+}
+
+std::optional<HeadNorms> norms_of(const StepContext& context) {
+  const auto& options = context.options;
+  if (!options.has("qk_norm")) return {};
+  const auto scale = [&](const char* name) {
+    return Parameter{.name = context.name + name,
+                     .shape = {head_width_of(options, context.input)},
+                     .init = Init::ones()};
+  };
+  return HeadNorms{.query = scale(".q_norm.weight"),
+                   .key = scale(".k_norm.weight"),
+                   .eps = static_cast<float>(options.number("eps"))};
 }
 
 void build_rotary(const StepContext& context, const std::vector<std::string>& names) {
   const auto& options = context.options;
   const auto width = context.input.width(), heads = options.integer("heads");
-  const auto kv_heads = options.integer_or("kv_heads", heads), head_width = width / heads;
-  const auto projection = [&](std::size_t index, std::int64_t outputs) {
-    return matrix(options, context.name + "." + names[index], {width, outputs},
-                  options.init("init"));
-  };
-  context.add(std::make_unique<const RotaryAttention>(
-      RotaryAttention::Heads{
-          .queries = heads, .keys = kv_heads, .width = head_width, .theta = options.number("rope")},
-      RotaryAttention::Projections{.query = projection(0, width),
-                                   .key = projection(1, kv_heads * head_width),
-                                   .value = projection(2, kv_heads * head_width)}));
+  const auto head_width = head_width_of(options, context.input);
+  const Sizes of_queries{width, heads * head_width};
+  const Sizes of_keys{width, options.integer_or("kv_heads", heads) * head_width};
+  const auto init = options.init("init");
+  const auto name = [&](std::size_t index) { return context.name + "." + names[index]; };
+  RotaryAttention::Projections projections{.query = matrix(options, name(0), of_queries, init),
+                                           .key = matrix(options, name(1), of_keys, init),
+                                           .value = matrix(options, name(2), of_keys, init)};
+  if (options.boolean("bias"))
+    projections.biases = {bias(name(0), of_queries, init), bias(name(1), of_keys, init),
+                          bias(name(2), of_keys, init)};
+  context.add(std::make_unique<const RotaryAttention>(core_of(context, norms_of(context)),
+                                                      std::move(projections)));
+}
+
+void build_fused(const StepContext& context, const std::string& name) {
+  const auto& options = context.options;
+  const auto width = context.input.width();
+  add_linear(context, context.name + "." + name, {width, 3 * width}, options.boolean("bias"),
+             options.init("init"));
+  if (options.has("rope")) {
+    const auto order = options.text("order") == "per_head" ? FusedAttention::Order::per_head
+                                                           : FusedAttention::Order::qkv;
+    context.add(std::make_unique<const FusedAttention>(core_of(context), order));
+    return;
+  }
+  context.add(std::make_unique<const SelfAttention>(
+      options.integer("heads"),
+      options.text("mask") == "causal" ? kernels::Mask::causal : kernels::Mask::full));
 }
 
 void build_attention(const StepContext& context) {
   const auto& options = context.options;
   const auto names = options.texts("proj");
-  const auto width = context.input.width();
-  const bool with_bias = options.boolean("bias");
-  if (names.size() == 4) {
+  if (names.size() == 4)
     build_rotary(context, names);
-  } else {
-    add_linear(context, context.name + "." + names.front(), {width, 3 * width}, with_bias,
-               options.init("init"));
-    context.add(std::make_unique<const SelfAttention>(
-        options.integer("heads"),
-        options.text("mask") == "causal" ? kernels::Mask::causal : kernels::Mask::full));
-  }
-  add_linear(context, context.name + "." + names.back(), {width, width}, with_bias,
-             out_init(options));
+  else
+    build_fused(context, names.front());
+  const bool with_bias = options.boolean(options.has("out_bias") ? "out_bias" : "bias");
+  add_linear(
+      context, context.name + "." + names.back(),
+      {options.integer("heads") * head_width_of(options, context.input), context.input.width()},
+      with_bias, out_init(options));
 }
 
 // feed_forward
@@ -159,25 +244,93 @@ std::vector<StepKind> kinds_for_blocks() {
       {.name = "attention",
        .help = "Self attention. With two names in proj, query, key and value come from one "
                "projection; with four, each has its own, and positions are rotated.",
-       .options = {proj,
-                   size_option("heads", "The heads; they divide the width."),
-                   {.name = "kv_heads",
-                    .help = "The heads of keys and values. Default: as many as heads.",
-                    .least = 1,
-                    .most = 1 << 24},
-                   {.name = "mask",
-                    .type = Type::choice,
-                    .help = "Whether a position sees only itself and those before it (causal).",
-                    .fallback = "causal",
-                    .among = {"causal", "full"}},
-                   {.name = "rope",
-                    .type = Type::number,
-                    .help = "The base of the rotation. Default: none.",
-                    .least = 1},
-                   boolean_option("bias", "Whether the projections have biases.", false),
-                   layout_option(),
-                   init_option(),
-                   out_init_option()},
+       .options =
+           {proj,
+            size_option("heads", "The heads; they divide the width."),
+            {.name = "kv_heads",
+             .help = "The heads of keys and values. Default: as many as heads.",
+             .least = 1,
+             .most = 1 << 24},
+            {.name = "mask",
+             .type = Type::choice,
+             .help = "Whether a position sees only itself and those before it (causal).",
+             .fallback = "causal",
+             .among = {"causal", "full"}},
+            {.name = "head_width",
+             .help = "The width of a head. Default: the width divided by the heads.",
+             .least = 1,
+             .most = 1 << 16},
+            {.name = "window",
+             .help = "The last positions that each one sees, with a causal mask. 0: all.",
+             .fallback = 0,
+             .most = 1 << 24},
+            {.name = "factor",
+             .type = Type::number,
+             .help = "What scores are multiplied by. Default: 1 / sqrt(width of a head).",
+             .least = 1e-6},
+            {.name = "cap",
+             .type = Type::number,
+             .help = "A bound that scores s approach, as cap * tanh(s / cap). Default: "
+                     "none.",
+             .least = 1e-3},
+            {.name = "qk_norm",
+             .type = Type::choice,
+             .help = "Normalizes each head of queries and keys by its root mean square "
+                     "(head). The scales are NAME.q_norm.weight and NAME.k_norm.weight. "
+                     "Default: no norm.",
+             .among = {"head"}},
+            {.name = "eps",
+             .type = Type::number,
+             .help = "What qk_norm adds to the mean square.",
+             .fallback = 1e-6,
+             .most = 1},
+            {.name = "rope",
+             .type = Type::number,
+             .help = "The base of the rotation. Default: none.",
+             .least = 1},
+            {.name = "part",
+             .help = "The numbers of a head that are rotated, from the first on. Default: "
+                     "all.",
+             .least = 2,
+             .most = 1 << 16},
+            {.name = "pairs",
+             .type = Type::choice,
+             .help = "Which numbers are rotated together: one of each half, or "
+                     "neighbours as in GPT-J.",
+             .fallback = "halves",
+             .among = {"halves", "neighbours"}},
+            {.name = "rope_type",
+             .type = Type::choice,
+             .help = "How frequencies change for long contexts: linear divides them by "
+                     "rope_factor, llama3 only those of fewer than rope_low turns in "
+                     "rope_context positions, and those below rope_high partly.",
+             .fallback = "default",
+             .among = {"default", "linear", "llama3"}},
+            {.name = "rope_factor",
+             .type = Type::number,
+             .help = "See rope_type.",
+             .fallback = 1.0,
+             .least = 1e-6},
+            {.name = "rope_low", .type = Type::number, .help = "See rope_type.", .fallback = 1.0},
+            {.name = "rope_high", .type = Type::number, .help = "See rope_type.", .fallback = 4.0},
+            {.name = "rope_context",
+             .type = Type::number,
+             .help = "See rope_type.",
+             .fallback = 8192.0,
+             .least = 1},
+            {.name = "order",
+             .type = Type::choice,
+             .help = "How a fused projection lays out its result: all queries, all keys, "
+                     "all values (qkv), or these of one head after another (per_head).",
+             .fallback = "qkv",
+             .among = {"qkv", "per_head"}},
+            boolean_option("bias", "Whether the projections have biases.", false),
+            {.name = "out_bias",
+             .type = Type::boolean,
+             .help = "Whether the last projection has a bias. Default: as bias says."},
+            layout_option(),
+            init_option(),
+            out_init_option()},
        .check = check_attention,
        .build = build_attention},
       {.name = "feed_forward",

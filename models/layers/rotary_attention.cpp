@@ -1,106 +1,84 @@
 #include "models/layers/rotary_attention.h"
 
+#include <array>
 #include <utility>
 
-#include "kernels/between_layers.h"
 #include "kernels/rounding.h"
 
 namespace troupe::models {
-RotaryAttention::RotaryAttention(const Heads& heads, Projections projections)
-    : heads_(heads),
+
+RotaryAttention::RotaryAttention(AttentionCore core, Projections projections)
+    : core_(std::move(core)),
       query_(std::move(projections.query)),
       key_(std::move(projections.key)),
       value_(std::move(projections.value)),
-      additions_({&query_, &key_, &value_}, 3) {
-  assert(heads_.width % 2 == 0 && heads_.queries % heads_.keys == 0);
-}
+      biases_(std::move(projections.biases)),
+      additions_({&query_, &key_, &value_}, first_norm() + core_.parameters().size()) {}
 
 std::vector<Parameter> RotaryAttention::parameters() const {
-  std::vector<Parameter> all = {query_.parameter(), key_.parameter(), value_.parameter()};
+  std::vector<Parameter> all{query_.parameter(), key_.parameter(), value_.parameter()};
+  all.insert(all.end(), biases_.begin(), biases_.end());
+  for (auto& norm : core_.parameters()) all.push_back(std::move(norm));
   additions_.declare(all);
   return all;
 }
 
-kernels::AttentionShape RotaryAttention::kernel_shape(const Shape& input) const {
-  assert(input.rank() == 3);
-  return {.batch = input[0],
-          .length = input[1],
-          .heads = heads_.queries,
-          .kv_heads = heads_.keys,
-          .width = heads_.width,
-          .mask = kernels::Mask::causal};
-}
-
-Work RotaryAttention::work(const Shape& input) const {
+Work RotaryAttention::work(const Shape& in) const {
   Work work;
-  for (const Projection* projection : {&query_, &key_, &value_}) work.add(projection->work(input));
-  for (const auto slot : {query_slot, key_slot, value_slot}) additions_.add_work(input, slot, work);
-  work.add(attention_work(kernel_shape(input)));
+  for (const Projection* projection : {&query_, &key_, &value_}) work.add(projection->work(in));
+  for (std::size_t i = 0; i < projections; ++i) additions_.add_work(in, i, work);
+  work.add(core_.work(in));
   return work;
 }
 
 Tensor RotaryAttention::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
-  Stream& stream = in.pass.stream;
-  const auto shape = kernel_shape(x.shape());
-  const Tensor operand = kernels::as_operand(stream, x, in.pass.precision);
-  Tensor q = query_.forward(in.pass, in.weights[query_slot], operand, nullptr);
-  Tensor k = key_.forward(in.pass, in.weights[key_slot], operand, nullptr);
-  Tensor v = value_.forward(in.pass, in.weights[value_slot], operand, nullptr);
-  additions_.forward(in, query_slot, operand, q);
-  additions_.forward(in, key_slot, operand, k);
-  additions_.forward(in, value_slot, operand, v);
-  kernels::rotate(stream, kernels::Rotation::forward, q, heads_.queries, heads_.theta);
-  kernels::rotate(stream, kernels::Rotation::forward, k, heads_.keys, heads_.theta);
-  Tensor y = stream.make(q.shape(), q.dtype());
-  Tensor logsumexp = stream.make({shape.batch, shape.heads, shape.length});
-  kernels::attend(stream, shape, {q}, {k}, {v}, {y}, logsumexp);
+  const Tensor operand = kernels::as_operand(in.pass.stream, x, in.pass.precision);
+  const auto made = [&](std::size_t i) {
+    const float* bias = has_biases() ? in.weights[projections + i].value.f32() : nullptr;
+    Tensor y = projection(i).forward(in.pass, in.weights[i], operand, bias);
+    additions_.forward(in, i, operand, y);
+    return y;
+  };
+  Tensor q = made(0), k = made(1), v = made(2);
   saved[input] = operand;
-  saved[queries] = std::move(q);
-  saved[keys] = std::move(k);
-  saved[values] = std::move(v);
-  saved[result] = y;
-  saved[log_sums] = std::move(logsumexp);
-  return y;
+  return core_.forward(in.pass, in.weights.subspan(first_norm()), std::move(q), std::move(k),
+                       std::move(v), of_core(saved));
 }
 
 Tensor RotaryAttention::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
-  Stream& stream = in.pass.stream;
-  const Tensor y = std::exchange(saved[result], {});
-  const Tensor logsumexp = std::exchange(saved[log_sums], {});
-  const auto type = y.dtype();
-  const Tensor dout = kernels::as_type(stream, dy, type);
-  Tensor dq = stream.make(saved[queries].shape(), type);
-  Tensor dk = stream.make(saved[keys].shape(), type);
-  Tensor dv = stream.make(saved[values].shape(), type);
-  kernels::attend_back(stream, kernel_shape(dy.shape()), {saved[queries]}, {saved[keys]},
-                       {saved[values]}, {y}, logsumexp, {dout}, {dq}, {dk}, {dv});
-  kernels::rotate(stream, kernels::Rotation::back, dq, heads_.queries, heads_.theta);
-  kernels::rotate(stream, kernels::Rotation::back, dk, heads_.keys, heads_.theta);
-  saved[queries] = kernels::as_operand(stream, dq, in.pass.precision);
-  saved[keys] = kernels::as_operand(stream, dk, in.pass.precision);
-  saved[values] = kernels::as_operand(stream, dv, in.pass.precision);
+  auto made = core_.backward(in.pass, in.weights.subspan(first_norm()), dy, of_core(saved));
+  std::array<Tensor, projections> gradients{std::move(made.q), std::move(made.k),
+                                            std::move(made.v)};
+  for (std::size_t i = 0; i < projections; ++i) {
+    auto gradient =
+        kernels::linear_gradient(in.pass.stream, std::move(gradients[i]), in.pass.precision);
+    of_core(saved)[i] = std::move(gradient.operand);
+    if (has_biases()) saved[input + 1 + i] = std::move(gradient.for_bias);
+  }
   if (in.input_gradient == InputGradient::unwanted) return {};
 
   Tensor dx;
-  query_.add_backward_input(in.pass, in.weights[query_slot], saved[queries], dx);
-  key_.add_backward_input(in.pass, in.weights[key_slot], saved[keys], dx);
-  value_.add_backward_input(in.pass, in.weights[value_slot], saved[values], dx);
-  additions_.backward_input(in, query_slot, saved[queries], dx);
-  additions_.backward_input(in, key_slot, saved[keys], dx);
-  additions_.backward_input(in, value_slot, saved[values], dx);
+  for (std::size_t i = 0; i < projections; ++i)
+    projection(i).add_backward_input(in.pass, in.weights[i], of_core(saved)[i], dx);
+  for (std::size_t i = 0; i < projections; ++i)
+    additions_.backward_input(in, i, of_core(saved)[i], dx);
   return dx;
 }
 
 void RotaryAttention::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {
   const Tensor x = std::exchange(saved[input], {});
-  const auto add = [&](const Projection& projection, Slot slot, Saved gradient) {
-    const Tensor dy = std::exchange(saved[gradient], {});
-    additions_.backward_weight(in, slot, x, dy, gradients);
-    if (!in.is_frozen(slot)) projection.backward_weight(in.pass, x, dy, gradients[slot]);
-  };
-  add(query_, query_slot, queries);
-  add(key_, key_slot, keys);
-  add(value_, value_slot, values);
+  for (std::size_t i = 0; i < projections; ++i) {
+    const Tensor operand = std::exchange(of_core(saved)[i], {});
+    const Tensor for_bias = has_biases() ? std::exchange(saved[input + 1 + i], {}) : Tensor();
+    additions_.backward_weight(in, i, x, operand, gradients);
+    if (in.is_frozen(i) && (!has_biases() || in.is_frozen(projections + i))) continue;
+    if (has_biases())
+      projection(i).backward_parameters(in.pass, x, {.operand = operand, .for_bias = for_bias},
+                                        gradients[i], gradients[projections + i]);
+    else
+      projection(i).backward_weight(in.pass, x, operand, gradients[i]);
+  }
+  core_.backward_weight(in.pass, of_core(saved), gradients.subspan(first_norm()));
 }
 
 }  // namespace troupe::models

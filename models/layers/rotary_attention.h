@@ -1,30 +1,30 @@
 #pragma once
 
-#include "kernels/attention.h"
+#include <optional>
+#include <vector>
+
 #include "models/layer.h"
+#include "models/layers/attention_core.h"
 #include "models/layers/lora.h"
 #include "models/layers/projection.h"
 
 namespace troupe::models {
 
-/// Causal attention of Llama: separate projections to queries, keys and values, rotary positions,
-/// and possibly fewer heads of keys and values than of queries. It does not include the output
-/// projection.
+/// Attention of Llama and its kin: separate projections to queries, keys and values, rotary
+/// positions, and possibly fewer heads of keys and values than of queries. It does not include the
+/// output projection.
 class RotaryAttention final : public Layer {
  public:
-  struct Heads {
-    std::int64_t queries = 0;
-    std::int64_t keys = 0;
-    std::int64_t width = 0;  // The width of a head. Even.
-    double theta = 10000;    // The base of the rotation.
-  };
+  /// The matrices, and their biases if `biases` is not empty.
   struct Projections {
     Parameter query, key, value;
+    std::vector<Parameter> biases{};  // For query, key and value.
   };
-  RotaryAttention(const Heads& heads, Projections projections);
+  RotaryAttention(AttentionCore core, Projections projections);
 
+  /// The matrices, the biases, and the scales of norms.
   std::vector<Parameter> parameters() const override;
-  int saved() const override { return 6; }
+  int saved() const override { return own_saved() + core_.saved(); }
   Shape output(const Shape& input) const override { return query_.output(input); }
   Work work(const Shape& input) const override;
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
@@ -32,15 +32,25 @@ class RotaryAttention final : public Layer {
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
 
  private:
-  // backward_input replaces queries, keys and values by the operands of their gradients.
-  enum Saved { input, queries, keys, values, result, log_sums };
-  enum Slot { query_slot, key_slot, value_slot };
+  // backward_input leaves the operands of gradients where the core had queries, keys and values.
+  // With biases the gradients themselves follow the input.
+  static constexpr std::size_t input = 0;
+  static constexpr std::size_t projections = 3;
 
-  kernels::AttentionShape kernel_shape(const Shape& input) const;
+  bool has_biases() const { return !biases_.empty(); }
+  int own_saved() const { return has_biases() ? 4 : 1; }
+  SavedSpan of_core(SavedSpan saved) const {
+    return saved.subspan(static_cast<std::size_t>(own_saved()));
+  }
+  std::size_t first_norm() const { return projections + biases_.size(); }
+  const Projection& projection(std::size_t i) const {
+    return i == 0 ? query_ : i == 1 ? key_ : value_;
+  }
 
-  Heads heads_;
+  AttentionCore core_;
   Projection query_, key_, value_;
-  Additions additions_;
+  std::vector<Parameter> biases_;
+  Additions additions_;  // Behind all other parameters.
 };
 
 }  // namespace troupe::models

@@ -345,8 +345,11 @@ TEST_CASE("attention has the bits of the cores") {
   const std::int64_t kv_heads = GENERATE(1, 2);
   // The long case tests several blocks of keys, so one batch and few heads are enough.
   const std::int64_t batch = length > 100 ? 1 : 2, heads = length > 100 ? kv_heads : 2, width = 6;
+  const bool is_limited = mask == Mask::causal && GENERATE(false, true);
+  const std::int64_t window = is_limited ? GENERATE(0, 5, 40) : 0;
+  const float cap = is_limited ? 1.5f : 0.0f;
   CHECK(same_on_device([&](Stream& stream) {
-    const AttentionShape shape{batch, length, heads, kv_heads, width, mask};
+    const AttentionShape shape{batch, length, heads, kv_heads, width, mask, window, 0, cap};
     const std::int64_t row = heads * width, kv_row = kv_heads * width;
     const auto some = [&](std::int64_t columns, std::uint64_t seed) {
       return made(stream, {batch * length, columns}, seed, 3);
@@ -367,8 +370,16 @@ TEST_CASE("attention has the bits of the cores") {
 TEST_CASE("rotary positions have the bits of the cores") {
   CHECK(same_on_device([](Stream& stream) {
     Tensor x = made(stream, {2 * 301, 3 * 12}, 1), y = made(stream, {2 * 301, 3 * 12}, 2);
-    rope(stream, Rotation::forward, {x.f32(), 36}, 2, 301, 3, 12, 10'000);
-    rope(stream, Rotation::back, {y.f32(), 36}, 2, 301, 3, 12, 500'000);
+    rope(stream, Rotation::forward, {x.f32(), 36}, 2, 301, 3, 12, {.theta = 10'000});
+    rope(stream, Rotation::back, {y.f32(), 36}, 2, 301, 3, 12, {.theta = 500'000});
+    return Made{x, y};
+  }));
+  CHECK(same_on_device([](Stream& stream) {
+    Tensor x = made(stream, {2 * 301, 3 * 12}, 1), y = made(stream, {2 * 301, 3 * 12}, 2);
+    rope(stream, Rotation::forward, {x.f32(), 36}, 2, 301, 3, 12,
+         {.part = 8, .pairs = RopeForm::Pairs::neighbours});
+    rope(stream, Rotation::back, {y.f32(), 36}, 2, 301, 3, 12,
+         {.scaling = RopeForm::Scaling::llama3, .factor = 8, .context = 128});
     return Made{x, y};
   }));
 }

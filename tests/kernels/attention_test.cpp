@@ -1,6 +1,8 @@
 #include "kernels/attention.h"
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "tests/kernels/differences.h"
 
@@ -54,16 +56,20 @@ Doubles reference(const AttentionShape& s, const Doubles& q, const Doubles& kv) 
           return (b * s.length + j) * kv_row + h * s.kv_heads / s.heads * s.width;
         };
         const std::int64_t seen = s.mask == Mask::causal ? i + 1 : s.length;
-        Doubles weights;
+        const std::int64_t first = s.window > 0 ? std::max<std::int64_t>(0, seen - s.window) : 0;
+        const double scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(s.width));
+        Doubles weights(size(first));
         double sum = 0;
-        for (std::int64_t j = 0; j < seen; ++j) {
+        for (std::int64_t j = first; j < seen; ++j) {
           double score = 0;
           for (std::int64_t c = 0; c < s.width; ++c)
             score += q[size(query + c)] * kv[size(key(j) + c)];
-          weights.push_back(std::exp(score / std::sqrt(static_cast<double>(s.width))));
+          score *= scale;
+          if (s.cap != 0) score = s.cap * std::tanh(score / s.cap);
+          weights.push_back(std::exp(score));
           sum += weights.back();
         }
-        for (std::int64_t j = 0; j < seen; ++j)
+        for (std::int64_t j = first; j < seen; ++j)
           for (std::int64_t c = 0; c < s.width; ++c)
             out[size(query + c)] +=
                 weights[size(j)] / sum * kv[size(key(j) + s.kv_heads * s.width + c)];
@@ -83,6 +89,18 @@ const AttentionShape shapes[] = {
     {.batch = 2, .length = 7, .heads = 3, .kv_heads = 3, .width = 5, .mask = Mask::causal},
     {.batch = 1, .length = 9, .heads = 4, .kv_heads = 2, .width = 8, .mask = Mask::full},
     {.batch = 1, .length = 11, .heads = 3, .kv_heads = 1, .width = 3, .mask = Mask::causal},
+    {.batch = 1, .length = 11, .heads = 2, .kv_heads = 1, .width = 3, .window = 4},
+    {.batch = 2, .length = 5, .heads = 2, .kv_heads = 2, .width = 4, .window = 1},
+    {.batch = 1, .length = 9, .heads = 2, .kv_heads = 2, .width = 4, .scale = 0.3f},
+    {.batch = 1, .length = 9, .heads = 2, .kv_heads = 1, .width = 4, .cap = 1.5f},
+    {.batch = 1,
+     .length = 12,
+     .heads = 2,
+     .kv_heads = 2,
+     .width = 4,
+     .window = 5,
+     .scale = 0.9f,
+     .cap = 2.5f},
 };
 
 }  // namespace
@@ -123,14 +141,39 @@ TEST_CASE("attention over many blocks of queries and keys agrees with its formul
     const auto wanted = reference(shape, doubles(attention.q), doubles(attention.kv));
     CHECK(close(part(attention.run(stream), 0, wanted.size()), wanted, 64));
   }
+  for (const std::int64_t window : {1, 31, 512, 513, 700, 1099}) {
+    const AttentionShape shape{
+        .batch = 1, .length = 1100, .heads = 2, .kv_heads = 1, .width = 16, .window = window};
+    INFO("window " << window);
+    const Attention attention(shape);
+    const auto wanted = reference(shape, doubles(attention.q), doubles(attention.kv));
+    CHECK(close(part(attention.run(stream), 0, wanted.size()), wanted, 64));
+  }
+}
+
+TEST_CASE("a window that holds all positions changes no bit of attention", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  AttentionShape shape{.batch = 1, .length = 600, .heads = 2, .kv_heads = 1, .width = 4};
+  const Floats whole = Attention(shape).run(stream);
+  shape.window = 600;
+  CHECK(Attention(shape).run(stream) == whole);
+  shape.window = 599;
+  CHECK(Attention(shape).run(stream) != whole);
 }
 
 TEST_CASE("gradients of attention over many blocks agree with the slope along them", "[kernels]") {
   // The slope of the weighted sum of the outputs along the gradient is the squared gradient norm.
   MemoryPool pool;
   Stream stream(pool);
-  const AttentionShape shape{
-      .batch = 1, .length = 600, .heads = 2, .kv_heads = 1, .width = 4, .mask = Mask::causal};
+  const auto [window, cap] = GENERATE(std::pair{0, 0.0f}, std::pair{70, 0.0f}, std::pair{70, 2.0f});
+  const AttentionShape shape{.batch = 1,
+                             .length = 600,
+                             .heads = 2,
+                             .kv_heads = 1,
+                             .width = 4,
+                             .window = window,
+                             .cap = cap};
   const Attention attention(shape);
   const std::size_t before = attention.q.size() + size(shape.heads * shape.length);
   const Floats all = attention.run(stream);
@@ -186,6 +229,14 @@ TEST_CASE("attention has the same bits with any number of threads and any instru
         {.batch = 2, .length = length, .heads = 4, .kv_heads = 2, .width = 20, .mask = mask});
     CHECK(same_bits([&](Stream& stream) { return attention.run(stream); }));
   }
+  const Attention limited({.batch = 2,
+                           .length = 130,
+                           .heads = 4,
+                           .kv_heads = 2,
+                           .width = 20,
+                           .window = 37,
+                           .cap = 1.5f});
+  CHECK(same_bits([&](Stream& stream) { return limited.run(stream); }));
 }
 
 }  // namespace troupe::kernels

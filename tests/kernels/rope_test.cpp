@@ -12,8 +12,51 @@ struct Sizes {
 /// Rows have two more elements than their heads.
 std::int64_t row(const Sizes& s) { return s.heads * s.width + 2; }
 
+Floats turned(Stream& stream, const Sizes& s, Rotation rotation, Floats x, const RopeForm& form) {
+  rope(stream, rotation, {x.data(), row(s)}, s.batch, s.length, s.heads, s.width, form);
+  return x;
+}
+
+/// Returns the frequency of a pair, as the papers write it.
+double frequency(const RopeForm& form, std::int64_t i, std::int64_t width) {
+  const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(form.turned(width));
+  const double plain = std::pow(form.theta, exponent);
+  const double wavelength = 2 * 3.14159265358979323846 / plain;
+  switch (form.scaling) {
+    case RopeForm::Scaling::none:
+      return plain;
+    case RopeForm::Scaling::linear:
+      return plain / form.factor;
+    case RopeForm::Scaling::llama3:
+      break;
+  }
+  if (wavelength < form.context / form.high) return plain;
+  if (wavelength > form.context / form.low) return plain / form.factor;
+  const double smooth = (form.context / wavelength - form.low) / (form.high - form.low);
+  return (1 - smooth) * plain / form.factor + smooth * plain;
+}
+
+Doubles reference(const Sizes& s, Doubles x, const RopeForm& form) {
+  const auto at = [&](std::int64_t i) -> double& { return x[static_cast<std::size_t>(i)]; };
+  const bool is_apart = form.pairs == RopeForm::Pairs::neighbours;
+  const std::int64_t pairs = form.turned(s.width) / 2;
+  for (std::int64_t b = 0; b < s.batch; ++b)
+    for (std::int64_t p = 0; p < s.length; ++p)
+      for (std::int64_t h = 0; h < s.heads; ++h)
+        for (std::int64_t i = 0; i < pairs; ++i) {
+          const std::int64_t head = (b * s.length + p) * row(s) + h * s.width;
+          const std::int64_t first = head + (is_apart ? 2 * i : i);
+          const std::int64_t other = is_apart ? first + 1 : first + pairs;
+          const double angle = static_cast<double>(p) * frequency(form, i, s.width);
+          const double u = at(first), w = at(other);
+          at(first) = u * std::cos(angle) - w * std::sin(angle);
+          at(other) = w * std::cos(angle) + u * std::sin(angle);
+        }
+  return x;
+}
+
 Floats turned(Stream& stream, const Sizes& s, Rotation rotation, Floats x, double theta) {
-  rope(stream, rotation, {x.data(), row(s)}, s.batch, s.length, s.heads, s.width, theta);
+  rope(stream, rotation, {x.data(), row(s)}, s.batch, s.length, s.heads, s.width, {.theta = theta});
   return x;
 }
 
@@ -45,6 +88,28 @@ TEST_CASE("rotary embedding rotates each pair by its angle", "[kernels]") {
       CHECK(close(turned(stream, s, Rotation::forward, x, theta), reference(s, doubles(x), theta),
                   1));
     }
+}
+
+TEST_CASE("rotary embedding takes other pairs, a part of a head and scaled frequencies",
+          "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  using enum RopeForm::Pairs;
+  using enum RopeForm::Scaling;
+  for (const RopeForm& form :
+       {RopeForm{.pairs = neighbours}, RopeForm{.part = 6},
+        RopeForm{.part = 4, .pairs = neighbours},
+        RopeForm{.theta = 500000, .scaling = linear, .factor = 3},
+        RopeForm{.scaling = llama3, .factor = 8, .context = 100},
+        RopeForm{.part = 16, .pairs = neighbours, .scaling = llama3, .factor = 8, .low = 2}}) {
+    const Sizes s{2, 40, 3, 20};
+    INFO("part " << form.part << ", factor " << form.factor);
+    const Floats x = numbers(s.batch * s.length * row(s), 1);
+    const Floats there = turned(stream, s, Rotation::forward, x, form);
+    CHECK(close(there, reference(s, doubles(x), form), 1));
+    CHECK(close(turned(stream, s, Rotation::back, there, form), doubles(x), 2));
+    CHECK(same_bits([&](Stream& on) { return turned(on, s, Rotation::forward, x, form); }));
+  }
 }
 
 TEST_CASE("rotary embedding is as accurate at far positions as at near ones", "[kernels]") {

@@ -8,6 +8,7 @@
 #include "models/layers/cross_entropy.h"
 #include "models/layers/dropout.h"
 #include "models/layers/feed_forward.h"
+#include "models/layers/fused_attention.h"
 #include "models/layers/images/average_pool.h"
 #include "models/layers/images/batch_norm.h"
 #include "models/layers/images/class_token.h"
@@ -217,9 +218,37 @@ TEST_CASE("gradients of layers agree with finite differences", "[models]") {
   SECTION("causal self-attention") { check(SelfAttention(2, Mask::causal), stream, {2, 5, 18}); }
   SECTION("full self-attention") { check(SelfAttention(3, Mask::full), stream, {2, 4, 18}); }
   SECTION("rotary attention with grouped queries") {
-    check(RotaryAttention({.queries = 4, .keys = 2, .width = 6},
-                          {matrix("q", 10, 24), matrix("k", 10, 12), matrix("v", 10, 12)}),
+    check(RotaryAttention(
+              AttentionCore({.queries = 4, .keys = 2, .width = 6, .rope = kernels::RopeForm()}),
+              {matrix("q", 10, 24), matrix("k", 10, 12), matrix("v", 10, 12)}),
           stream, {2, 5, 10});
+  }
+  SECTION("rotary attention with biases, norms, a window, a cap and neighbours") {
+    const kernels::RopeForm rope{.part = 4, .pairs = kernels::RopeForm::Pairs::neighbours};
+    check(RotaryAttention(AttentionCore({.queries = 4,
+                                         .keys = 2,
+                                         .width = 6,
+                                         .window = 3,
+                                         .scale = 0.7f,
+                                         .cap = 1.5f,
+                                         .rope = rope},
+                                        HeadNorms{.query = {.name = "qn", .shape = {6}},
+                                                  .key = {.name = "kn", .shape = {6}},
+                                                  .eps = 1e-5f}),
+                          {matrix("q", 10, 24),
+                           matrix("k", 10, 12),
+                           matrix("v", 10, 12),
+                           {{.name = "qb", .shape = {24}},
+                            {.name = "kb", .shape = {12}},
+                            {.name = "vb", .shape = {12}}}}),
+          stream, {2, 5, 10});
+  }
+  SECTION("attention of one projection, by heads") {
+    const AttentionHeads heads{
+        .queries = 3, .keys = 3, .width = 4, .rope = kernels::RopeForm{.part = 2}};
+    check(FusedAttention(AttentionCore(heads), FusedAttention::Order::per_head), stream,
+          {2, 5, 36});
+    check(FusedAttention(AttentionCore(heads), FusedAttention::Order::qkv), stream, {2, 5, 36});
   }
   SECTION("swiglu") { check(SwiGlu(matrix("g", 6, 9), matrix("u", 6, 9)), stream, {4, 6}); }
   SECTION("dropout") { check(Dropout(0.3, 5), stream, {3, 11}); }
