@@ -68,6 +68,7 @@ std::string unreadable(Type type, const std::string& text) {
     case Type::switches:
     case Type::text:
     case Type::choice:
+    case Type::texts:
     case Type::integers:
     case Type::numbers:
     case Type::texts:
@@ -98,6 +99,9 @@ bool is_legal(const Key& key, const Value& value) {
       return text;
     case Type::choice:
       return is_choice(key, value);
+    case Type::texts:
+      return is_list(key, value,
+                     [](const Key&, const Value& item) { return item.text() != nullptr; });
     case Type::integers:
       return is_list(key, value, is_whole);
     case Type::numbers:

@@ -6,6 +6,7 @@
 
 #include "config/agreement.h"
 #include "config/huggingface/model_folder.h"
+#include "config/model_kinds.h"
 #include "config/own_model.h"
 #include "config/rate_changes.h"
 #include "config/recipe.h"
@@ -52,7 +53,7 @@ Result<Loaded> check(Document document, Diagnostics& found, const std::string& f
 Result<Loaded> load(const DocumentRequest& request) {
   Diagnostics found;
   Document document = read_document(request, found);
-  if (found.ok()) read_model_folder(request.read, document, found);
+  if (found.ok()) read_model_folder(request.read, model_kinds(), document, found);
   return check(std::move(document), found, name_from(request.path));
 }
 

@@ -53,7 +53,8 @@ Value in_recipe(const Key& key, const Value& value) {
 
 /// Returns whether a value says no more than its absence.
 bool is_empty(const Key& key, const Value& value) {
-  return key.type == Type::groups && value.list()->empty();
+  if (key.type == Type::groups) return value.list()->empty();
+  return key.is_later && to_json(value) == to_json(key.fallback);
 }
 
 }  // namespace

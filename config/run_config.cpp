@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "config/keys.h"
+#include "config/model_kinds.h"
 
 namespace troupe::config {
 namespace {
@@ -80,7 +81,8 @@ Value RunConfig::Model::table() const {
   Value table = options;
   table.set("kind", kind);
   if (!description.is_null()) table.set("description", description);
-  return table;
+  const auto found = kind_of(table);
+  return found ? models::without_later(found->options(), std::move(table)) : table;
 }
 
 std::int64_t micro_batches(const RunConfig& config, std::int64_t micro) {

@@ -28,7 +28,7 @@ struct RunConfig {
     /// Returns the options with "auto" replaced by a number.
     Value options_for(std::int64_t vocabulary) const;
     /// Returns these options with `kind` and, for a model of one's own, `description`, as
-    /// checkpoints hold them.
+    /// checkpoints hold them: without later options that have their fallback.
     Value table_for(std::int64_t vocabulary) const;
     /// Returns the same with options as they are.
     Value table() const;

@@ -48,10 +48,15 @@ std::vector<Key> model_keys(std::span<const models::ModelKind> of_models) {
   keys.push_back({.name = "model.from",
                   .type = Type::text,
                   .half = Half::recipe,
-                  .help = "In place of kind: a folder as Hugging Face saves models (gpt2, llama), "
+                  .help = "In place of kind: a folder as Hugging Face saves models, "
                           "relative to the file that names it. Its config.json gives the options "
                           "that are not stated here, and its weights are model.init. A folder "
                           "with a model that this program would compute differently is refused."});
+  keys.push_back({.name = "model.accept",
+                  .type = Type::texts,
+                  .half = Half::recipe,
+                  .help = "With from: keys of config.json whose values are not checked, such as "
+                          "[\"rope_parameters.factor\"]. For keys that change no result."});
   for (const auto& kind : of_models)
     for (const auto& option : kind.options()) {
       keys.push_back({.name = "model." + option.name,
@@ -64,7 +69,8 @@ std::vector<Key> model_keys(std::span<const models::ModelKind> of_models) {
                       .choices = {option.among.begin(), option.among.end()},
                       .half = Half::recipe,
                       .help = option.help,
-                      .when = {"model.kind", {kind.name()}}});
+                      .when = {"model.kind", {kind.name()}},
+                      .is_later = option.is_later});
     }
   keys.push_back({.name = "model.lora.rank",
                   .least = 1,
@@ -226,6 +232,8 @@ std::string wanted(const Key& key) {
         text += (choice == key.choices.front() ? "" : ", ") + std::string(choice);
       return text;
     }
+    case Type::texts:
+      return "a list of strings";
     case Type::integers:
       return "a list of integers " + bounds(key);
     case Type::numbers:

@@ -293,13 +293,15 @@ Result<Value> described_model(storage::Files& files, const ImportArguments& argu
                  "folder that `troupe checkpoint export` wrote"};
   const auto config = parse_json(bytes->text());
   if (!config) return Error{path + ":" + config.error().text};
-  auto given = config::model_of_hugging_face(*config);
+  auto given = config::model_of_hugging_face(config::model_kinds(), *config);
   if (!given) return within(path, given.error());
   const auto kind = config::kind_of(*given);
   if (!kind)
     return Error{path + ": this program has no model of the kind \"" + text_in(*given, "kind") +
                  "\""};
-  return models::complete(kind->options(), *given);
+  auto complete = models::complete(kind->options(), *given);
+  if (!complete) return within(path, complete.error());
+  return models::without_later(kind->options(), *std::move(complete));
 }
 
 /// Copies the tokenizer beside imported weights to where `sample` and `eval` look for the one of a

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "config/huggingface/config_json.h"
+#include "config/model_kinds.h"
 #include "core/json.h"
 #include "core/memory/stream.h"
 #include "kernels/rounding.h"
@@ -44,7 +45,8 @@ std::string_view dtype_name(storage::StoredType type) {
 Result<std::string> config_text(const FolderToExport& what) {
   const auto* came = text_beside(what.checkpoint, config_name);
   if (came && !what.type) return *came;
-  auto config = came ? parse_json(*came) : config::hugging_face_of(what.model);
+  auto config =
+      came ? parse_json(*came) : config::hugging_face_of(config::model_kinds(), what.model);
   if (!config) return within(config_name, config.error());
   if (what.type)
     for (const char* key : {"torch_dtype", "dtype"})

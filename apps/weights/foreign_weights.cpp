@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "config/model_kinds.h"
 #include "core/memory/stream.h"
 #include "kernels/rounding.h"
 #include "models/layers/lora.h"
@@ -13,16 +14,39 @@
 namespace troupe::apps {
 namespace {
 
-/// Returns whether the tensor is a mask, which older libraries saved beside the weights.
-bool is_mask(std::string_view name) {
-  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
-         name.ends_with(".rotary_emb.inv_freq");
+/// The names that files may have beside those of a model, by the `huggingface` entries of its
+/// description.
+struct Beside {
+  std::vector<std::string> prefixes;
+  std::vector<std::string> leave;  // Such as "*.attn.bias".
+};
+
+Beside beside(const models::Model& model) {
+  Beside all;
+  if (const auto* kind = config::find_model_kind(model.kind)) {
+    for (const auto& entry : kind->hugging_face()) {
+      all.prefixes.insert(all.prefixes.end(), entry.prefixes.begin(), entry.prefixes.end());
+      all.leave.insert(all.leave.end(), entry.leave.begin(), entry.leave.end());
+    }
+    if (!kind->hugging_face().empty()) return all;
+  }
+  return {.prefixes = {"transformer.", "model."},
+          .leave = {"*.attn.bias", "*.attn.masked_bias", "*.rotary_emb.inv_freq"}};
+}
+
+/// Returns whether the tensor has nothing learned, such as a mask that older libraries saved.
+bool is_left(std::string_view name, const std::vector<std::string>& leave) {
+  return std::ranges::any_of(leave, [&](std::string_view pattern) {
+    if (!pattern.starts_with('*')) return name == pattern;
+    return name.ends_with(pattern.substr(1));
+  });
 }
 
 /// Returns the prefix that the names of a file have and those of the model lack.
-std::string_view prefix_of(const std::vector<storage::TensorView>& tensors,
+std::string_view prefix_of(const std::vector<std::string>& prefixes,
+                           const std::vector<storage::TensorView>& tensors,
                            const std::set<std::string>& names) {
-  for (const std::string_view prefix : {"transformer.", "model."}) {
+  for (const std::string_view prefix : prefixes) {
     const auto starts = [&](const auto& name) { return name.starts_with(prefix); };
     if (std::ranges::none_of(names, starts) &&
         std::ranges::any_of(tensors, starts, &storage::TensorView::name))
@@ -47,10 +71,11 @@ Result<ForeignWeights> read_weights(const std::vector<storage::TensorView>& foun
       if (names.insert(buffer.name).second) wanted.push_back({buffer.name, buffer.shape});
   }
   ForeignWeights weights;
-  weights.prefix = prefix_of(found, names);
+  const auto more = beside(model);
+  weights.prefix = prefix_of(more.prefixes, found, names);
   std::vector<storage::TensorView> views;
   for (auto view : found) {
-    if (is_mask(view.name) && !names.contains(view.name)) {
+    if (is_left(view.name, more.leave) && !names.contains(view.name)) {
       weights.ignored.push_back(view.name);
       continue;
     }

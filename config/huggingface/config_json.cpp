@@ -2,74 +2,22 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <span>
-#include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/json.h"
 
 namespace troupe::config {
 namespace {
 
-struct Renamed {
-  std::string_view theirs;
-  std::string_view ours;
-  std::string_view otherwise;  // The value that its library takes for an absent key, as JSON.
-};
-
-// The keys of config.json that decide a shape or a formula, for each model type.
-constexpr Renamed gpt2_keys[] = {
-    {"vocab_size", "vocab", "50257"}, {"n_positions", "context", "1024"},
-    {"n_embd", "width", "768"},       {"n_layer", "layers", "12"},
-    {"n_head", "heads", "12"},        {"tie_word_embeddings", "tied", "true"}};
-constexpr Renamed llama_keys[] = {
-    {"vocab_size", "vocab", "32000"},       {"max_position_embeddings", "context", "2048"},
-    {"hidden_size", "width", "4096"},       {"num_hidden_layers", "layers", "32"},
-    {"num_attention_heads", "heads", "32"}, {"num_key_value_heads", "kv_heads", "0"},
-    {"intermediate_size", "ffn", "11008"},  {"rope_theta", "rope_theta", "10000.0"},
-    {"rms_norm_eps", "norm_eps", "1e-6"},   {"tie_word_embeddings", "tied", "false"}};
-
-Value renamed(const Value& config, std::string_view kind, std::span<const Renamed> keys) {
-  Value model;
-  model.set("kind", kind);
-  for (const auto& [theirs, ours, otherwise] : keys) {
-    const Value* value = config.find(theirs);
-    const bool is_there = value && *value != Value();
-    model.set(std::string(ours), is_there ? *value : *parse_json(otherwise));
-  }
-  return model;
-}
+using models::HuggingFace;
 
 // The key of config.json that contains our model options as they are.
 constexpr std::string_view own_key = "troupe";
 
-/// A key of config.json that we do not have, and the values under which the model is still ours.
-struct Fixed {
-  std::string_view key;
-  std::string_view values;  // A JSON list. Null: the key may be absent, or null.
-};
-constexpr Fixed gpt2_fixed[] = {{"activation_function", R"(["gelu_new", "gelu_pytorch_tanh"])"},
-                                {"layer_norm_epsilon", "[1e-5]"},
-                                {"scale_attn_weights", "[true]"},
-                                {"scale_attn_by_inverse_layer_idx", "[false]"},
-                                {"add_cross_attention", "[false]"}};
-constexpr Fixed llama_fixed[] = {{"hidden_act", R"(["silu"])"},   {"attention_bias", "[false]"},
-                                 {"mlp_bias", "[false]"},         {"rope_scaling", "[null]"},
-                                 {"sliding_window", "[null]"},    {"pretraining_tp", "[1]"},
-                                 {"partial_rotary_factor", "[1]"}};
-struct Family {
-  std::string_view kind;          // As model_type names it, and model.kind.
-  std::string_view architecture;  // The class of a language model.
-  std::span<const Renamed> keys;
-  std::span<const Fixed> fixed;
-};
-constexpr Family families[] = {{"gpt2", "GPT2LMHeadModel", gpt2_keys, gpt2_fixed},
-                               {"llama", "LlamaForCausalLM", llama_keys, llama_fixed}};
-
-/// Keys that change no result: names, tokens, drops that training chooses itself, and how results
-/// are returned.
+/// Keys that change no result, for every type: names, tokens, drops that training chooses itself,
+/// and how results are returned.
 constexpr std::string_view idle_keys[] = {"_name_or_path",
                                           "architectures",
                                           "model_type",
@@ -88,13 +36,9 @@ constexpr std::string_view idle_keys[] = {"_name_or_path",
                                           "embd_pdrop",
                                           "resid_pdrop",
                                           "attention_dropout",
-                                          "summary_activation",
-                                          "summary_first_dropout",
-                                          "summary_proj_to_labels",
-                                          "summary_type",
-                                          "summary_use_proj",
+                                          "hidden_dropout",
+                                          "classifier_dropout",
                                           "task_specific_params",
-                                          "n_ctx",
                                           "gradient_checkpointing",
                                           "output_past",
                                           "return_dict",
@@ -107,123 +51,317 @@ constexpr std::string_view idle_keys[] = {"_name_or_path",
                                           "tokenizer_class",
                                           "prefix",
                                           "torchscript",
-                                          "reorder_and_upcast_attn",
-                                          "rope_theta",
-                                          "rope_parameters",
-                                          "head_dim",
-                                          "n_inner",
+                                          "is_decoder",
                                           "chunk_size_feed_forward",
                                           "_attn_implementation_autoset"};
-/// Keys that must be as here, for every family.
-constexpr Fixed always_fixed[] = {
-    {"quantization_config", "[null]"}, {"auto_map", "[null]"}, {"is_encoder_decoder", "[false]"}};
+/// Keys that must be absent or have this value, for every type.
+struct Always {
+  std::string_view key;
+  std::string_view value;  // As JSON.
+};
+constexpr Always always[] = {
+    {"quantization_config", "null"}, {"auto_map", "null"}, {"is_encoder_decoder", "false"}};
 
-std::string shown(const Value* value) { return value ? to_json(*value) : "nothing"; }
+bool same(const Value& a, const Value& b) { return to_json(a) == to_json(b); }
 
-Error unlike_ours(const std::string& key, const Value* found, const std::string& wanted) {
-  return Error{key + ": found " + shown(found) + ", wanted " + wanted +
+Error unlike_ours(const std::string& key, const Value& found, const std::string& wanted) {
+  return Error{key + ": found " + to_json(found) + ", wanted " + wanted +
                ": with it the model computes something that this program does not"};
 }
 
-Status check_fixed(const Value& config, const Fixed& fixed) {
-  const std::string key(fixed.key);
-  const Value* found = config.find(key);
-  const auto values = parse_json(fixed.values);
-  if (!found || std::ranges::count(*values->list(), *found) > 0) return Done{};
-  std::string wanted;
-  for (const auto& value : *values->list())
-    wanted += (wanted.empty() ? "" : " or ") + to_json(value);
-  return unlike_ours(key, found, wanted);
+/// Returns the value at a path such as "rope_parameters.factor", or null.
+const Value* at_path(const Value& config, std::string_view path) {
+  const auto dot = path.find('.');
+  const Value* value = config.find(path.substr(0, dot));
+  return !value || dot == path.npos ? value : at_path(*value, path.substr(dot + 1));
 }
 
-/// Checks a number that another key determines: absent, null, or `wanted`.
-Status check_number(const Value& config, const std::string& key,
-                    std::optional<std::int64_t> wanted) {
-  const Value* found = config.find(key);
-  if (!found || *found == Value() || (wanted && found->integer() && *found->integer() == *wanted))
+void set_path(Value& config, std::string_view path, Value value) {
+  const auto dot = path.find('.');
+  const std::string key(path.substr(0, dot));
+  if (dot == path.npos) {
+    config.set(key, std::move(value));
+    return;
+  }
+  Value* inner = config.find(key);
+  if (!inner || !inner->map()) inner = &config.set(key, Value::Map{});
+  set_path(*inner, path.substr(dot + 1), std::move(value));
+}
+
+/// A type of models, and the kind and the entry that describe it.
+struct Family {
+  const models::ModelKind* kind = nullptr;
+  const HuggingFace* entry = nullptr;
+  std::string type;
+  std::string architecture;
+};
+
+std::vector<Family> families(std::span<const models::ModelKind> kinds) {
+  std::vector<Family> all;
+  for (const auto& kind : kinds)
+    for (const auto& entry : kind.hugging_face())
+      for (const auto& type : entry.types)
+        all.push_back({&kind, &entry, type.name, type.architecture});
+  return all;
+}
+
+const models::Option& option_of(const Family& family, std::string_view name) {
+  return *std::ranges::find(family.kind->options(), name, &models::Option::name);
+}
+
+/// Returns the options that all models of a type have, or null.
+const Value* fixed_of(const Family& family) {
+  const auto found =
+      std::ranges::find(family.entry->fixed, family.type, &std::pair<std::string, Value>::first);
+  return found == family.entry->fixed.end() ? nullptr : &found->second;
+}
+
+/// Reads one config.json of a known type.
+class Reader {
+ public:
+  Reader(const Value& config, const Family& family, const std::vector<std::string>& accepted)
+      : config_(config), family_(family), accepted_(accepted) {
+    for (const auto& key : family.entry->keys)
+      if (HuggingFace::has(key, family.type))
+        known_.insert(known_.end(), key.paths.begin(), key.paths.end());
+    for (const auto& must : family.entry->must) known_.push_back(must.path);
+    for (const auto& [key, type] : family.entry->harmless)
+      if (type.empty() || type == family.type) known_.push_back(key);
+    for (const auto key : idle_keys) known_.emplace_back(key);
+    for (const auto& [key, value] : always) known_.emplace_back(key);
+  }
+
+  Result<Value> read() {
+    if (!config_.map()) return Error{"found " + to_json(config_) + ", wanted a table"};
+    if (auto good = check_names(config_, ""); !good) return good.error();
+    for (const auto& [key, value] : always) {
+      const Value* found = config_.find(key);
+      if (found && !is_accepted(std::string(key)) && to_json(*found) != value)
+        return unlike_ours(std::string(key), *found, std::string(value));
+    }
+    model_.set("kind", family_.kind->name());
+    for (const auto& key : family_.entry->keys)
+      if (HuggingFace::has(key, family_.type))
+        if (auto good = take(key); !good) return good.error();
+    if (const Value* fixed = fixed_of(family_))
+      for (const auto& option : *fixed->map()) model_.set(option.key, option.value);
+    take_usual();
+    if (auto good = check_musts(); !good) return good.error();
+    return std::move(model_);
+  }
+
+ private:
+  bool is_accepted(const std::string& path) const {
+    return std::ranges::any_of(accepted_, [&](const std::string& key) {
+      return path == key || path.starts_with(key + ".");
+    });
+  }
+
+  /// Refuses keys that nobody knows, also those in tables.
+  Status check_names(const Value& table, const std::string& before) const {
+    for (const auto& entry : *table.map()) {
+      const auto path = before + entry.key;
+      if (is_accepted(path) || std::ranges::count(known_, path) > 0) continue;
+      const bool has_known = std::ranges::any_of(
+          known_, [&](const auto& known) { return known.starts_with(path + "."); });
+      if (!has_known) return unlike_ours(path, entry.value, "no such key");
+      if (entry.value.is_null()) continue;
+      if (!entry.value.map()) return unlike_ours(path, entry.value, "a table");
+      if (auto good = check_names(entry.value, path + "."); !good) return good;
+    }
     return Done{};
-  return unlike_ours(key, found, wanted ? std::to_string(*wanted) : "none");
-}
+  }
 
-std::optional<std::int64_t> integer_at(const Value& config, const std::string& key) {
-  const Value* found = config.find(key);
-  return found && found->integer() ? std::optional(*found->integer()) : std::nullopt;
-}
+  Status take(const HuggingFace::Key& key) {
+    const Value* found = nullptr;
+    std::string found_at;
+    for (const auto& path : key.paths) {
+      const Value* here = at_path(config_, path);
+      if (!here) continue;
+      if (found && !found->is_null() && !here->is_null() && !same(*found, *here))
+        return unlike_ours(found_at, *found, "that of " + path + ", " + to_json(*here));
+      if (found && !found->is_null()) continue;
+      found = here;
+      found_at = path;
+    }
+    const auto& option = option_of(family_, key.option);
+    Value value = found ? *found : key.absent;
+    if (found && found->is_null()) value = option.fallback.is_null() ? key.absent : option.fallback;
+    if (value.is_null())
+      return Error{key.paths.front() + ": found nothing, wanted the value of model." + key.option};
+    if (found && !key.texts.empty()) {
+      const auto text = std::ranges::find_if(
+          key.texts, [&](const auto& one) { return value.text() && one.first == *value.text(); });
+      if (text == key.texts.end()) return unlike_ours(found_at, value, "one of " + texts_of(key));
+      value = text->second;
+    }
+    if (found && option.type == models::Option::Type::choice && !fits(option, value))
+      return unlike_ours(found_at, value, "one of " + choices_of(option));
+    model_.set(key.option, std::move(value));
+    return Done{};
+  }
 
-/// Checks the rotary positions, which newer libraries put together, and sets their base.
-Status take_rotation(const Value& config, Value& model) {
-  const Value* rotation = config.find("rope_parameters");
-  if (!rotation || *rotation == Value()) return Done{};
-  if (!rotation->map()) return unlike_ours("rope_parameters", rotation, "a table");
-  for (const auto& entry : *rotation->map()) {
-    const std::string key = "rope_parameters." + entry.key;
-    if (entry.key == "rope_type" || entry.key == "type") {
-      if (!entry.value.text() || *entry.value.text() != "default")
-        return unlike_ours(key, &entry.value, "\"default\"");
-    } else if (entry.key == "partial_rotary_factor") {
-      if (entry.value.number() != 1) return unlike_ours(key, &entry.value, "1");
-    } else if (entry.key == "rope_theta") {
-      const Value* other = config.find("rope_theta");
-      if (other && other->number() != entry.value.number())
-        return unlike_ours(key, &entry.value, "that of rope_theta, " + to_json(*other));
-      model.set("rope_theta", entry.value);
-    } else {
-      return unlike_ours(key, &entry.value, "no such key");
+  static std::string texts_of(const HuggingFace::Key& key) {
+    std::string all;
+    for (const auto& [text, value] : key.texts) all += (all.empty() ? "" : ", ") + text;
+    return all;
+  }
+
+  static std::string choices_of(const models::Option& option) {
+    std::string all;
+    for (const auto& text : option.among) all += (all.empty() ? "" : ", ") + text;
+    return all;
+  }
+
+  /// Returns the names of formulas for such options, with the type.
+  models::Names names_of(const Value& model) const {
+    auto complete = models::complete(family_.kind->options(), model);
+    auto names = family_.kind->names_of(complete ? *complete : model);
+    names.add("model_type", family_.type);
+    return names;
+  }
+
+  /// Later options that say what the default means anyway get the default, so that the recipe of
+  /// the model is the one that it had before.
+  void take_usual() {
+    for (const auto& [name, formula] : family_.entry->usual) {
+      const auto& option = option_of(family_, name);
+      const Value* value = model_.find(name);
+      if (!option.is_later || !value) continue;
+      Value otherwise = model_;
+      otherwise.set(name, option.fallback);
+      const auto usual = formula.evaluate(names_of(otherwise));
+      if (usual && same(*usual, *value)) model_ = std::move(otherwise);
     }
   }
-  return Done{};
-}
 
-/// Checks that nothing in config.json asks for another function than ours.
-Status check_foreign(const Value& config, const Family& family) {
-  const auto is_in = [](const auto& keys, std::string_view key, auto member) {
-    return std::ranges::count(keys, key, member) > 0;
-  };
-  if (!config.map()) return Error{"found " + to_json(config) + ", wanted a table"};
-  for (const auto& entry : *config.map()) {
-    const bool is_known = is_in(family.keys, entry.key, &Renamed::theirs) ||
-                          is_in(family.fixed, entry.key, &Fixed::key) ||
-                          is_in(always_fixed, entry.key, &Fixed::key) ||
-                          is_in(idle_keys, entry.key, std::identity());
-    if (!is_known) return unlike_ours(entry.key, &entry.value, "no such key");
+  Status check_musts() const {
+    auto with = names_of(model_);
+    for (const auto& must : family_.entry->must) {
+      const Value* found = at_path(config_, must.path);
+      if (!found || is_accepted(must.path)) continue;
+      const Value::List single{*found};
+      const auto& items = found->list() ? *found->list() : single;
+      for (std::size_t i = 0; i < items.size(); ++i) {
+        with.add("i", static_cast<std::int64_t>(i));
+        if (auto good = check_must(must, items[i], with); !good) return good;
+      }
+    }
+    return Done{};
   }
-  for (const auto& fixed : family.fixed)
-    if (auto good = check_fixed(config, fixed); !good) return good;
-  for (const auto& fixed : always_fixed)
-    if (auto good = check_fixed(config, fixed); !good) return good;
-  return Done{};
-}
 
-/// Checks the sizes that others determine.
-Status check_sizes(const Value& config, const Value& model) {
-  const auto width = integer_at(model, "width");
-  const auto heads = integer_at(model, "heads");
-  if (!width || !heads || *heads < 1) return Done{};  // The model's own check says what is wrong.
-  if (auto good = check_number(config, "head_dim", *width / *heads); !good) return good;
-  const bool is_llama = *model.find("kind")->text() == "llama";
-  return check_number(config, "n_inner", is_llama ? std::nullopt : std::optional(4 * *width));
-}
+  static Status check_must(const HuggingFace::Must& must, const Value& found,
+                           const models::Names& with) {
+    std::string wanted;
+    for (const auto& formula : must.values) {
+      const auto value = formula.evaluate(with);
+      if (!value) return within(must.path, value.error());
+      if (same(*value, found)) return Done{};
+      wanted += (wanted.empty() ? "" : " or ") + to_json(*value);
+    }
+    return unlike_ours(must.path, found, wanted);
+  }
+
+  const Value& config_;
+  const Family& family_;
+  const std::vector<std::string>& accepted_;
+  std::vector<std::string> known_;  // Paths.
+  Value model_;
+};
+
+/// Writes the keys of a type for a model of its kind.
+class Writer {
+ public:
+  Writer(const Value& model, const Family& family)
+      : model_(model), family_(family), names_(family.kind->names_of(model)) {}
+
+  /// Returns whether models of the type compute the same: it has keys for all options that other
+  /// types have too, or these have their defaults.
+  bool can() const {
+    const Value* fixed = fixed_of(family_);
+    for (const auto& option : family_.kind->options()) {
+      const Value* value = model_.find(option.name);
+      const Value* wanted = fixed ? fixed->find(option.name) : nullptr;
+      if (wanted && (!value || !same(*wanted, *value))) return false;
+      if (wanted || !value || has_key(option.name) || !is_known(option.name)) continue;
+      if (!same(*value, option.fallback)) return false;
+    }
+    return true;
+  }
+
+  void write(Value& config) const {
+    for (const auto& key : family_.entry->keys) {
+      const Value* value = model_.find(key.option);
+      if (!value || !HuggingFace::has(key, family_.type)) continue;
+      // The last path is the one that libraries of all versions read.
+      if (const auto theirs = theirs_of(key, *value)) set_path(config, key.paths.back(), *theirs);
+    }
+  }
+
+ private:
+  bool has_key(const std::string& option) const {
+    return std::ranges::any_of(family_.entry->keys, [&](const HuggingFace::Key& key) {
+      return key.option == option && HuggingFace::has(key, family_.type);
+    });
+  }
+  /// Returns whether the entry says anything about an option.
+  bool is_known(const std::string& option) const {
+    return std::ranges::count(family_.entry->keys, option, &HuggingFace::Key::option) > 0 ||
+           std::ranges::any_of(family_.entry->fixed, [&](const auto& fixed) {
+             return fixed.second.find(option) != nullptr;
+           });
+  }
+
+  /// Returns what stands for a value in config.json, or nothing if the key is left out.
+  std::optional<Value> theirs_of(const HuggingFace::Key& key, const Value& value) const {
+    for (const auto& [text, ours] : key.texts)
+      if (same(ours, value)) return Value(text);
+    const auto& option = option_of(family_, key.option);
+    if (!same(value, option.fallback)) return value;
+    // An absent key means the default too, or it is written.
+    const bool may_be_absent = same(key.absent, option.fallback);
+    const auto usual = std::ranges::find(family_.entry->usual, key.option,
+                                         &std::pair<std::string, models::Formula>::first);
+    if (usual != family_.entry->usual.end()) {
+      auto meant = usual->second.evaluate(names_);
+      if (!meant || (meant->is_null() && may_be_absent)) return {};
+      return *std::move(meant);
+    }
+    return option.is_later && may_be_absent ? std::nullopt : std::optional(value);
+  }
+
+  const Value& model_;
+  const Family& family_;
+  models::Names names_;
+};
 
 }  // namespace
 
-Value hugging_face_of(const Value& model) {
+Value hugging_face_of(std::span<const models::ModelKind> kinds, const Value& model) {
   const std::string kind = *model.find("kind")->text();
   Value config;
-  const auto family = std::ranges::find(families, kind, &Family::kind);
-  if (family == std::end(families)) {
-    config.set("model_type", "troupe-" + kind);
-  } else {
-    config.set("model_type", kind);
-    config.set("architectures", Value::List{std::string(family->architecture)});
+  const auto complete = [&](const Family& family) {
+    const auto made = models::complete(family.kind->options(), model);
+    return made ? *made : model;
+  };
+  config.set("model_type", "troupe-" + kind);
+  for (const auto& family : families(kinds)) {
+    if (family.kind->name() != kind || model.find("description")) continue;
+    const Value all = complete(family);
+    const Writer writer(all, family);
+    if (!writer.can()) continue;
+    config.set("model_type", family.type);
+    config.set("architectures", Value::List{family.architecture});
     config.set("torch_dtype", "float32");
-    for (const auto& [theirs, ours, otherwise] : family->keys)
-      if (const Value* value = model.find(ours)) config.set(std::string(theirs), *value);
+    writer.write(config);
+    break;
   }
   config.set(std::string(own_key), model);
   return config;
 }
 
-Result<Value> model_of_hugging_face(const Value& config) {
+Result<Value> model_of_hugging_face(std::span<const models::ModelKind> kinds, const Value& config,
+                                    const std::vector<std::string>& accepted) {
   if (const Value* own = config.find(own_key); own && own->map()) {
     const Value* kind = own->find("kind");
     if (kind && kind->text()) return *own;
@@ -231,16 +369,13 @@ Result<Value> model_of_hugging_face(const Value& config) {
   }
   const Value* type = config.find("model_type");
   const std::string name = type && type->text() ? *type->text() : "";
-  for (const auto& family : families) {
-    if (name != family.kind) continue;
-    if (auto ours = check_foreign(config, family); !ours) return ours.error();
-    Value model = renamed(config, family.kind, family.keys);
-    if (auto ours = check_sizes(config, model); !ours) return ours.error();
-    if (auto taken = take_rotation(config, model); !taken) return taken.error();
-    return model;
+  std::string known;
+  for (const auto& family : families(kinds)) {
+    if (name == family.type) return Reader(config, family, accepted).read();
+    known += (known.empty() ? "" : ", ") + family.type;
   }
-  return Error{"model_type is \"" + name +
-               "\"; gpt2 and llama are known: for others give --config with a [model] section"};
+  return Error{"model_type is \"" + name + "\"; " + known +
+               " are known: for others give --config with a [model] section"};
 }
 
 }  // namespace troupe::config

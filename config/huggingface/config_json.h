@@ -1,16 +1,24 @@
 #pragma once
 
+#include <span>
+#include <string>
+#include <vector>
+
 #include "core/result.h"
 #include "core/value.h"
+#include "models/description/model_kind.h"
 
 namespace troupe::config {
 
 /// Converts a Hugging Face `config.json`, or one of hugging_face_of(), to a table of our model
-/// options. Refuses a key or a value that says that the model computes something else than ours.
-Result<Value> model_of_hugging_face(const Value& config);
+/// options, as the `huggingface` entries of `kinds` say. Refuses a key
+/// or a value that says that the model computes something else than ours, unless `accepted` has the
+/// key ("rope_parameters.factor" is a key in a table).
+Result<Value> model_of_hugging_face(std::span<const models::ModelKind> kinds, const Value& config,
+                                    const std::vector<std::string>& accepted = {});
 
 /// Converts a table of our model options to a `config.json` that `model_of_hugging_face` reads
-/// back. For gpt2 and llama it also has the keys of Hugging Face.
-Value hugging_face_of(const Value& model);
+/// back. If a model type of Hugging Face computes the same, it also has the keys of that type.
+Value hugging_face_of(std::span<const models::ModelKind> kinds, const Value& model);
 
 }  // namespace troupe::config

@@ -1,8 +1,11 @@
 #include "config/huggingface/model_folder.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "config/huggingface/config_json.h"
 #include "config/schema/dotted.h"
@@ -12,23 +15,48 @@ namespace troupe::config {
 namespace {
 
 constexpr std::string_view key = "model.from";
+constexpr std::string_view accept = "accept";
 
 /// Returns the table of our model that a config.json describes.
-Result<Value> model_in(const std::string& path, const ReadText& read) {
+Result<Value> model_in(const std::string& path, const ReadText& read,
+                       std::span<const models::ModelKind> kinds,
+                       const std::vector<std::string>& accepted) {
   const auto text = read(path);
   if (!text) return text.error();
   const auto config = parse_json(*text);
   if (!config) return Error{path + ":" + config.error().text};
-  auto model = model_of_hugging_face(*config);
+  auto model = model_of_hugging_face(kinds, *config, accepted);
   if (!model) return within(path, model.error());
   return model;
 }
 
+/// Returns `model.accept`, the keys of config.json that are not checked, or nothing if it is no
+/// list of texts.
+std::optional<std::vector<std::string>> accepted_in(const Value& model) {
+  std::vector<std::string> keys;
+  const Value* list = model.find(accept);
+  if (!list) return keys;
+  if (!list->list()) return {};
+  for (const auto& item : *list->list()) {
+    if (!item.text()) return {};
+    keys.push_back(*item.text());
+  }
+  return keys;
+}
+
 }  // namespace
 
-void read_model_folder(const ReadText& read, Document& document, Diagnostics& found) {
+void read_model_folder(const ReadText& read, std::span<const models::ModelKind> kinds,
+                       Document& document, Diagnostics& found) {
   Value* model = document.tree.find("model");
   const Value* from = model ? model->find("from") : nullptr;
+  const Value* alone = model && !from ? model->find(accept) : nullptr;
+  if (alone) {
+    found.add({.key = "model.accept",
+               .message = "model.accept is for the config.json of model.from, which is not there",
+               .position = alone->position});
+    document.whole = false;
+  }
   if (!from) return;
   const Position position = from->position;
   const auto fail = [&](const std::string& why) {
@@ -42,7 +70,12 @@ void read_model_folder(const ReadText& read, Document& document, Diagnostics& fo
       (folder_at(document.sources, position) / *from->text()).lexically_normal().string();
   // A name without a slash is no folder to model.init.
   if (folder.find('/') == folder.npos) folder = "./" + folder;
-  auto described = model_in(folder + (folder.ends_with('/') ? "" : "/") + "config.json", read);
+  const auto accepted = accepted_in(*model);
+  if (!accepted)
+    return fail("model.accept is " + to_json(*model->find(accept)) +
+                ", wanted a list of keys of config.json such as [\"mlp_bias\"]");
+  auto described =
+      model_in(folder + (folder.ends_with('/') ? "" : "/") + "config.json", read, kinds, *accepted);
   if (!described) return fail(described.error().text);
   put_everything_at(position, *described);
 
@@ -57,7 +90,9 @@ void read_model_folder(const ReadText& read, Document& document, Diagnostics& fo
     init.position = position;
     model->set("init", std::move(init));
   }
-  std::erase_if(*model->map(), [](const Value::Entry& entry) { return entry.key == "from"; });
+  std::erase_if(*model->map(), [](const Value::Entry& entry) {
+    return entry.key == "from" || entry.key == accept;
+  });
 }
 
 void refuse_model_folder(const Document& document, Diagnostics& found) {

@@ -90,6 +90,8 @@ Value form(const Key& key) {
       const Value words = object({{"enum", Value::List(key.choices.begin(), key.choices.end())}});
       return key.name == "model.kind" ? any_of({words, pattern("\\.toml$")}) : words;
     }
+    case Type::texts:
+      return object({{"type", "array"}, {"items", object({{"type", "string"}})}, {"minItems", 1}});
     case Type::integers:
       return object({{"type", "array"}, {"items", numeric(key, "integer")}, {"minItems", 1}});
     case Type::numbers: {

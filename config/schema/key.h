@@ -17,6 +17,7 @@ enum class Type {
   switches,  // A boolean, or a list of them
   text,
   choice,         // One of `Key::choices`.
+  texts,          // A list.
   integers,       // A list.
   numbers,        // A list of `Key::length`.
   texts,          // A list.
@@ -62,6 +63,7 @@ struct Key {
   Change change = Change::at_start;
   std::string_view help = {};  // One sentence.
   Condition when = {};
+  bool is_later = false;  // A recipe leaves the key out if it has its default.
 
   std::string_view section() const;  // "optimizer.schedule"; empty at the top.
   std::string_view leaf() const;     // "kind"

@@ -8,6 +8,7 @@
 
 #include "models/description/fault.h"
 #include "models/description/formula.h"
+#include "models/description/hugging_face.h"
 #include "models/description/option.h"
 #include "models/description/step_kind.h"
 
@@ -72,6 +73,7 @@ struct Description {
   } input;
   PlacedFormula classes;  // The classes of the loss.
   std::vector<Part> parts;
+  std::vector<HuggingFace> hugging_face;
 };
 
 /// The bounds of descriptions, which may come from other machines.

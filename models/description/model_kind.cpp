@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "models/description/description.h"
+#include "models/description/evaluation.h"
 #include "models/description/expand.h"
 
 namespace troupe::models {
@@ -19,6 +20,16 @@ std::variant<ModelKind, Fault> ModelKind::read(const Value& tree) {
 const std::string& ModelKind::name() const { return description_->name; }
 const std::string& ModelKind::help() const { return description_->help; }
 std::span<const Option> ModelKind::options() const { return description_->options; }
+
+std::span<const HuggingFace> ModelKind::hugging_face() const { return description_->hugging_face; }
+
+Names ModelKind::names_of(const Value& options) const {
+  Evaluation at;
+  for (const auto& option : description_->options)
+    if (const Value* value = options.find(option.name)) at.names.add(option.name, *value);
+  at.let(description_->let);  // A name that fails is null. expand() says why it fails.
+  return std::move(at.names);
+}
 
 std::variant<Model, Fault> ModelKind::expand(const Value& options) const {
   return models::expand(*description_, options);

@@ -9,6 +9,8 @@
 #include "core/result.h"
 #include "core/value.h"
 #include "models/description/fault.h"
+#include "models/description/hugging_face.h"
+#include "models/description/names.h"
 #include "models/description/option.h"
 #include "models/model.h"
 
@@ -26,6 +28,11 @@ class ModelKind {
   const std::string& name() const;
   const std::string& help() const;  // One sentence.
   std::span<const Option> options() const;
+  /// How folders of Hugging Face describe such models. Empty: in no way.
+  std::span<const HuggingFace> hugging_face() const;
+
+  /// Returns the names that formulas can use: `options` and what the description defines with them.
+  Names names_of(const Value& options) const;
 
   /// Builds the model, and checks options against each other (heads must divide width). `options`
   /// must be complete: every key is present, of the right type and within its bounds.

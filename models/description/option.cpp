@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/json.h"
+
 namespace troupe::models {
 namespace {
 
@@ -42,6 +44,55 @@ const std::vector<Option>& common_options() {
        .least = 1,
        .most = 1e9,
        .help = "Base of the rotary position embedding (RoPE theta)."},
+      {.name = "rope_type",
+       .type = choice,
+       .fallback = "default",
+       .among = {"default", "linear", "llama3"},
+       .help = "How rotary frequencies change for contexts longer than those of the first "
+               "training."},
+      {.name = "rope_factor",
+       .type = number,
+       .fallback = 1.0,
+       .least = 1e-6,
+       .most = 1e6,
+       .help = "With rope_type linear or llama3: what low frequencies are divided by."},
+      {.name = "rope_low",
+       .type = number,
+       .fallback = 1.0,
+       .least = 0,
+       .most = 1e6,
+       .help = "With rope_type llama3: frequencies with fewer turns in rope_context are low "
+               "(low_freq_factor)."},
+      {.name = "rope_high",
+       .type = number,
+       .fallback = 4.0,
+       .least = 0,
+       .most = 1e6,
+       .help = "With rope_type llama3: frequencies with more turns in rope_context stay "
+               "(high_freq_factor)."},
+      {.name = "rope_context",
+       .fallback = 8192,
+       .least = 1,
+       .most = 1 << 24,
+       .help = "With rope_type llama3: context length of the first training."},
+      {.name = "head_width",
+       .fallback = 0,
+       .least = 0,
+       .most = 1 << 16,
+       .help = "Width of a head; 0 means width divided by heads."},
+      {.name = "qkv_bias",
+       .type = boolean,
+       .fallback = false,
+       .help = "Biases in the projections to queries, keys and values (Qwen2)."},
+      {.name = "qk_norm",
+       .type = boolean,
+       .fallback = false,
+       .help = "RMSNorm of each head of queries and keys (Qwen3)."},
+      {.name = "window",
+       .fallback = 0,
+       .least = 0,
+       .most = 1 << 24,
+       .help = "Sliding window: the last positions that each one sees; 0 means all."},
       {.name = "norm_eps",
        .type = number,
        .least = 1e-12,
@@ -105,6 +156,15 @@ bool fits(const Option& option, const Value& value) {
              });
   }
   return false;
+}
+
+Value without_later(std::span<const Option> options, Value table) {
+  std::erase_if(*table.map(), [&](const Value::Entry& entry) {
+    const auto option = std::ranges::find(options, entry.key, &Option::name);
+    return option != options.end() && option->is_later &&
+           to_json(option->fallback) == to_json(entry.value);
+  });
+  return table;
 }
 
 Result<Value> complete(std::span<const Option> options, const Value& given) {

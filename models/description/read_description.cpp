@@ -33,6 +33,7 @@ class Reader {
     read_input();
     read_loss();
     read_parts();
+    if (!sink_.fault) sink_.fault = read_hugging_face(tree_, made_.options, made_.hugging_face);
     if (sink_.fault) return *std::move(sink_.fault);
     return std::move(made_);
   }
@@ -51,7 +52,7 @@ class Reader {
           "a description has at most " + std::to_string(bounds::bytes >> 10) + " KiB");
     sink_.check_keys(tree_, "",
                      {"model", "common", "fallback", "options", "let", "divides", "require",
-                      "input", "loss", "every", "part"});
+                      "input", "loss", "every", "part", "huggingface"});
     for (const std::string_view key : {"model", "input", "loss", "part"})
       if (!tree_.find(key))
         return sink_.fail(tree_, std::string(key),
@@ -61,7 +62,7 @@ class Reader {
   }
 
   void read_header() {
-    const Value* model = table("model", {"format", "name", "help"});
+    const Value* model = table("model", {"format", "name", "help", "later"});
     if (!model) return;
     const Value* format = model->find("format");
     if (!format || *format != Value(1))

@@ -137,6 +137,25 @@ std::optional<Fault> read_fallbacks(const Value& fallbacks, std::vector<Option>&
   return {};
 }
 
+/// Reads `model.later`, the names of options that came after the first release.
+std::optional<Fault> read_later(const Value& tree, std::vector<Option>& into) {
+  const Value* model = tree.find("model");
+  const Value* later = model ? model->find("later") : nullptr;
+  if (!later) return {};
+  if (!later->list()) return fault(*later, "model.later", "later is a list of names of options");
+  for (const auto& item : *later->list()) {
+    const auto option =
+        item.text() ? std::ranges::find(into, *item.text(), &Option::name) : into.end();
+    if (option == into.end())
+      return fault(item, "model.later", "later names an option that the description lacks");
+    if (option->fallback.is_null())
+      return fault(item, "model.later",
+                   "'" + option->name + "' has no default; an option that came later needs one");
+    option->is_later = true;
+  }
+  return {};
+}
+
 }  // namespace
 
 bool is_name(std::string_view word) {
@@ -151,14 +170,14 @@ std::optional<Fault> read_options(const Value& tree, std::vector<Option>& into) 
     if (auto wrong = read_common(*common, into)) return wrong;
   if (const Value* fallbacks = tree.find("fallback"))
     if (auto wrong = read_fallbacks(*fallbacks, into)) return wrong;
-  const Value* options = tree.find("options");
-  if (!options) return {};
-  if (!options->map()) return fault(*options, "options", "options is a table of tables");
-  if (options->map()->size() > most_options)
-    return fault(*options, "options", "at most " + std::to_string(most_options) + " options");
-  for (const auto& entry : *options->map())
-    if (auto wrong = RowReader(entry, into).read()) return wrong;
-  return {};
+  if (const Value* options = tree.find("options")) {
+    if (!options->map()) return fault(*options, "options", "options is a table of tables");
+    if (options->map()->size() > most_options)
+      return fault(*options, "options", "at most " + std::to_string(most_options) + " options");
+    for (const auto& entry : *options->map())
+      if (auto wrong = RowReader(entry, into).read()) return wrong;
+  }
+  return read_later(tree, into);
 }
 
 }  // namespace troupe::models

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "catch.h"
+#include "config/model_kinds.h"
 #include "core/json.h"
 
 using namespace troupe;
@@ -35,7 +36,7 @@ std::string tiny_llama(const std::string& more = {}) {
 TEST_CASE("a config.json of transformers is taken with its own defaults, or refused by key",
           "[config]") {
   const auto of = [](const std::string& text) {
-    return config::model_of_hugging_face(*parse_json(text));
+    return config::model_of_hugging_face(config::model_kinds(), *parse_json(text));
   };
   const auto llama = of(tiny_llama());
   REQUIRE(llama.ok());
@@ -58,15 +59,24 @@ TEST_CASE("a config.json of transformers is taken with its own defaults, or refu
     INFO(model.error().text);
     CHECK(model.error().text.find(wanted) != std::string::npos);
   };
-  refused(tiny_llama(R"({"rope_parameters": {"rope_theta": 1e4, "rope_type": "llama3"}})"),
-          R"(rope_parameters.rope_type: found "llama3", wanted "default")");
+  refused(tiny_llama(R"({"rope_parameters": {"rope_theta": 1e4, "rope_type": "dynamic"}})"),
+          R"(rope_parameters.rope_type: found "dynamic", wanted one of default, linear, llama3)");
   refused(tiny_llama(R"({"rope_scaling": {"type": "linear", "factor": 2.0}})"),
-          R"(rope_scaling: found {"type":"linear","factor":2)");
+          R"(rope_parameters.rope_type: found "default", wanted that of rope_scaling.type)");
+  refused(tiny_llama(R"({"rope_parameters": {"rope_theta": 1e4, "beta_fast": 32}})"),
+          "rope_parameters.beta_fast: found 32, wanted no such key");
+  refused(tiny_llama(R"({"rope_parameters": 3})"), "rope_parameters: found 3, wanted a table");
   refused(tiny_llama(R"({"rope_theta": 5e5})"), "rope_parameters.rope_theta: found 10000");
   refused(tiny_llama(R"({"hidden_act": "gelu"})"), R"(hidden_act: found "gelu", wanted "silu")");
   refused(tiny_llama(R"({"attention_bias": true})"), "attention_bias: found true, wanted false");
-  refused(tiny_llama(R"({"head_dim": 16})"), "head_dim: found 16, wanted 8");
-  refused(tiny_llama(R"({"sliding_window": 4096})"), "sliding_window: found 4096, wanted null");
+  refused(tiny_llama(R"({"sliding_window": 4096})"),
+          "sliding_window: found 4096, wanted no such key");
+  refused(tiny_llama(R"({"model_type": "qwen2", "use_sliding_window": true})"),
+          "use_sliding_window: found true, wanted false");
+  refused(tiny_llama(R"({"model_type": "qwen3",
+                         "layer_types": ["full_attention", "sliding_attention"]})"),
+          R"(layer_types: found "sliding_attention", wanted "full_attention")");
+  refused(tiny_llama(R"({"model_type": "falcon"})"), "model_type is \"falcon\"; gpt2, llama");
   refused(tiny_llama(R"({"quantization_config": {}})"), "quantization_config: found {}");
   refused(tiny_llama(R"({"of_the_future": 1})"), "of_the_future: found 1, wanted no such key");
   refused(R"({"model_type": "gpt2", "activation_function": "relu"})",
@@ -74,4 +84,76 @@ TEST_CASE("a config.json of transformers is taken with its own defaults, or refu
   refused(R"({"model_type": "gpt2", "n_inner": 64})", "n_inner: found 64, wanted 3072");
   refused(R"({"model_type": "gpt2", "scale_attn_by_inverse_layer_idx": true})",
           "scale_attn_by_inverse_layer_idx: found true, wanted false");
+}
+
+TEST_CASE("a config.json says which of a kind's options a type has", "[config]") {
+  const auto of = [](const std::string& text, const std::vector<std::string>& accepted = {}) {
+    const auto model =
+        config::model_of_hugging_face(config::model_kinds(), *parse_json(text), accepted);
+    INFO((model.ok() ? "" : model.error().text));
+    REQUIRE(model.ok());
+    return *model;
+  };
+  // A head that is as wide as usual leaves the recipe as it was before there was the option.
+  CHECK(*of(tiny_llama()).find("head_width")->integer() == 0);
+  CHECK(*of(tiny_llama(R"({"head_dim": 16})")).find("head_width")->integer() == 16);
+  const auto mistral = of(tiny_llama(R"({"model_type": "mistral", "sliding_window": 4096})"));
+  CHECK(*mistral.find("window")->integer() == 4096);
+  const auto whole = of(tiny_llama(R"({"model_type": "mistral", "sliding_window": null})"));
+  CHECK(*whole.find("window")->integer() == 0);
+  CHECK(*of(tiny_llama(R"({"model_type": "qwen2"})")).find("qkv_bias")->boolean());
+  CHECK(*of(tiny_llama(R"({"model_type": "qwen3"})")).find("qk_norm")->boolean());
+  const auto scaled =
+      of(tiny_llama(R"({"rope_parameters": null, "rope_theta": 5e5, "rope_scaling": {
+      "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+      "original_max_position_embeddings": 4096}})"));
+  CHECK(*scaled.find("rope_type")->text() == "llama3");
+  CHECK(scaled.find("rope_factor")->number() == 8);
+  CHECK(*scaled.find("rope_context")->integer() == 4096);
+  const auto accepted =
+      of(tiny_llama(R"({"mlp_bias": true, "new": 1, "rope_parameters": {"x": 2}})"),
+         {"mlp_bias", "new", "rope_parameters.x"});
+  CHECK(accepted.find("rope_theta")->number() == 10000);
+}
+
+TEST_CASE("a model is written as the type that computes the same", "[config]") {
+  const auto written = [](const std::string& options) {
+    auto model = *parse_json(options);
+    model.set("kind", "llama");
+    for (const char* key : {"vocab", "context", "width", "layers", "heads"}) model.set(key, 8);
+    const auto config = config::hugging_face_of(config::model_kinds(), model);
+    // It reads back what it says beside our own table.
+    auto foreign = config;
+    std::erase_if(*foreign.map(), [](const auto& entry) { return entry.key == "troupe"; });
+    const auto again = config::model_of_hugging_face(config::model_kinds(), foreign);
+    INFO(to_json(foreign));
+    INFO((again.ok() ? "" : again.error().text));
+    REQUIRE(again.ok());
+    for (const auto& entry : *model.map())
+      CHECK(to_json(*again->find(entry.key)) == to_json(entry.value));
+    CHECK(config.find("troupe"));
+    return foreign;
+  };
+  const auto type = [](const Value& config) { return *config.find("model_type")->text(); };
+  const auto llama = written("{}");
+  CHECK(type(llama) == "llama");
+  CHECK(*llama.find("num_key_value_heads")->integer() == 8);
+  CHECK(*llama.find("head_dim")->integer() == 1);
+  CHECK(!llama.find("sliding_window"));
+  CHECK(!llama.find("rope_scaling"));
+  CHECK(type(written(R"({"window": 4})")) == "mistral");
+  CHECK(type(written(R"({"qkv_bias": true})")) == "qwen2");
+  const auto qwen3 = written(R"({"qk_norm": true, "head_width": 6})");
+  CHECK(type(qwen3) == "qwen3");
+  CHECK((*qwen3.find("architectures")->list())[0] == Value("Qwen3ForCausalLM"));
+  CHECK(*qwen3.find("head_dim")->integer() == 6);
+  CHECK(to_json(*written(R"({"rope_type": "linear", "rope_factor": 2.0})").find("rope_scaling")) ==
+        R"({"rope_type":"linear","factor":2})");
+  const auto llama3 = written(R"({"rope_type": "llama3", "rope_factor": 8.0})");
+  CHECK(to_json(*llama3.find("rope_scaling")->find("low_freq_factor")) == "1");
+  CHECK(*llama3.find("rope_scaling")->find("original_max_position_embeddings")->integer() == 8192);
+  const auto none = config::hugging_face_of(
+      config::model_kinds(),
+      *parse_json(R"({"kind": "llama", "qkv_bias": true, "qk_norm": true})"));
+  CHECK(type(none) == "troupe-llama");
 }

@@ -83,6 +83,15 @@ TEST_CASE("a folder whose model this program would compute differently is refuse
   CHECK(reason(load_tuned(tiny_gpt2, {"model.kind=llama"})) ==
         "model.from: the model there is of the kind \"gpt2\", but model.kind is \"llama\"; leave "
         "one of them out");
+  const std::string unknown = tiny_gpt2.substr(0, tiny_gpt2.size() - 1) + R"(, "odd": 1})";
+  CHECK(reason(load_tuned(unknown))
+            .starts_with("model.from: ./gpt2/config.json: odd: found 1, wanted no such key"));
+  const auto accepted = load_tuned(unknown, {"model.accept=[\"odd\"]"});
+  REQUIRE(accepted.ok());
+  CHECK(!accepted->tree.find("model")->find("accept"));
+  CHECK(reason(load_tuned(unknown, {"model.accept=odd"})) ==
+        "model.from: model.accept is \"odd\", wanted a list of keys of config.json such as "
+        "[\"mlp_bias\"]");
   Diagnostics found;
   CHECK_FALSE(load_message(*parse_json(R"({"model": {"from": "gpt2"}})"), "run.submit", found));
   CHECK(found.all().front().message == "a message cannot name the folder of a model");

@@ -119,13 +119,10 @@ TEST_CASE("a description that is no description is refused", "[models][descripti
   CHECK(fault_in(rows + body) == "");
   CHECK(fault_in("x = 1") ==
         "1:5: no description has a key 'x' here; there are model, common, fallback, options, let, "
-        "divides, require, input, loss, every, part");
+        "divides, require, input, loss, every, part, huggingface");
   CHECK(fault_in("model = 1")
             .ends_with("'input' is missing; a description has model, input, loss "
                        "and part"));
-  CHECK(
-      fault_in(rows + "huggingface = []\n" + body).find("no description has a key 'huggingface'") !=
-      std::string::npos);
   CHECK(fault_in(rows + "common = ['wdith']\n" + body).ends_with("declare it in options"));
   CHECK(fault_in(rows + "options.given = { help = 'x' }\n" + body)
             .find("cannot be the name of an option") != std::string::npos);
@@ -254,4 +251,28 @@ TEST_CASE("a description without positions names the path in its tree", "[models
   REQUIRE(!model.ok());
   CHECK(model.error().text ==
         "part[0].body[0].out: out of linear is an integer from 1 to 16777216, and not 0");
+}
+
+TEST_CASE("a description says how folders of Hugging Face describe such models",
+          "[models][description]") {
+  const auto with = [](const std::string& entry) {
+    return fault_in(rows +
+                    "options.size = { default = 3, help = 'x' }\npart = [{ body = [{ linear = 'a', "
+                    "out = 3 }] }]\n[[huggingface]]\n" +
+                    entry);
+  };
+  const std::string types = "types = { one = 'OneForCausalLM' }\n";
+  CHECK(with(types + "keys = [['size', 'a.b | c', 5, 'one']]\nfixed = { one = { size = 4 } }\n"
+                     "must = { form = ['x', 'y'], 'a.n' = '{2 * size}' }\nharmless = ['z']\n"
+                     "usual = { size = '3' }\nleave = ['*.mask']\nprefixes = ['base.']\n") == "");
+  CHECK(with("keys = []")
+            .ends_with("types is a table of model types and their classes: { gpt2 = "
+                       "\"GPT2LMHeadModel\" }"));
+  CHECK(with(types + "keyes = []").find("did you mean 'keys'?") != std::string::npos);
+  CHECK(with(types + "keys = [['sise', 'n']]").ends_with("has no option 'sise'"));
+  CHECK(with(types + "keys = [['size', 'n', 1, 'two']]").ends_with("'two' is none of the types"));
+  CHECK(with(types + "keys = [['size']]").find("a row is [option, key]") != std::string::npos);
+  CHECK(with(types + "fixed = { two = {} }").ends_with("'two' is none of the types"));
+  CHECK(with(types + "must = { n = '{2 *}' }").find("operand") != std::string::npos);
+  CHECK(with(types + "leave = ['a*b']").find("at its beginning only") != std::string::npos);
 }
