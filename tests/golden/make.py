@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Makes tests/golden/families: tiny models of transformers, and what they compute in float64.
+
+Run by hand where torch and transformers are, and commit what it writes:
+
+    pip install torch==2.15.0 transformers==5.24.0 safetensors numpy
+    python3 tests/golden/make.py              # all families
+    python3 tests/golden/make.py qwen3 phi    # some
+    python3 tests/golden/make.py --load DIR --like qwen3
+
+Each family is a folder as transformers writes it (config.json, model.safetensors in float32), with
+
+- data.safetensors: `input` and `target`, tokens [steps * samples, length], and `logits` of the first
+  step's samples before training;
+- trace.json: the loss and the norm of each parameter's gradient at the first step, the losses of
+  all steps of AdamW, and by how much the loss moves if float32 stays where transformers computes in
+  float32 even in a float64 model (RMSNorm, rotary positions, softmax).
+
+--load reads a folder with from_pretrained and prints its logits; with --like their greatest
+difference from those of a family.
+"""
+
+import argparse
+import contextlib
+import json
+import pathlib
+import sys
+
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+WANTED = {"torch": "2.15.0", "transformers": "5.24.0"}
+HERE = pathlib.Path(__file__).resolve().parent / "families"
+STEPS, SAMPLES, LENGTH, VOCAB = 8, 2, 16, 48
+RECIPE = {"lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.01}
+
+SIZES = dict(vocab_size=VOCAB, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=LENGTH)
+GATED = dict(SIZES, intermediate_size=48, num_key_value_heads=2)
+OLD = dict(vocab_size=VOCAB, n_positions=LENGTH, n_embd=32, n_layer=2, n_head=4)
+LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+              original_max_position_embeddings=128)
+FAMILIES = {
+    "gpt2": ("GPT2", dict(OLD, attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0, bos_token_id=0, eos_token_id=0)),
+    "llama": ("Llama", GATED),
+    "llama3": ("Llama", dict(GATED, rope_parameters=LLAMA3)),
+    "linear": ("Llama", dict(GATED, rope_parameters=dict(rope_type="linear", rope_theta=10000.0, factor=4.0))),
+    "mistral": ("Mistral", dict(GATED, head_dim=6, sliding_window=5)),
+    "qwen2": ("Qwen2", GATED),
+    "qwen3": ("Qwen3", dict(GATED, head_dim=16, tie_word_embeddings=True)),
+    "gpt_neox": ("GPTNeoX", dict(SIZES, intermediate_size=64,
+                                 rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5))),
+    "gpt_neox_serial": ("GPTNeoX", dict(SIZES, intermediate_size=64, use_parallel_residual=False, hidden_act="gelu_new")),
+    "gptj": ("GPTJ", dict(OLD, rotary_dim=4, bos_token_id=0, eos_token_id=0)),
+    "phi": ("Phi", dict(SIZES, intermediate_size=64,
+                        rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5))),
+    "gemma": ("Gemma", dict(GATED, head_dim=16)),
+    "gemma2": ("Gemma2", dict(GATED, head_dim=16, sliding_window=5, query_pre_attn_scalar=8,
+                              attn_logit_softcapping=2.0, final_logit_softcapping=3.0)),
+}
+
+
+@contextlib.contextmanager
+def in_float64():
+    """Makes float64 of every float32 that code names, and of .float()."""
+    kept = torch.float32, torch.float, torch.Tensor.float, torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    torch.float32 = torch.float = torch.float64
+    torch.Tensor.float = lambda self, *_, **__: self.to(torch.float64)
+    try:
+        yield
+    finally:
+        torch.float32, torch.float, torch.Tensor.float = kept[:3]
+        torch.set_default_dtype(kept[3])
+
+
+def random_model(name, config):
+    """Returns a model whose weights, also biases and scales of norms, are far from special values."""
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    generator = torch.Generator().manual_seed(list(FAMILIES).index(name) + 1)
+    with torch.no_grad():
+        for key, weight in model.named_parameters():
+            noise = torch.randn(weight.shape, generator=generator)
+            is_matrix = weight.dim() > 1
+            middle = 1.0 if "norm" in key or "ln_" in key else 0.0
+            if key.endswith("bias") or name.startswith("gemma"):
+                middle = 0.0
+            weight.copy_(noise * 0.3 if is_matrix else middle + noise * 0.2)
+    return model
+
+
+def double(model, config):
+    made = type(model)(config).to(torch.float64)
+    made.load_state_dict({key: value.to(torch.float64) for key, value in model.state_dict().items()})
+    return made.train()
+
+
+def loss_of(logits, target):
+    return torch.nn.functional.cross_entropy(logits.reshape(-1, VOCAB), target.reshape(-1))
+
+
+def make(name):
+    kind, options = FAMILIES[name]
+    config = getattr(transformers, kind + "Config")(**options)
+    config._attn_implementation = "eager"
+    folder = HERE / name
+    folder.mkdir(parents=True, exist_ok=True)
+    model = random_model(name, config)
+    model.save_pretrained(folder)
+    generator = torch.Generator().manual_seed(1000 + list(FAMILIES).index(name))
+    tokens = torch.randint(VOCAB, (STEPS * SAMPLES, LENGTH + 1), generator=generator)
+    data, target = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+    with torch.no_grad():
+        narrow = double(model, config)
+        with_casts = loss_of(narrow(data[:SAMPLES]).logits, target[:SAMPLES]).item()
+    trace = {"family": name, **{key: value for key, value in WANTED.items()}, "steps": STEPS, "samples": SAMPLES,
+             "optimizer": RECIPE}
+    with in_float64():
+        wide = double(model, config)
+        optimizer = torch.optim.AdamW(wide.parameters(), lr=RECIPE["lr"], betas=tuple(RECIPE["betas"]),
+                                      eps=RECIPE["eps"], weight_decay=RECIPE["weight_decay"])
+        losses = []
+        for step in range(STEPS):
+            rows = slice(step * SAMPLES, (step + 1) * SAMPLES)
+            optimizer.zero_grad()
+            logits = wide(data[rows]).logits
+            loss = loss_of(logits, target[rows])
+            loss.backward()
+            if step == 0:
+                first = logits.detach().clone()
+                norms = {key: weight.grad.norm().item() for key, weight in wide.named_parameters()}
+            optimizer.step()
+            losses.append(loss.item())
+    trace["losses"], trace["gradient_norms"] = losses, norms
+    trace["float32_casts_move_loss"] = abs(with_casts - losses[0]) / losses[0]
+    save_file({"input": data.to(torch.int32), "target": target.to(torch.int32), "logits": first.to(torch.float32)},
+              folder / "data.safetensors")
+    (folder / "trace.json").write_text(json.dumps(trace, indent=1) + "\n")
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    print(f"{name}: loss {losses[0]:.6f} to {losses[-1]:.6f}, float32 moves it by {trace['float32_casts_move_loss']:.1e}, "
+          f"{size} bytes")
+    if size > 250_000:
+        sys.exit(f"{name}: found {size} bytes, wanted at most 250000")
+
+
+def load(folder, like):
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager",
+                                                              dtype=torch.float32).eval()
+    known = load_file(HERE / like / "data.safetensors") if like else None
+    tokens = known["input"][:SAMPLES] if known else torch.arange(LENGTH).reshape(1, -1)
+    with torch.no_grad():
+        logits = model(tokens.long()).logits
+    if not known:
+        print(json.dumps(logits.tolist()))
+        return
+    print(f"{type(model).__name__}: greatest difference of logits {(logits - known['logits']).abs().max().item():.2e}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("family", nargs="*", help="default: all")
+    parser.add_argument("--load", metavar="DIR")
+    parser.add_argument("--like", metavar="FAMILY", choices=FAMILIES)
+    arguments = parser.parse_args()
+    for library, version in WANTED.items():
+        if not sys.modules[library].__version__.startswith(version):
+            sys.exit(f"{library}: found {sys.modules[library].__version__}, wanted {version}")
+    if arguments.load:
+        return load(arguments.load, arguments.like)
+    for name in arguments.family or FAMILIES:
+        make(name)
+
+
+if __name__ == "__main__":
+    main()

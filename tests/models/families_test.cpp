@@ -1,0 +1,214 @@
+// Compares families of models with transformers in float64. Each folder of tests/golden/families is
+// read as `model.from` reads it.
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "catch.h"
+#include "config/load.h"
+#include "config/model_kinds.h"
+#include "core/json.h"
+#include "golden_trace.h"
+#include "storage/files/files.h"
+#include "storage/files/safetensors.h"
+
+using namespace troupe;
+using namespace troupe::models;
+
+namespace {
+
+const std::string families = TROUPE_TEST_DATA "/../golden/families/";
+
+Value parsed(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  auto value = parse_json(text.str());
+  REQUIRE(value.ok());
+  return *value;
+}
+
+std::map<std::string, Tensor> tensors_in(const std::string& path, MemoryPool& memory) {
+  const auto files = storage::disk_files();
+  const auto file = storage::Safetensors::open(*files, path);
+  REQUIRE(file.ok());
+  std::map<std::string, Tensor> all;
+  for (const auto& view : file->tensors()) {
+    auto tensor = storage::load(view, memory);
+    REQUIRE(tensor.ok());
+    all.emplace(view.name, std::move(*tensor));
+  }
+  return all;
+}
+
+/// Returns the options of the model in a folder, with some changed: "window=6".
+Value options_of(const std::string& family, const std::vector<std::string>& changes) {
+  const std::string text = "[model]\nfrom = \"" + families + family +
+                           "\"\n[data]\ntrain = \"made:markov\"\n[batch]\nglobal = 2\n[train]\n"
+                           "steps = 1\n";
+  std::vector<std::string> settings;
+  for (const auto& change : changes) settings.push_back("model." + change);
+  const auto loaded = config::load({.path = "family.toml",
+                                    .settings = settings,
+                                    .read = [&](const std::string& path) -> Result<std::string> {
+                                      if (path == "family.toml") return text;
+                                      return config::read_text_file(path);
+                                    }});
+  INFO((loaded.ok() ? "" : loaded.error().text));
+  REQUIRE(loaded.ok());
+  return loaded->config.model.table();
+}
+
+/// A family's model with the weights of transformers, and what transformers computes.
+struct Family {
+  MemoryPool memory;
+  Model model;
+  std::vector<NamedTensor> weights;
+  std::map<std::string, Tensor> data;
+  Value trace;
+  std::string prefix;  // Of their names beside ours.
+
+  explicit Family(const std::string& name, const std::vector<std::string>& changes = {})
+      : data(tensors_in(families + name + "/data.safetensors", memory)),
+        trace(parsed(families + name + "/trace.json")) {
+    const auto options = options_of(name, changes);
+    const auto kind = config::kind_of(options);
+    REQUIRE(kind.ok());
+    auto built = config::model_from(options);
+    INFO((built.ok() ? "" : built.error().text));
+    REQUIRE(built.ok());
+    model = *std::move(built);
+    auto theirs = tensors_in(families + name + "/model.safetensors", memory);
+    for (const auto& entry : kind->hugging_face())
+      for (const auto& one : entry.prefixes)
+        if (theirs.begin()->first.starts_with(one)) prefix = one;
+    for (auto& [tensor_name, tensor] : theirs) {
+      const auto ours =
+          tensor_name.starts_with(prefix) ? tensor_name.substr(prefix.size()) : tensor_name;
+      weights.push_back({ours, tensor});
+    }
+  }
+
+  Batch batch(std::int64_t step) const {
+    const auto samples = *trace.find("samples")->integer();
+    return {data.at("input").slice(step * samples, samples),
+            data.at("target").slice(step * samples, samples)};
+  }
+};
+
+OptimizerConfig adamw(const Value& trace) {
+  const Value& given = *trace.find("optimizer");
+  OptimizerConfig config;
+  config.kind = OptimizerConfig::Kind::adamw;
+  config.rate.lr = given.find("lr")->number();
+  config.beta1 = (*given.find("betas")->list())[0].number();
+  config.beta2 = (*given.find("betas")->list())[1].number();
+  config.eps = given.find("eps")->number();
+  config.weight_decay = given.find("weight_decay")->number();
+  return config;
+}
+
+double norm_of(const Tensor& tensor) {
+  double squares = 0;
+  for (std::int64_t i = 0; i < tensor.count(); ++i)
+    squares += static_cast<double>(tensor.f32()[i]) * tensor.f32()[i];
+  return std::sqrt(squares);
+}
+
+/// The whole model as one stage, before training.
+struct Begun {
+  Stream stream;
+  Stage stage;
+  Optimizer optimizer;
+  WeightsPtr weights;
+
+  explicit Begun(Family& family)
+      : stream(family.memory),
+        stage(family.model, {0, static_cast<int>(family.model.units.size())}, {}),
+        optimizer(adamw(family.trace), stage.parameters(), stage.buffers(),
+                  kernels::Precision::fp32) {
+    auto made = optimizer.from(stream, family.weights, 0);
+    INFO((made.ok() ? "" : made.error().text));
+    REQUIRE(made.ok());
+    weights = *std::move(made);
+  }
+};
+
+/// Returns the greatest difference of the logits of the first step's samples from theirs, relative
+/// to the greatest logit.
+double difference_of_logits(Family& family) {
+  Begun begun(family);
+  const auto logits = begun.stage.evaluate(begun.stream, *begun.weights, family.batch(0).input);
+  begun.stream.wait();
+  const Tensor& theirs = family.data.at("logits");
+  REQUIRE(logits.shape() == theirs.shape());
+  double most = 0, greatest = 0;
+  for (std::int64_t i = 0; i < theirs.count(); ++i) {
+    const double wanted = theirs.f32()[i];
+    most = std::max(most, std::abs(logits.f32()[i] - wanted));
+    greatest = std::max(greatest, std::abs(wanted));
+  }
+  return most / greatest;
+}
+
+constexpr double tolerance = 1e-5;
+
+}  // namespace
+
+TEST_CASE("families of Hugging Face train as in transformers", "[models][families]") {
+  const std::string name =
+      GENERATE("gpt2", "llama", "llama3", "linear", "mistral", "qwen2", "qwen3");
+  CAPTURE(name);
+  Family family(name);
+  CHECK(difference_of_logits(family) < tolerance);
+
+  Begun begun(family);
+  auto& [stream, stage, optimizer, weights] = begun;
+  const auto first = family.batch(0);
+  stage.begin_step(Share::whole(1, 1), first.target.count());
+  stage.forward(stream, {}, *weights, first.input, first.target);
+  stage.backward(stream, 0, *weights, {});
+  auto gradients = join(stream, {stage.take_gradients()});
+  double whole = 0;
+  for (const auto& entry : *family.trace.find("gradient_norms")->map())
+    whole = std::max(whole, entry.value.number());
+  for (const auto& [theirs, value, position] : *family.trace.find("gradient_norms")->map()) {
+    const auto ours =
+        theirs.starts_with(family.prefix) ? theirs.substr(family.prefix.size()) : theirs;
+    CAPTURE(theirs);
+    const double norm = norm_of(optimizer.gradient(stream, gradients, ours));
+    // Biases of keys have no effect, and so no gradient but rounding errors.
+    CHECK(std::abs(norm - value.number()) < std::max(1e-4 * value.number(), 1e-6 * whole));
+  }
+
+  Pipeline pipeline({.model = family.model, .optimizer = adamw(family.trace), .micro_batches = 1},
+                    {});
+  pipeline.start_from(family.weights);
+  const auto& losses = *family.trace.find("losses")->list();
+  for (std::size_t step = 0; step < losses.size(); ++step) {
+    CAPTURE(step);
+    const auto result = pipeline.step(family.batch(static_cast<std::int64_t>(step)));
+    CHECK(relative(result.loss, losses[step].number()) < 1e-5);
+  }
+}
+
+TEST_CASE("a wrong option of a family is seen in its logits", "[models][families]") {
+  struct Fault {
+    std::string family, change;
+  };
+  const auto [name, change] = GENERATE(
+      Fault{"llama", "rope_theta=10100"}, Fault{"llama", "norm_eps=1e-2"},
+      Fault{"llama3", "rope_type=default"}, Fault{"llama3", "rope_type=linear"},
+      Fault{"llama3", "rope_factor=8.08"}, Fault{"llama3", "rope_low=1.1"},
+      Fault{"llama3", "rope_high=4.04"}, Fault{"llama3", "rope_context=130"},
+      Fault{"linear", "rope_factor=4.04"}, Fault{"linear", "rope_type=default"},
+      Fault{"mistral", "window=4"}, Fault{"mistral", "window=6"}, Fault{"mistral", "window=0"},
+      Fault{"qwen2", "qkv_bias=false"}, Fault{"qwen2", "rope_theta=10100"},
+      Fault{"qwen3", "qk_norm=false"}, Fault{"qwen3", "norm_eps=1e-3"});
+  CAPTURE(name, change);
+  Family family(name, {change});
+  CHECK(difference_of_logits(family) > 10 * tolerance);
+}
