@@ -16,5 +16,13 @@ std::string_view vit_toml();
 std::string_view vit_toml_sha256();
 std::string_view resnet_toml();
 std::string_view resnet_toml_sha256();
+std::string_view gpt_neox_toml();
+std::string_view gpt_neox_toml_sha256();
+std::string_view gptj_toml();
+std::string_view gptj_toml_sha256();
+std::string_view phi_toml();
+std::string_view phi_toml_sha256();
+std::string_view gemma_toml();
+std::string_view gemma_toml_sha256();
 
 }  // namespace troupe::config

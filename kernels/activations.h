@@ -24,6 +24,12 @@ void swiglu_forward(Stream& stream, const float* gate, const float* up, float* y
 void swiglu_backward(Stream& stream, const float* gate, const float* up, const float* dy,
                      float* dgate, float* dup, std::int64_t count);
 
+/// y = cap tanh(x / cap). y may be x.
+void softcap_forward(Stream& stream, float cap, const float* x, float* y, std::int64_t count);
+/// Uses the output: dx = dy (1 - (y / cap)^2). dx may be dy.
+void softcap_backward(Stream& stream, float cap, const float* y, const float* dy, float* dx,
+                      std::int64_t count);
+
 /// y = a + b; y may be either.
 void add(Stream& stream, const float* a, const float* b, float* y, std::int64_t count);
 

@@ -108,6 +108,8 @@ struct DeviceKernels {
 
   decltype(kernels::gelu_forward)* gelu_forward;
   decltype(kernels::gelu_backward)* gelu_backward;
+  decltype(kernels::softcap_forward)* softcap_forward;
+  decltype(kernels::softcap_backward)* softcap_backward;
   decltype(kernels::add_row)* add_row;
 
   decltype(kernels::attention_forward)* attention_forward;

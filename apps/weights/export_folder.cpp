@@ -51,7 +51,7 @@ Result<std::string> config_text(const FolderToExport& what) {
   if (what.type)
     for (const char* key : {"torch_dtype", "dtype"})
       if (config->find(key)) config->set(key, dtype_name(*what.type));
-  return to_json_lines(*config);
+  return config::config_json_text(*config);
 }
 
 }  // namespace

@@ -62,7 +62,10 @@ struct Always {
 constexpr Always always[] = {
     {"quantization_config", "null"}, {"auto_map", "null"}, {"is_encoder_decoder", "false"}};
 
-bool same(const Value& a, const Value& b) { return to_json(a) == to_json(b); }
+bool same(const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number()) return a.number() == b.number();
+  return to_json(a) == to_json(b);
+}
 
 Error unlike_ours(const std::string& key, const Value& found, const std::string& wanted) {
   return Error{key + ": found " + to_json(found) + ", wanted " + wanted +
@@ -186,7 +189,9 @@ class Reader {
     }
     const auto& option = option_of(family_, key.option);
     Value value = found ? *found : key.absent;
-    if (found && found->is_null()) value = option.fallback.is_null() ? key.absent : option.fallback;
+    // The default of some options means that theirs is not there.
+    if (found && found->is_null())
+      value = option.is_later || has_usual(key.option) ? option.fallback : Value();
     if (value.is_null())
       return Error{key.paths.front() + ": found nothing, wanted the value of model." + key.option};
     if (found && !key.texts.empty()) {
@@ -199,6 +204,11 @@ class Reader {
       return unlike_ours(found_at, value, "one of " + choices_of(option));
     model_.set(key.option, std::move(value));
     return Done{};
+  }
+
+  bool has_usual(const std::string& option) const {
+    return std::ranges::count(family_.entry->usual, option,
+                              &std::pair<std::string, models::Formula>::first) > 0;
   }
 
   static std::string texts_of(const HuggingFace::Key& key) {
@@ -317,7 +327,7 @@ class Writer {
     for (const auto& [text, ours] : key.texts)
       if (same(ours, value)) return Value(text);
     const auto& option = option_of(family_, key.option);
-    if (!same(value, option.fallback)) return value;
+    if (!same(value, option.fallback)) return typed(option, value);
     // An absent key means the default too, or it is written.
     const bool may_be_absent = same(key.absent, option.fallback);
     const auto usual = std::ranges::find(family_.entry->usual, key.option,
@@ -325,9 +335,16 @@ class Writer {
     if (usual != family_.entry->usual.end()) {
       auto meant = usual->second.evaluate(names_);
       if (!meant || (meant->is_null() && may_be_absent)) return {};
-      return *std::move(meant);
+      return typed(option, *meant);
     }
-    return option.is_later && may_be_absent ? std::nullopt : std::optional(value);
+    if (option.is_later && may_be_absent) return {};
+    return typed(option, value);
+  }
+
+  /// Checkpoints may hold a whole number as an integer.
+  static Value typed(const models::Option& option, const Value& value) {
+    const bool is_float = option.type == models::Option::Type::number && value.is_number();
+    return is_float ? Value(value.number()) : value;
   }
 
   const Value& model_;
@@ -335,7 +352,30 @@ class Writer {
   models::Names names_;
 };
 
+void write_lines(std::string& out, const Value& value, std::size_t indent) {
+  if (!value.map()) {
+    const std::string text = to_json(value);
+    const bool is_whole =
+        value.kind() == Value::Kind::number && text.find_first_of(".en") == std::string::npos;
+    out += text + (is_whole ? ".0" : "");
+    return;
+  }
+  const std::string before(indent, ' ');
+  out += "{";
+  for (const auto& entry : *value.map()) {
+    out += (out.ends_with('{') ? "\n  " : ",\n  ") + before + to_json(Value(entry.key)) + ": ";
+    write_lines(out, entry.value, indent + 2);
+  }
+  out += out.ends_with('{') ? "}" : "\n" + before + "}";
+}
+
 }  // namespace
+
+std::string config_json_text(const Value& config) {
+  std::string out;
+  write_lines(out, config, 0);
+  return out + "\n";
+}
 
 Value hugging_face_of(std::span<const models::ModelKind> kinds, const Value& model) {
   const std::string kind = *model.find("kind")->text();

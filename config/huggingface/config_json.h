@@ -21,4 +21,8 @@ Result<Value> model_of_hugging_face(std::span<const models::ModelKind> kinds, co
 /// back. If a model type of Hugging Face computes the same, it also has the keys of that type.
 Value hugging_face_of(std::span<const models::ModelKind> kinds, const Value& model);
 
+/// Writes a config.json. A number that is not an integer keeps its point ("12.0"), because
+/// transformers takes no integers in place of floats.
+std::string config_json_text(const Value& config);
+
 }  // namespace troupe::config

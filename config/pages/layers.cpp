@@ -49,6 +49,8 @@ std::string form_of(const StepKind& kind) {
       return "{ " + name + " = " + std::string(kind.options.front().name) + " }";
     case StepKind::Head::steps:
       return "{ " + name + " = [steps], ... }";
+    case StepKind::Head::branches:
+      return "{ " + name + " = [[steps], [steps], ...] }";
     case StepKind::Head::nothing:
       return "\"" + name + "\"";
   }

@@ -108,6 +108,22 @@ void swiglu_backward_piece(const float* gate, const float* up, const float* dy, 
   });
 }
 
+void softcap_forward_piece(float cap, const float* x, float* y, std::int64_t count) {
+  const V share = constant(1 / cap), bound = constant(cap);
+  each_vector(count, [=](auto at, std::int64_t i) HWY_ATTR {
+    at.store(hn::Mul(bound, tanh(Floats(), hn::Mul(at.load(x + i), share))), y + i);
+  });
+}
+
+void softcap_backward_piece(float cap, const float* y, const float* dy, float* dx,
+                            std::int64_t count) {
+  const V share = constant(1 / cap), one = constant(1.0f);
+  each_vector(count, [=](auto at, std::int64_t i) HWY_ATTR {
+    const V t = hn::Mul(at.load(y + i), share);
+    at.store(hn::Mul(at.load(dy + i), fused(hn::Neg(t), t, one)), dx + i);
+  });
+}
+
 void add_piece(const float* first, const float* second, float* y, std::int64_t count) {
   each_vector(count, [=](auto at, std::int64_t i) HWY_ATTR {
     at.store(hn::Add(at.load(first + i), at.load(second + i)), y + i);
@@ -132,6 +148,8 @@ HWY_EXPORT(relu_forward_piece);
 HWY_EXPORT(relu_backward_piece);
 HWY_EXPORT(swiglu_forward_piece);
 HWY_EXPORT(swiglu_backward_piece);
+HWY_EXPORT(softcap_forward_piece);
+HWY_EXPORT(softcap_backward_piece);
 HWY_EXPORT(add_piece);
 
 void gelu_forward(Stream& stream, Gelu form, const float* x, float* y, std::int64_t count) {
@@ -194,6 +212,23 @@ void swiglu_backward(Stream& stream, const float* gate, const float* up, const f
   for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
     HWY_DYNAMIC_DISPATCH(swiglu_backward_piece)
     (gate + first, up + first, dy + first, dgate + first, dup + first, size);
+  });
+}
+
+void softcap_forward(Stream& stream, float cap, const float* x, float* y, std::int64_t count) {
+  if (const auto* there = kernels_of(stream))
+    return there->softcap_forward(stream, cap, x, y, count);
+  for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
+    HWY_DYNAMIC_DISPATCH(softcap_forward_piece)(cap, x + first, y + first, size);
+  });
+}
+
+void softcap_backward(Stream& stream, float cap, const float* y, const float* dy, float* dx,
+                      std::int64_t count) {
+  if (const auto* there = kernels_of(stream))
+    return there->softcap_backward(stream, cap, y, dy, dx, count);
+  for_elements(stream, count, [=](std::int64_t first, std::int64_t size) {
+    HWY_DYNAMIC_DISPATCH(softcap_backward_piece)(cap, y + first, dy + first, dx + first, size);
   });
 }
 

@@ -33,6 +33,34 @@ struct GeluBackward {
   }
 };
 
+struct SoftCapForward {
+  float cap, share;
+  const float* x;
+  float* y;
+  template <int n>
+  __device__ void at(std::int64_t i) const {
+    Pack<float, n> all = read_pack<n>(x, i);
+    for (int k = 0; k < n; ++k) all[k] = cap * tanh_of(all[k] * share);
+    write_pack(y, i, all);
+  }
+};
+
+struct SoftCapBackward {
+  float share;
+  const float *y, *dy;
+  float* dx;
+  template <int n>
+  __device__ void at(std::int64_t i) const {
+    const auto outputs = read_pack<n>(y, i);
+    auto all = read_pack<n>(dy, i);
+    for (int k = 0; k < n; ++k) {
+      const float t = outputs[k] * share;
+      all[k] *= fmaf(-t, t, 1.0f);
+    }
+    write_pack(dx, i, all);
+  }
+};
+
 template <class Number>
 struct ReluForward {
   const Number* x;
@@ -125,6 +153,14 @@ struct SumWithRow {
 
 }  // namespace
 
+void softcap_forward(Stream& stream, float cap, const float* x, float* y, std::int64_t count) {
+  for_packs<in_access<float>>(stream, count, are_aligned(x, y), SoftCapForward{cap, 1 / cap, x, y});
+}
+void softcap_backward(Stream& stream, float cap, const float* y, const float* dy, float* dx,
+                      std::int64_t count) {
+  for_packs<in_access<float>>(stream, count, are_aligned(y, dy, dx),
+                              SoftCapBackward{1 / cap, y, dy, dx});
+}
 void gelu_forward(Stream& stream, Gelu form, const float* x, float* y, std::int64_t count) {
   switch (form) {
     case Gelu::erf:

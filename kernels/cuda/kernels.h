@@ -14,6 +14,8 @@ void read_back(Stream& stream, const Tensor& from, void* to);
 // activations.cu
 decltype(kernels::gelu_forward) gelu_forward;
 decltype(kernels::gelu_backward) gelu_backward;
+decltype(kernels::softcap_forward) softcap_forward;
+decltype(kernels::softcap_backward) softcap_backward;
 decltype(kernels::add_row) add_row;
 
 // attention.cu

@@ -11,6 +11,13 @@ namespace {
 
 // Our own kernels (kernels/cuda/*.cu).
 
+void softcap_forward(Stream& stream, float, const float* x, float* y, std::int64_t count) {
+  note_each(stream, "softcap_forward", count, moved(x, y));
+}
+void softcap_backward(Stream& stream, float, const float* y, const float* dy, float* dx,
+                      std::int64_t count) {
+  note_each(stream, "softcap_backward", count, moved(y, dy, dx));
+}
 void gelu_forward(Stream& stream, Gelu, const float* x, float* y, std::int64_t count) {
   note_each(stream, "gelu_forward", count, moved(x, y));
 }
@@ -231,6 +238,8 @@ constexpr DeviceKernels all_kernels = {
     .layers = layer_kernels<float>,
     .gelu_forward = gelu_forward,
     .gelu_backward = gelu_backward,
+    .softcap_forward = softcap_forward,
+    .softcap_backward = softcap_backward,
     .add_row = add_row,
     .attention_forward = own_attention_forward,
     .attention_backward = own_attention_backward,

@@ -33,8 +33,9 @@ struct Step {
   std::optional<PlacedFormula> name;  // The name of its parameters.
   /// One for each option of the kind. Null: neither the step nor `every` gives it.
   std::vector<std::shared_ptr<const PlacedFormula>> options;
-  std::vector<Step> steps;     // The steps of a group or a residual.
-  std::vector<Step> shortcut;  // The steps of a residual's shortcut.
+  std::vector<Step> steps;                  // The steps of a group or a residual.
+  std::vector<Step> shortcut;               // The steps of a residual's shortcut.
+  std::vector<std::vector<Step>> branches;  // The steps of a parallel's branches.
   Place place;
 };
 

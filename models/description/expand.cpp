@@ -9,6 +9,7 @@
 #include "models/description/evaluation.h"
 #include "models/layers/cross_entropy.h"
 #include "models/layers/lora.h"
+#include "models/layers/parallel.h"
 #include "models/layers/residual.h"
 #include "models/layers/residual_stream.h"
 #include "models/layers/sequence.h"
@@ -240,6 +241,8 @@ class Expander {
         cut(step, outermost, part);
       else if (step.kind->is_residual())
         add_residual_step(step, into, part);
+      else if (step.kind->is_parallel())
+        add_parallel_step(step, into, part);
       else
         add_step(step, into);
     }
@@ -275,6 +278,27 @@ class Expander {
       return fail_of_flow(step, label(step, ""),
                           "adds " + to_text(after.flow) + " to " + to_text(added.flow), after);
     add_residual(std::move(inner), std::move(shortcut), into);
+  }
+
+  void add_parallel_step(const Step& step, Layers& into, const Part& part) {
+    const Current before = current_;
+    std::vector<LayerPtr> branches;
+    std::optional<Current> first;
+    for (const auto& steps : step.branches) {
+      current_ = before;
+      Layers inner;
+      add_steps(steps, inner, Outermost::no, part);
+      if (at_.fault) return;
+      if (inner.empty()) return at_.fail(step.place, "a branch has at least one step");
+      branches.push_back(sequence_of(std::move(inner)));
+      if (!first) first = current_;
+      if (current_.flow.kind != first->flow.kind || !(current_.flow.shape == first->flow.shape))
+        return fail_of_flow(step, label(step, ""),
+                            "adds " + to_text(current_.flow) + " to " + to_text(first->flow),
+                            current_);
+    }
+    current_ = *first;
+    into.push_back(plain(std::make_unique<const Parallel>(std::move(branches))));
   }
 
   void add_step(const Step& step, Layers& into) {

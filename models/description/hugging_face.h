@@ -38,14 +38,14 @@ struct HuggingFace {
   };
 
   std::vector<Type> types;
-  std::vector<std::string> prefixes;  // What names of tensors may begin with beside ours.
+  std::vector<std::string> prefixes;  // Prefixes of names of tensors that ours lack.
   std::vector<std::string> leave;     // Tensors with nothing learned: "*.attn.bias".
   std::vector<Key> keys;
   std::vector<std::pair<std::string, Value>> fixed;  // Options that a type has: a table for each.
   std::vector<Must> must;
   /// Keys that change no result, and the type that has them. Without one: all types.
   std::vector<std::pair<std::string, std::string>> harmless;
-  /// What the default of an option means: { head_width = "width / heads" }.
+  /// The values that defaults of options mean: { head_width = "width / heads" }.
   std::vector<std::pair<std::string, Formula>> usual;
 
   /// Returns whether models of a type have this key.

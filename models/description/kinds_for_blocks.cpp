@@ -3,12 +3,13 @@
 
 #include "models/description/projections.h"
 #include "models/description/step_kind.h"
+#include "models/layers/attention/fused_attention.h"
+#include "models/layers/attention/rotary_attention.h"
+#include "models/layers/attention/self_attention.h"
 #include "models/layers/feed_forward.h"
-#include "models/layers/fused_attention.h"
+#include "models/layers/geglu.h"
 #include "models/layers/gelu.h"
 #include "models/layers/linear.h"
-#include "models/layers/rotary_attention.h"
-#include "models/layers/self_attention.h"
 #include "models/layers/swiglu.h"
 
 namespace troupe::models {
@@ -196,13 +197,16 @@ Result<Flow> check_feed_forward(const StepOptions& options, const Flow& input) {
     return Error{"takes two projections (up, down), or three (gate, up, down), and gets " +
                  std::to_string(projections)};
   const bool is_gated = projections == 3;
-  if (is_gated != (options.text("activation") == "silu"))
-    return Error{is_gated ? "with three projections has the activation silu"
-                          : "with two projections has the activation gelu or gelu_tanh"};
+  if (!is_gated && options.text("activation") == "silu")
+    return Error{"with two projections has the activation gelu or gelu_tanh"};
   if (is_gated == options.boolean("bias"))
     return Error{is_gated ? "with three projections has no biases"
                           : "with two projections has biases"};
   return input;
+}
+
+kernels::Gelu gelu_of(const StepOptions& options) {
+  return options.text("activation") == "gelu" ? kernels::Gelu::erf : kernels::Gelu::tanh;
 }
 
 void build_feed_forward(const StepContext& context) {
@@ -214,12 +218,15 @@ void build_feed_forward(const StepContext& context) {
     return matrix(options, name(index), {width, hidden}, options.init("init"));
   };
   if (names.size() == 3) {
-    context.add(std::make_unique<const SwiGlu>(up(0), up(1)));
+    if (options.text("activation") == "silu")
+      context.add(std::make_unique<const SwiGlu>(up(0), up(1)));
+    else
+      context.add(std::make_unique<const GeGlu>(up(0), up(1), gelu_of(options)));
     add_linear(context, name(2), {hidden, width}, false, out_init(options));
     return;
   }
   const auto init = options.init("init"), last = out_init(options);
-  const auto form = options.text("activation") == "gelu" ? kernels::Gelu::erf : kernels::Gelu::tanh;
+  const auto form = gelu_of(options);
   FeedForward::Part first{up(0), bias(name(0), {width, hidden}, init)};
   FeedForward::Part second{matrix(options, name(1), {hidden, width}, last),
                            bias(name(1), {hidden, width}, last)};

@@ -60,6 +60,9 @@ Result<Flow> check_norm(const StepOptions& options, const Flow& input) {
   } else if (input.kind != Flow::Kind::rows) {
     return not_taken("rows of numbers", input);
   }
+  const double offset = options.number("offset");
+  if (offset != 0 && (offset != 1 || options.text("kind") != "rms"))
+    return Error{"has the offset 0, or with kind = \"rms\" also 1"};
   return input;
 }
 
@@ -67,10 +70,11 @@ void build_norm(const StepContext& context) {
   const auto kind = context.options.text("kind");
   const auto eps = static_cast<float>(context.options.number("eps"));
   const auto width = context.input.width();
+  const auto offset = static_cast<float>(context.options.number("offset"));
   if (kind == "batch")
     context.add(std::make_unique<const BatchNorm>(context.name, width, eps));
   else if (kind == "rms")
-    context.add_norm(std::make_unique<const RmsNorm>(context.name, width, eps));
+    context.add_norm(std::make_unique<const RmsNorm>(context.name, width, eps, offset));
   else
     context.add_norm(std::make_unique<const LayerNorm>(context.name, width, eps));
 }
@@ -153,6 +157,12 @@ std::vector<StepKind> kinds_for_images() {
                     .help = "What is added to the variance.",
                     .fallback = 1e-5,
                     .least = 1e-12,
+                    .most = 1},
+                   {.name = "offset",
+                    .type = Type::number,
+                    .help = "What is added to the scales of rms: 0, or 1 as in Gemma, where scales "
+                            "begin at 0.",
+                    .fallback = 0.0,
                     .most = 1}},
        .check = check_norm,
        .build = build_norm},

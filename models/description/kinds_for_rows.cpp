@@ -8,6 +8,7 @@
 #include "models/layers/images/class_token.h"
 #include "models/layers/position_embedding.h"
 #include "models/layers/relu.h"
+#include "models/layers/scale.h"
 #include "models/layers/token_embedding.h"
 
 namespace troupe::models {
@@ -108,6 +109,14 @@ void build_dropout(const StepContext& context) {
   context.add(std::make_unique<const Dropout>(context.options.number("rate"), context.draws++));
 }
 
+void build_scale(const StepContext& context) {
+  context.add(std::make_unique<const Scale>(static_cast<float>(context.options.number("factor"))));
+}
+
+void build_softcap(const StepContext& context) {
+  context.add(std::make_unique<const SoftCap>(static_cast<float>(context.options.number("cap"))));
+}
+
 }  // namespace
 
 std::vector<StepKind> kinds_for_rows() {
@@ -158,6 +167,26 @@ std::vector<StepKind> kinds_for_rows() {
        .head = StepKind::Head::nothing,
        .check = check_elementwise,
        .build = [](const StepContext& context) { context.add(std::make_unique<const Relu>()); }},
+      {.name = "scale",
+       .help = "A product with a number.",
+       .head = StepKind::Head::option,
+       .options = {{.name = "factor",
+                    .type = Type::number,
+                    .help = "The number.",
+                    .presence = Presence::required,
+                    .least = -1e9}},
+       .check = check_elementwise,
+       .build = build_scale},
+      {.name = "softcap",
+       .help = "Makes cap * tanh(x / cap) of each number x, which stays below cap.",
+       .head = StepKind::Head::option,
+       .options = {{.name = "cap",
+                    .type = Type::number,
+                    .help = "The bound.",
+                    .presence = Presence::required,
+                    .least = 1e-3}},
+       .check = check_elementwise,
+       .build = build_softcap},
       {.name = "dropout",
        .help = "Sets a share of the numbers to zero in training. Dropouts are numbered in order "
                "of appearance; the number is a part of the random key.",

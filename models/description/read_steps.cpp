@@ -45,8 +45,9 @@ std::string joined(const std::vector<std::string_view>& words) {
 std::vector<std::string_view> option_names(const StepKind& kind) {
   std::vector<std::string_view> names;
   for (const auto& option : kind.options) names.push_back(option.name);
-  const bool head_is_first =
-      kind.head == StepKind::Head::option || kind.head == StepKind::Head::steps;
+  const bool head_is_first = kind.head == StepKind::Head::option ||
+                             kind.head == StepKind::Head::steps ||
+                             kind.head == StepKind::Head::branches;
   if (head_is_first) names.erase(names.begin());
   return names;
 }
@@ -152,6 +153,9 @@ class StepReader {
       case StepKind::Head::steps:
         step.steps = read_steps(value, path, defaults_, sink_);
         break;
+      case StepKind::Head::branches:
+        read_branches(value, step, path);
+        break;
       case StepKind::Head::nothing:
         if (!value.boolean() || !*value.boolean())
           return fail(step, std::string(step.kind->name) + " is written as \"" +
@@ -159,6 +163,16 @@ class StepReader {
                                 std::string(step.kind->name) + " = true }");
         break;
     }
+  }
+
+  void read_branches(const Value& value, Step& step, const std::string& path) {
+    const auto* branches = value.list();
+    if (!branches || branches->size() < 2)
+      return fail(step, std::string(step.kind->name) + " takes two lists of steps or more: { " +
+                            std::string(step.kind->name) + " = [[...], [...]] }");
+    for (std::size_t i = 0; i < branches->size(); ++i)
+      step.branches.push_back(
+          read_steps((*branches)[i], path + "[" + std::to_string(i) + "]", defaults_, sink_));
   }
 
   void read_option(const Value::Entry& entry, Step& step) {

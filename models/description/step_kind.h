@@ -26,7 +26,7 @@ struct StepOption {
     choice,
     texts,  // A list of texts.
     init,   // "normal(0.02)", "uniform(0.1)", "zeros" or "ones".
-    steps,  // A list of steps. Only what has steps inside (residual) has such an option.
+    steps,  // A list of steps. Only what has steps inside has such an option.
   };
   enum class Presence { optional, required };
 
@@ -105,9 +105,10 @@ struct StepContext {
 struct StepKind {
   /// The value at the kind's name: { linear = "head" }, { dropout = 0.1 }, "relu".
   enum class Head {
-    name,    // The name of the step's parameters.
-    option,  // The value of the first option.
-    steps,   // A list of steps, the first option.
+    name,      // The name of the step's parameters.
+    option,    // The value of the first option.
+    steps,     // A list of steps, the first option.
+    branches,  // A list of lists of steps, the first option.
     nothing,
   };
 
@@ -121,6 +122,7 @@ struct StepKind {
 
   /// Steps without functions of their own: the expansion knows them.
   bool is_residual() const { return name == "residual"; }
+  bool is_parallel() const { return name == "parallel"; }
   bool is_cut() const { return name == "cut"; }
 };
 

@@ -26,6 +26,14 @@ std::vector<StepKind> all_kinds() {
                               .type = Type::steps,
                               .help = "Steps for the stream that is added. None of them: the "
                                       "stream itself."}}});
+  all.push_back({.name = "parallel",
+                 .help = "Adds what branches, each a list of steps, make of the same stream. There "
+                         "are two branches or more.",
+                 .head = StepKind::Head::branches,
+                 .options = {{.name = "branches",
+                              .type = Type::steps,
+                              .help = "The branches.",
+                              .presence = StepOption::Presence::required}}});
   all.push_back({.name = "cut",
                  .help = "Ends a unit: a plan may put what follows on another stage. For the "
                          "outermost steps of a part.",

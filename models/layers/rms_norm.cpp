@@ -2,15 +2,30 @@
 
 #include <utility>
 
+#include "kernels/activations.h"
 #include "kernels/between_layers.h"
+#include "kernels/copy.h"
 #include "models/layers/wide.h"
 
 namespace troupe::models {
-RmsNorm::RmsNorm(std::string name, std::int64_t width, float eps)
-    : name_(std::move(name)), width_(width), eps_(eps) {}
+RmsNorm::RmsNorm(std::string name, std::int64_t width, float eps, float offset)
+    : name_(std::move(name)), width_(width), eps_(eps), offset_(offset) {
+  assert(offset == 0 || offset == 1);
+}
 
 std::vector<Parameter> RmsNorm::parameters() const {
-  return {{.name = name_ + ".weight", .shape = {width_}, .init = Init::ones()}};
+  return {{.name = name_ + ".weight",
+           .shape = {width_},
+           .init = offset_ == 0 ? Init::ones() : Init::zeros()}};
+}
+
+Tensor RmsNorm::scales(const In& in) const {
+  const Tensor& weight = in.weights[0].value;
+  if (offset_ == 0) return weight;
+  Tensor sum = in.pass.stream.make(weight.shape());
+  kernels::fill(in.pass.stream, offset_, sum.f32(), sum.count());
+  kernels::add(in.pass.stream, weight.f32(), sum.f32(), sum.f32(), sum.count());
+  return sum;
 }
 
 Tensor RmsNorm::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
@@ -18,7 +33,7 @@ Tensor RmsNorm::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) cons
   x = wide(in, x);
   Tensor y = stream.make(x.shape(), kernels::activation_type(in.pass.precision));
   saved[rstd] = stream.make({x.shape().rows()});
-  kernels::rms_norm(stream, x, in.weights[0].value, eps_, y, saved[rstd]);
+  kernels::rms_norm(stream, x, scales(in), eps_, y, saved[rstd]);
   saved[input] = std::move(x);
   return y;
 }
@@ -29,7 +44,7 @@ Norm::OfSum RmsNorm::forward_of_sum(const In& in, const Tensor& a, const Tensor&
   OfSum made{.sum = stream.make(b.shape()),
              .y = stream.make(b.shape(), kernels::activation_type(in.pass.precision))};
   saved[rstd] = stream.make({b.shape().rows()});
-  kernels::rms_norm_of_sum(stream, a, b, in.weights[0].value, eps_, made.sum, made.y, saved[rstd]);
+  kernels::rms_norm_of_sum(stream, a, b, scales(in), eps_, made.sum, made.y, saved[rstd]);
   saved[input] = made.sum;
   return made;
 }
@@ -39,8 +54,8 @@ Tensor RmsNorm::backward_input_plus(const In& in, Tensor dy, const Tensor& more,
   Tensor dx;
   if (in.input_gradient == InputGradient::wanted) {
     dx = in.pass.stream.make(dy.shape());
-    kernels::rms_norm_back(in.pass.stream, saved[input], in.weights[0].value, saved[rstd], dy, more,
-                           dx, rounded);
+    kernels::rms_norm_back(in.pass.stream, saved[input], scales(in), saved[rstd], dy, more, dx,
+                           rounded);
   }
   saved[gradient] = std::move(dy);
   return dx;

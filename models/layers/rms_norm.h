@@ -9,8 +9,8 @@ namespace troupe::models {
 /// RMS normalization: divides each row by the root of its mean square, then scales it.
 class RmsNorm final : public Norm {
  public:
-  /// The parameter is `name`.weight.
-  RmsNorm(std::string name, std::int64_t width, float eps);
+  /// The parameter is `name`.weight; `offset` is added to it.
+  RmsNorm(std::string name, std::int64_t width, float eps, float offset = 0);
 
   std::vector<Parameter> parameters() const override;
   int saved() const override { return 3; }
@@ -27,6 +27,10 @@ class RmsNorm final : public Norm {
   std::string name_;
   std::int64_t width_;
   float eps_;
+  float offset_;
+
+  /// Returns the scales: the weights plus the offset.
+  Tensor scales(const In& in) const;
 };
 
 }  // namespace troupe::models

@@ -70,7 +70,8 @@ TEST_CASE("missing keys are named with their types", "[config]") {
         "    7 | [batch]\n"
         "      | ^~~~~~~\n");
   CHECK(complaint_about("").starts_with(
-      "run.toml: error: missing key 'model.kind': one of mlp, gpt2, llama, vit, resnet\n"));
+      "run.toml: error: missing key 'model.kind': one of mlp, gpt2, llama, vit, resnet, gpt_neox, "
+      "gptj, phi, gemma\n"));
 }
 
 TEST_CASE("a key of another model or optimizer kind is reported as such", "[config]") {
@@ -88,7 +89,8 @@ TEST_CASE("a key of another model or optimizer kind is reported as such", "[conf
 TEST_CASE("if a kind is wrong, its keys are not checked", "[config]") {
   const auto all = complaints({"model.kind=gtp2"});
   CHECK(all ==
-        "--set:1:12: error: model.kind wants one of mlp, gpt2, llama, vit, resnet, but found a "
+        "--set:1:12: error: model.kind wants one of mlp, gpt2, llama, vit, resnet, gpt_neox, gptj, "
+        "phi, gemma, but found a "
         "string \"gtp2\"\n"
         "    1 | model.kind=gtp2\n"
         "      |            ^~~~ did you mean 'gpt2'?\n");

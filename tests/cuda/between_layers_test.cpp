@@ -163,8 +163,8 @@ TEST_CASE("activations in 16 bits equal the fp32 results, rounded") {
 
   auto turned = there.both(shape, 4);
   const auto rotation = GENERATE(Rotation::forward, Rotation::back);
-  rotate(stream, rotation, turned.narrow, 3, 10'000);
-  rotate(stream, rotation, turned.wide, 3, 10'000);
+  rotate(stream, rotation, turned.narrow, 3, {.theta = 10'000});
+  rotate(stream, rotation, turned.wide, 3, {.theta = 10'000});
   CHECK(there.same(turned.narrow, turned.wide));
 }
 

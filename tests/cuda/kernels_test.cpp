@@ -367,6 +367,16 @@ TEST_CASE("attention has the bits of the cores") {
   }));
 }
 
+TEST_CASE("soft caps have the bits of the cores") {
+  CHECK(same_on_device([](Stream& stream) {
+    const Tensor x = made(stream, {1003}, 1, 20), dy = made(stream, {1003}, 2);
+    Tensor y = stream.make(x.shape()), dx = stream.make(x.shape());
+    softcap_forward(stream, 3.5f, x.f32(), y.f32(), x.count());
+    softcap_backward(stream, 3.5f, std::as_const(y).f32(), dy.f32(), dx.f32(), x.count());
+    return Made{y, dx};
+  }));
+}
+
 TEST_CASE("rotary positions have the bits of the cores") {
   CHECK(same_on_device([](Stream& stream) {
     Tensor x = made(stream, {2 * 301, 3 * 12}, 1), y = made(stream, {2 * 301, 3 * 12}, 2);

@@ -54,9 +54,9 @@ FAMILIES = {
     "gptj": ("GPTJ", dict(OLD, rotary_dim=4, bos_token_id=0, eos_token_id=0)),
     "phi": ("Phi", dict(SIZES, intermediate_size=64,
                         rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5))),
-    "gemma": ("Gemma", dict(GATED, head_dim=16)),
-    "gemma2": ("Gemma2", dict(GATED, head_dim=16, sliding_window=5, query_pre_attn_scalar=8,
-                              attn_logit_softcapping=2.0, final_logit_softcapping=3.0)),
+    "gemma": ("Gemma", dict(GATED, head_dim=16, pad_token_id=None)),
+    "gemma2": ("Gemma2", dict(GATED, head_dim=16, pad_token_id=None, sliding_window=5, query_pre_attn_scalar=8,
+                              attn_logit_softcapping=4.0, final_logit_softcapping=12.0)),
 }
 
 
@@ -113,6 +113,14 @@ def make(name):
     with torch.no_grad():
         narrow = double(model, config)
         with_casts = loss_of(narrow(data[:SAMPLES]).logits, target[:SAMPLES]).item()
+    saved = load_file(folder / "model.safetensors")
+
+    def saved_name(key, weight):
+        """Files keep names that the library has changed since."""
+        if key in saved:
+            return key
+        return next(name for name, tensor in saved.items() if torch.equal(tensor, weight.detach().to(tensor.dtype)))
+
     trace = {"family": name, **{key: value for key, value in WANTED.items()}, "steps": STEPS, "samples": SAMPLES,
              "optimizer": RECIPE}
     with in_float64():
@@ -128,7 +136,7 @@ def make(name):
             loss.backward()
             if step == 0:
                 first = logits.detach().clone()
-                norms = {key: weight.grad.norm().item() for key, weight in wide.named_parameters()}
+                norms = {saved_name(key, weight): weight.grad.norm().item() for key, weight in wide.named_parameters()}
             optimizer.step()
             losses.append(loss.item())
     trace["losses"], trace["gradient_norms"] = losses, norms

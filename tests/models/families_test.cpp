@@ -69,7 +69,7 @@ struct Family {
   std::vector<NamedTensor> weights;
   std::map<std::string, Tensor> data;
   Value trace;
-  std::string prefix;  // Of their names beside ours.
+  std::string prefix;  // Their names have it, and ours lack it.
 
   explicit Family(const std::string& name, const std::vector<std::string>& changes = {})
       : data(tensors_in(families + name + "/data.safetensors", memory)),
@@ -160,7 +160,8 @@ constexpr double tolerance = 1e-5;
 
 TEST_CASE("families of Hugging Face train as in transformers", "[models][families]") {
   const std::string name =
-      GENERATE("gpt2", "llama", "llama3", "linear", "mistral", "qwen2", "qwen3");
+      GENERATE("gpt2", "llama", "llama3", "linear", "mistral", "qwen2", "qwen3", "gpt_neox",
+               "gpt_neox_serial", "gptj", "phi", "gemma", "gemma2");
   CAPTURE(name);
   Family family(name);
   CHECK(difference_of_logits(family) < tolerance);
@@ -207,7 +208,15 @@ TEST_CASE("a wrong option of a family is seen in its logits", "[models][families
       Fault{"linear", "rope_factor=4.04"}, Fault{"linear", "rope_type=default"},
       Fault{"mistral", "window=4"}, Fault{"mistral", "window=6"}, Fault{"mistral", "window=0"},
       Fault{"qwen2", "qkv_bias=false"}, Fault{"qwen2", "rope_theta=10100"},
-      Fault{"qwen3", "qk_norm=false"}, Fault{"qwen3", "norm_eps=1e-3"});
+      Fault{"qwen3", "qk_norm=false"}, Fault{"qwen3", "norm_eps=1e-3"},
+      Fault{"gpt_neox", "rotary=0.25"}, Fault{"gpt_neox", "parallel=false"},
+      Fault{"gpt_neox", "rope_theta=10100"}, Fault{"gpt_neox", "activation=gelu_tanh"},
+      Fault{"gpt_neox_serial", "parallel=true"}, Fault{"gptj", "rotary=6"},
+      Fault{"phi", "rotary=1"}, Fault{"phi", "rope_theta=10100"},
+      Fault{"gemma", "rope_theta=10100"}, Fault{"gemma", "query_scale=8"},
+      Fault{"gemma2", "window=4"}, Fault{"gemma2", "window=6"}, Fault{"gemma2", "score_cap=0"},
+      Fault{"gemma2", "score_cap=4.04"}, Fault{"gemma2", "logit_cap=0"},
+      Fault{"gemma2", "logit_cap=12.12"}, Fault{"gemma2", "query_scale=0"});
   CAPTURE(name, change);
   Family family(name, {change});
   CHECK(difference_of_logits(family) > 10 * tolerance);

@@ -5,10 +5,13 @@
 
 #include "catch.h"
 #include "core/random.h"
+#include "models/layers/attention/fused_attention.h"
+#include "models/layers/attention/rotary_attention.h"
+#include "models/layers/attention/self_attention.h"
 #include "models/layers/cross_entropy.h"
 #include "models/layers/dropout.h"
 #include "models/layers/feed_forward.h"
-#include "models/layers/fused_attention.h"
+#include "models/layers/geglu.h"
 #include "models/layers/images/average_pool.h"
 #include "models/layers/images/batch_norm.h"
 #include "models/layers/images/class_token.h"
@@ -16,13 +19,13 @@
 #include "models/layers/images/patches.h"
 #include "models/layers/layer_norm.h"
 #include "models/layers/linear.h"
+#include "models/layers/parallel.h"
 #include "models/layers/position_embedding.h"
 #include "models/layers/relu.h"
 #include "models/layers/residual.h"
 #include "models/layers/residual_stream.h"
 #include "models/layers/rms_norm.h"
-#include "models/layers/rotary_attention.h"
-#include "models/layers/self_attention.h"
+#include "models/layers/scale.h"
 #include "models/layers/sequence.h"
 #include "models/layers/swiglu.h"
 #include "models/layers/token_embedding.h"
@@ -251,6 +254,23 @@ TEST_CASE("gradients of layers agree with finite differences", "[models]") {
     check(FusedAttention(AttentionCore(heads), FusedAttention::Order::qkv), stream, {2, 5, 36});
   }
   SECTION("swiglu") { check(SwiGlu(matrix("g", 6, 9), matrix("u", 6, 9)), stream, {4, 6}); }
+  SECTION("gelu gates") {
+    check(GeGlu(matrix("g", 6, 9), matrix("u", 6, 9), kernels::Gelu::erf), stream, {4, 6});
+    check(GeGlu(matrix("g", 6, 9), matrix("u", 6, 9), kernels::Gelu::tanh), stream, {4, 6});
+  }
+  SECTION("scale and soft cap") {
+    check(Scale(2.5f), stream, {4, 6});
+    check(SoftCap(1.5f), stream, {4, 6});
+  }
+  SECTION("RMS norm with an offset") { check(RmsNorm("n", 6, 1e-5f, 1), stream, {4, 6}); }
+  SECTION("parallel branches") {
+    std::vector<LayerPtr> branches;
+    branches.push_back(std::make_unique<const SwiGlu>(matrix("g", 6, 9), matrix("u", 6, 9)));
+    branches.push_back(
+        std::make_unique<const GeGlu>(matrix("a", 6, 9), matrix("b", 6, 9), kernels::Gelu::erf));
+    branches.push_back(std::make_unique<const Linear>(matrix("c", 6, 9)));
+    check(Parallel(std::move(branches)), stream, {4, 6});
+  }
   SECTION("dropout") { check(Dropout(0.3, 5), stream, {3, 11}); }
   SECTION("convolution") {
     check(Conv2d({.name = "w", .shape = {4, 3, 3, 3}}, 1, 1), stream, {2, 3, 5, 4});

@@ -68,7 +68,8 @@ TEST_CASE("each of the five kinds of models has help for every key", "[models]")
       CHECK(option.least <= option.most);
     }
   }
-  CHECK(names == std::vector<std::string_view>{"mlp", "gpt2", "llama", "vit", "resnet"});
+  CHECK(names == std::vector<std::string_view>{"mlp", "gpt2", "llama", "vit", "resnet", "gpt_neox",
+                                               "gptj", "phi", "gemma"});
   CHECK(config::find_model_kind("gpt2")->name() == "gpt2");
   CHECK(config::find_model_kind("gpt3") == nullptr);
 }

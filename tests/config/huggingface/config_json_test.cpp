@@ -110,6 +110,9 @@ TEST_CASE("a config.json says which of a kind's options a type has", "[config]")
   CHECK(*scaled.find("rope_type")->text() == "llama3");
   CHECK(scaled.find("rope_factor")->number() == 8);
   CHECK(*scaled.find("rope_context")->integer() == 4096);
+  CHECK(of(tiny_llama(R"({"rope_parameters": {"rope_theta": 500000.0}, "rope_theta": 500000})"))
+            .find("rope_theta")
+            ->number() == 500000);
   const auto accepted =
       of(tiny_llama(R"({"mlp_bias": true, "new": 1, "rope_parameters": {"x": 2}})"),
          {"mlp_bias", "new", "rope_parameters.x"});
@@ -152,8 +155,45 @@ TEST_CASE("a model is written as the type that computes the same", "[config]") {
   const auto llama3 = written(R"({"rope_type": "llama3", "rope_factor": 8.0})");
   CHECK(to_json(*llama3.find("rope_scaling")->find("low_freq_factor")) == "1");
   CHECK(*llama3.find("rope_scaling")->find("original_max_position_embeddings")->integer() == 8192);
+  CHECK(
+      config::config_json_text(written(R"({"rope_theta": 12})")).find("\"rope_theta\": 12.0,\n") !=
+      std::string::npos);
   const auto none = config::hugging_face_of(
       config::model_kinds(),
       *parse_json(R"({"kind": "llama", "qkv_bias": true, "qk_norm": true})"));
   CHECK(type(none) == "troupe-llama");
+}
+
+TEST_CASE("families of Hugging Face say what their models have", "[config]") {
+  const auto of = [](const std::string& type, const std::string& keys) {
+    auto config = *parse_json(keys);
+    config.set("model_type", type);
+    return config::model_of_hugging_face(config::model_kinds(), config);
+  };
+  const auto text_of = [](const Result<Value>& model, const char* option) {
+    INFO((model.ok() ? "" : model.error().text));
+    REQUIRE(model.ok());
+    return to_json(*model->find(option));
+  };
+  const auto pythia = of("gpt_neox", R"({"rotary_pct": 0.25, "rotary_emb_base": 10000})");
+  CHECK(text_of(pythia, "rotary") == "0.25");
+  CHECK(text_of(of("gpt_neox", R"({"hidden_act": "gelu_new"})"), "activation") == "\"gelu_tanh\"");
+  CHECK(text_of(of("gemma2", R"({"attn_logit_softcapping": null})"), "score_cap") == "0");
+  CHECK(text_of(of("gemma2", "{}"), "post_norms") == "true");
+  CHECK(text_of(of("gemma", "{}"), "post_norms") == "false");
+  const auto refused = [&](const Result<Value>& model, const std::string& wanted) {
+    REQUIRE(!model.ok());
+    INFO(model.error().text);
+    CHECK(model.error().text.find(wanted) != std::string::npos);
+  };
+  refused(of("gpt_neox", R"({"hidden_act": "relu"})"),
+          R"(hidden_act: found "relu", wanted one of)");
+  refused(of("gpt_neox", R"({"attention_bias": false})"), "attention_bias: found false");
+  refused(of("gptj", R"({"rotary_dim": null})"), "rotary_dim: found nothing");
+  refused(of("phi", R"({"qk_layernorm": true})"), "qk_layernorm: found true, wanted false");
+  refused(of("phi", R"({"rope_parameters": {"rope_type": "longrope"}})"),
+          R"(rope_parameters.rope_type: found "longrope", wanted "default")");
+  refused(of("gemma2", R"({"layer_types": ["full_attention"]})"),
+          R"(layer_types: found "full_attention", wanted "sliding_attention")");
+  refused(of("gemma", R"({"hidden_act": "gelu"})"), R"(wanted "gelu_pytorch_tanh")");
 }

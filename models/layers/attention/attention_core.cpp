@@ -1,4 +1,4 @@
-#include "models/layers/attention_core.h"
+#include "models/layers/attention/attention_core.h"
 
 #include <utility>
 

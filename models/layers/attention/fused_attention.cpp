@@ -1,4 +1,4 @@
-#include "models/layers/fused_attention.h"
+#include "models/layers/attention/fused_attention.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "models/layers/rotary_attention.h"
+#include "models/layers/attention/rotary_attention.h"
 
 #include <array>
 #include <utility>

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "models/layer.h"
-#include "models/layers/attention_core.h"
+#include "models/layers/attention/attention_core.h"
 #include "models/layers/lora.h"
 #include "models/layers/projection.h"
 

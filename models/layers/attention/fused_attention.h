@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "models/layer.h"
-#include "models/layers/attention_core.h"
+#include "models/layers/attention/attention_core.h"
 
 namespace troupe::models {
 
@@ -24,7 +24,7 @@ class FusedAttention final : public Layer {
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
 
  private:
-  /// Where the queries (0), keys (1) or values (2) lie in rows of width 3 * `width`.
+  /// The place of the queries (0), keys (1) or values (2) in rows of width 3 * `width`.
   struct Third {
     std::int64_t first;    // The offset of the first run of numbers in a row.
     std::int64_t count;    // The runs in a row.

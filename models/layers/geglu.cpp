@@ -1,0 +1,60 @@
+#include "models/layers/geglu.h"
+
+#include <utility>
+
+#include "kernels/combine.h"
+#include "models/layers/wide.h"
+
+namespace troupe::models {
+
+GeGlu::GeGlu(Parameter gate, Parameter up, kernels::Gelu form)
+    : gate_(std::move(gate)), up_(std::move(up)), form_(form) {}
+
+std::vector<Parameter> GeGlu::parameters() const { return {gate_.parameter(), up_.parameter()}; }
+
+Work GeGlu::work(const Shape& input) const {
+  Work work = gate_.work(input);
+  work.add(up_.work(input));
+  work.add(elementwise_work(output(input), output(input), Trained::no));
+  return work;
+}
+
+Tensor GeGlu::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
+  Stream& stream = in.pass.stream;
+  saved[input] = kernels::as_operand(stream, x, in.pass.precision);
+  saved[gate] = gate_.forward(in.pass, in.weights[gate_slot], saved[input], nullptr);
+  saved[up] = up_.forward(in.pass, in.weights[up_slot], saved[input], nullptr);
+  const Tensor of_gate = wide(in, saved[gate]), of_up = wide(in, saved[up]);
+  Tensor y = stream.make(of_gate.shape());
+  kernels::gelu_forward(stream, form_, of_gate.f32(), y.f32(), y.count());
+  kernels::multiply(stream, of_up.f32(), y.f32(), y.count());
+  return y;
+}
+
+Tensor GeGlu::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
+  Stream& stream = in.pass.stream;
+  const Tensor gradient = wide(in, dy);
+  const Tensor of_gate = wide(in, saved[gate]), of_up = wide(in, saved[up]);
+  const auto count = gradient.count();
+  Tensor dup = stream.make(gradient.shape()), dgate = stream.make(gradient.shape());
+  kernels::gelu_forward(stream, form_, of_gate.f32(), dup.f32(), count);
+  kernels::multiply(stream, gradient.f32(), dup.f32(), count);
+  kernels::gelu_backward(stream, form_, of_gate.f32(), gradient.f32(), dgate.f32(), count);
+  kernels::multiply(stream, of_up.f32(), dgate.f32(), count);
+  saved[gate] = kernels::as_operand(stream, dgate, in.pass.precision);
+  saved[up] = kernels::as_operand(stream, dup, in.pass.precision);
+  if (in.input_gradient == InputGradient::unwanted) return {};
+
+  Tensor dx;
+  gate_.add_backward_input(in.pass, in.weights[gate_slot], saved[gate], dx);
+  up_.add_backward_input(in.pass, in.weights[up_slot], saved[up], dx);
+  return dx;
+}
+
+void GeGlu::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {
+  const Tensor x = std::exchange(saved[input], {});
+  gate_.backward_weight(in.pass, x, std::exchange(saved[gate], {}), gradients[gate_slot]);
+  up_.backward_weight(in.pass, x, std::exchange(saved[up], {}), gradients[up_slot]);
+}
+
+}  // namespace troupe::models

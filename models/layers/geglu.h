@@ -1,0 +1,32 @@
+#pragma once
+
+#include "kernels/activations.h"
+#include "models/layer.h"
+#include "models/layers/projection.h"
+
+namespace troupe::models {
+
+/// y = gelu(x gate) * (x up): the first half of Gemma's feed-forward network. Computes the
+/// elementwise part in fp32.
+class GeGlu final : public Layer {
+ public:
+  GeGlu(Parameter gate, Parameter up, kernels::Gelu form);
+
+  std::vector<Parameter> parameters() const override;
+  int saved() const override { return 3; }
+  Shape output(const Shape& input) const override { return gate_.output(input); }
+  Work work(const Shape& input) const override;
+  Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
+  Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
+  void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;
+
+ private:
+  // backward_input replaces gate and up by the operands of their gradients.
+  enum Saved { input, gate, up };
+  enum Slot { gate_slot, up_slot };
+
+  Projection gate_, up_;
+  kernels::Gelu form_;
+};
+
+}  // namespace troupe::models
