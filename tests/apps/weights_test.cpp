@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -310,4 +312,43 @@ TEST_CASE("eval without data says why it cannot know the data", "[apps]") {
   const Ended unknown = tests::troupe(here, {"eval", "again"});
   CHECK(unknown.code == 3);
   CHECK(unknown.err.find("give --data") != std::string::npos);
+}
+
+TEST_CASE("folders of Hugging Face's families come out as they came", "[apps]") {
+  const Workplace here;
+  const std::string families = TROUPE_TESTS "/golden/families/";
+  const auto text = [](const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream whole;
+    whole << file.rdbuf();
+    return whole.str();
+  };
+  for (const std::string name :
+       {"llama3", "mistral", "qwen2", "qwen3", "gpt_neox", "gptj", "phi", "gemma", "gemma2"}) {
+    CAPTURE(name);
+    goes_well(tests::troupe(
+        here, {"checkpoint", "import", families + name, "--to", name + "/checkpoints"}));
+    goes_well(tests::troupe(here, {"checkpoint", "export", name, "--to", name + "/out"}));
+    CHECK(here.read(name + "/out/config.json") == text(families + name + "/config.json"));
+    CHECK((here.read(name + "/out/model.safetensors") ==
+           text(families + name + "/model.safetensors")));
+  }
+}
+
+TEST_CASE("a folder whose model this program does not compute is refused by key", "[apps]") {
+  const Workplace here;
+  const std::string folder = TROUPE_TESTS "/golden/families/llama3/";
+  std::ifstream file(folder + "config.json");
+  std::ostringstream whole;
+  whole << file.rdbuf();
+  auto config = parse_json(whole.str());
+  REQUIRE(config.ok());
+  std::filesystem::create_directories(here.path() / "bad");
+  std::filesystem::copy(folder + "model.safetensors", here.path() / "bad");
+  config->find("rope_parameters")->set("rope_type", "dynamic");
+  here.write("bad/config.json", to_json(*config));
+  const Ended refused = tests::troupe(here, {"checkpoint", "import", "bad", "--to", "x"});
+  CHECK(refused.code == 3);
+  CHECK(refused.err.find("config.json: rope_parameters.rope_type: found \"dynamic\", wanted one of "
+                         "default, linear, llama3") != std::string::npos);
 }

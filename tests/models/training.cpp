@@ -61,6 +61,36 @@ std::vector<Model> models_with(double dropout) {
                                           {"blocks", Value::List{1, 2}},
                                           {"classes", 5},
                                           {"dropout", 0.2 * dropout}})));
+  const auto of_tokens = [&](std::initializer_list<std::pair<const char*, Value>> more) {
+    Value options = table(more);
+    for (const auto& [key, value] : {std::pair{"vocab", 13}, {"context", 7}, {"layers", 3}})
+      options.set(key, value);
+    options.set("dropout", 0.1 * dropout);
+    return options;
+  };
+  models.push_back(build("llama", of_tokens({{"width", 8},
+                                             {"heads", 4},
+                                             {"kv_heads", 2},
+                                             {"ffn", 12},
+                                             {"head_width", 6},
+                                             {"window", 3},
+                                             {"qkv_bias", true},
+                                             {"qk_norm", true},
+                                             {"rope_type", "llama3"},
+                                             {"rope_factor", 4.0},
+                                             {"rope_context", 16}})));
+  models.push_back(build("gpt_neox", of_tokens({{"width", 16}, {"heads", 2}, {"rotary", 0.5}})));
+  models.push_back(build("gptj", of_tokens({{"width", 16}, {"heads", 2}, {"rotary", 4}})));
+  models.push_back(build("gemma", of_tokens({{"width", 8},
+                                             {"heads", 4},
+                                             {"kv_heads", 2},
+                                             {"ffn", 12},
+                                             {"head_width", 6},
+                                             {"window", 3},
+                                             {"query_scale", 5},
+                                             {"post_norms", true},
+                                             {"score_cap", 1.5},
+                                             {"logit_cap", 2.5}})));
   return models;
 }
 

@@ -17,7 +17,8 @@ namespace troupe::models {
 /// Builds a model of that kind; missing keys take their defaults.
 Model build(std::string_view kind, const Value& options);
 
-/// Returns one small model of each kind.
+/// Returns small models of the kinds. The first five have one kind each: mlp, gpt2, llama, vit and
+/// resnet.
 std::vector<Model> small_models();
 /// Returns the same models without dropout.
 std::vector<Model> small_models_without_dropout();

@@ -174,3 +174,51 @@ TEST_CASE("descriptions expand to the models of the first release", "[models][de
   CHECK(to_string(digest_of(trained["vit"])) == "77c86c5ccb4235bee2f4b0918c418ce0");
   CHECK(to_string(digest_of(trained["resnet"])) == "0468e9558adb79dca17924cc90e189b6");
 }
+
+TEST_CASE("families expand to the models of their first release", "[models][description]") {
+  const auto with = [](std::initializer_list<std::pair<const char*, Value>> more) {
+    Value options = options_table(more);
+    for (const auto& [key, value] :
+         {std::pair{"vocab", 13}, {"context", 9}, {"width", 16}, {"layers", 2}, {"heads", 4}})
+      if (!options.find(key)) options.set(key, value);
+    options.set("dropout", 0.1);
+    return options;
+  };
+  const std::vector<ShippedCase> cases{
+      {"llama", with({{"window", 3}, {"head_width", 6}})},
+      {"llama", with({{"qkv_bias", true}})},
+      {"llama", with({{"qk_norm", true}, {"head_width", 6}, {"tied", true}})},
+      {"llama", with({{"rope_type", "linear"}, {"rope_factor", 4.0}})},
+      {"llama", with({{"rope_type", "llama3"}, {"rope_factor", 8.0}, {"rope_context", 16}})},
+      {"gpt_neox", with({{"rotary", 0.5}})},
+      {"gpt_neox", with({{"rotary", 1.0}, {"parallel", false}, {"activation", "gelu_tanh"}})},
+      {"gptj", with({{"rotary", 2}})},
+      {"phi", with({{"rotary", 0.5}})},
+      {"gemma", with({{"head_width", 6}, {"ffn", 20}})},
+      {"gemma", with({{"head_width", 6},
+                      {"ffn", 20},
+                      {"window", 3},
+                      {"post_norms", true},
+                      {"score_cap", 2.0},
+                      {"logit_cap", 3.0},
+                      {"query_scale", 5}})}};
+  std::string accounts;
+  std::map<std::string, std::string> trained;
+  for (const auto& [kind, options] : cases) {
+    const auto* found = config::find_model_kind(kind);
+    REQUIRE(found);
+    const auto complete_options = complete(found->options(), options);
+    REQUIRE(complete_options.ok());
+    const auto model = found->build(*complete_options);
+    CAPTURE(kind, to_json(options));
+    REQUIRE(model.ok());
+    accounts += account_of(*model);
+    trained[kind] += to_string(trained_digest(*model));
+  }
+  CHECK(to_string(digest_of(accounts)) == "d0e818abf0655ec6a46a574eaa1164a8");
+  CHECK(to_string(digest_of(trained["llama"])) == "ed7a29ac784a9ec76b3694eb2c43c7e2");
+  CHECK(to_string(digest_of(trained["gpt_neox"])) == "560a26b483d00b5cd83613729aa6196b");
+  CHECK(to_string(digest_of(trained["gptj"])) == "2a5fc1cc6ced800f6d15c775df4c4799");
+  CHECK(to_string(digest_of(trained["phi"])) == "41ea1800af1631327efb785b1d21bba7");
+  CHECK(to_string(digest_of(trained["gemma"])) == "a01eff8eca6757c93534903be91567ec");
+}
