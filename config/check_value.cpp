@@ -71,7 +71,6 @@ std::string unreadable(Type type, const std::string& text) {
     case Type::texts:
     case Type::integers:
     case Type::numbers:
-    case Type::texts:
     case Type::count_or_auto:
     case Type::stages:
     case Type::description:
@@ -100,16 +99,13 @@ bool is_legal(const Key& key, const Value& value) {
     case Type::choice:
       return is_choice(key, value);
     case Type::texts:
-      return is_list(key, value,
-                     [](const Key&, const Value& item) { return item.text() != nullptr; });
+      return is_list(key, value, [](const Key&, const Value& item) {
+        return item.text() && !item.text()->empty();
+      });
     case Type::integers:
       return is_list(key, value, is_whole);
     case Type::numbers:
       return is_list(key, value, is_number);
-    case Type::texts:
-      return is_list(key, value, [](const Key&, const Value& item) {
-        return item.text() && !item.text()->empty();
-      });
     case Type::duration:
       return text && in_bounds(key, static_cast<double>(parse_duration(*text)->count()));
     case Type::interval:

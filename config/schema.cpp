@@ -253,8 +253,6 @@ std::string wanted(const Key& key) {
              "\", such as \"2GiB\", or \"auto\"";
     case Type::stages:
       return "an integer " + bounds(key) + ", \"auto\", or boundaries such as [0, 3, 6]";
-    case Type::texts:
-      return "a list of strings";
     case Type::description:
       return "a table, the description of a model";
     case Type::groups:

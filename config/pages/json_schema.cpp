@@ -91,7 +91,9 @@ Value form(const Key& key) {
       return key.name == "model.kind" ? any_of({words, pattern("\\.toml$")}) : words;
     }
     case Type::texts:
-      return object({{"type", "array"}, {"items", object({{"type", "string"}})}, {"minItems", 1}});
+      return object({{"type", "array"},
+                     {"items", object({{"type", "string"}, {"minLength", 1}})},
+                     {"minItems", 1}});
     case Type::integers:
       return object({{"type", "array"}, {"items", numeric(key, "integer")}, {"minItems", 1}});
     case Type::numbers: {
@@ -113,10 +115,6 @@ Value form(const Key& key) {
       return any_of({pattern("^[0-9]+(\\.[0-9]+)? ?(B|KiB|MiB|GiB|TiB|kB|MB|GB|TB)$"), automatic});
     case Type::stages:
       return any_of({numeric(key, "integer"), automatic, boundaries(key)});
-    case Type::texts:
-      return object({{"type", "array"},
-                     {"items", object({{"type", "string"}, {"minLength", 1}})},
-                     {"minItems", 1}});
     case Type::description:
       return object({{"type", "object"}});
     case Type::groups:

@@ -20,7 +20,6 @@ enum class Type {
   texts,          // A list.
   integers,       // A list.
   numbers,        // A list of `Key::length`.
-  texts,          // A list.
   duration,       // "5m"
   interval,       // "100 steps", or a duration
   range,          // "1:8", or one integer

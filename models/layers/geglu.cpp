@@ -8,13 +8,19 @@
 namespace troupe::models {
 
 GeGlu::GeGlu(Parameter gate, Parameter up, kernels::Gelu form)
-    : gate_(std::move(gate)), up_(std::move(up)), form_(form) {}
+    : gate_(std::move(gate)), up_(std::move(up)), additions_({&gate_, &up_}, 2), form_(form) {}
 
-std::vector<Parameter> GeGlu::parameters() const { return {gate_.parameter(), up_.parameter()}; }
+std::vector<Parameter> GeGlu::parameters() const {
+  std::vector<Parameter> all = {gate_.parameter(), up_.parameter()};
+  additions_.declare(all);
+  return all;
+}
 
 Work GeGlu::work(const Shape& input) const {
   Work work = gate_.work(input);
   work.add(up_.work(input));
+  additions_.add_work(input, gate_slot, work);
+  additions_.add_work(input, up_slot, work);
   work.add(elementwise_work(output(input), output(input), Trained::no));
   return work;
 }
@@ -24,6 +30,8 @@ Tensor GeGlu::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const 
   saved[input] = kernels::as_operand(stream, x, in.pass.precision);
   saved[gate] = gate_.forward(in.pass, in.weights[gate_slot], saved[input], nullptr);
   saved[up] = up_.forward(in.pass, in.weights[up_slot], saved[input], nullptr);
+  additions_.forward(in, gate_slot, saved[input], saved[gate]);
+  additions_.forward(in, up_slot, saved[input], saved[up]);
   const Tensor of_gate = wide(in, saved[gate]), of_up = wide(in, saved[up]);
   Tensor y = stream.make(of_gate.shape());
   kernels::gelu_forward(stream, form_, of_gate.f32(), y.f32(), y.count());
@@ -48,13 +56,20 @@ Tensor GeGlu::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
   Tensor dx;
   gate_.add_backward_input(in.pass, in.weights[gate_slot], saved[gate], dx);
   up_.add_backward_input(in.pass, in.weights[up_slot], saved[up], dx);
+  additions_.backward_input(in, gate_slot, saved[gate], dx);
+  additions_.backward_input(in, up_slot, saved[up], dx);
   return dx;
 }
 
 void GeGlu::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {
   const Tensor x = std::exchange(saved[input], {});
-  gate_.backward_weight(in.pass, x, std::exchange(saved[gate], {}), gradients[gate_slot]);
-  up_.backward_weight(in.pass, x, std::exchange(saved[up], {}), gradients[up_slot]);
+  const auto add = [&](const Projection& projection, Slot slot, Saved gradient) {
+    const Tensor dy = std::exchange(saved[gradient], {});
+    additions_.backward_weight(in, slot, x, dy, gradients);
+    if (!in.is_frozen(slot)) projection.backward_weight(in.pass, x, dy, gradients[slot]);
+  };
+  add(gate_, gate_slot, gate);
+  add(up_, up_slot, up);
 }
 
 }  // namespace troupe::models

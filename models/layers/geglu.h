@@ -2,6 +2,7 @@
 
 #include "kernels/activations.h"
 #include "models/layer.h"
+#include "models/layers/lora.h"
 #include "models/layers/projection.h"
 
 namespace troupe::models {
@@ -26,6 +27,7 @@ class GeGlu final : public Layer {
   enum Slot { gate_slot, up_slot };
 
   Projection gate_, up_;
+  Additions additions_;
   kernels::Gelu form_;
 };
 

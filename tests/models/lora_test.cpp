@@ -39,6 +39,19 @@ Value small_llama() {
   return options;
 }
 
+Value small_gemma() {
+  Value options = small_llama();
+  options.set("head_width", 4);
+  options.set("post_norms", true);
+  return options;
+}
+
+Value small_neox() {
+  Value options = small_gpt2();
+  options.set("rotary", 0.5);
+  return options;
+}
+
 Model with_lora(const std::string& kind, Value options, Value::List match) {
   options.set("lora", lora(2, 6, std::move(match)));
   return build(kind, options);
@@ -134,7 +147,11 @@ TEST_CASE("low-rank additions begin at zero", "[models]") {
 
 // W' = W + s B A for [outputs, inputs]. So dB = s dW' A^T and dA = s B^T dW'.
 TEST_CASE("additions have the losses and gradients of the merged matrix", "[models]") {
-  for (const auto& [kind, options] : {std::pair{"gpt2", small_gpt2()}, {"llama", small_llama()}}) {
+  for (const auto& [kind, options] : {std::pair{"gpt2", small_gpt2()},
+                                      {"llama", small_llama()},
+                                      {"gemma", small_gemma()},
+                                      {"gpt_neox", small_neox()},
+                                      {"phi", small_neox()}}) {
     auto adapted = with_lora(kind, options, {"*"});
     auto weights = drawn_weights(adapted);
     const auto found = pass(adapted, weights);
