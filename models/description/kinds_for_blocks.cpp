@@ -6,11 +6,11 @@
 #include "models/layers/attention/fused_attention.h"
 #include "models/layers/attention/rotary_attention.h"
 #include "models/layers/attention/self_attention.h"
-#include "models/layers/feed_forward.h"
-#include "models/layers/geglu.h"
-#include "models/layers/gelu.h"
 #include "models/layers/linear.h"
-#include "models/layers/swiglu.h"
+#include "models/layers/networks/feed_forward.h"
+#include "models/layers/networks/geglu.h"
+#include "models/layers/networks/gelu.h"
+#include "models/layers/networks/swiglu.h"
 
 namespace troupe::models {
 namespace {

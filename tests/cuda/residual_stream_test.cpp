@@ -7,9 +7,9 @@
 
 #include "kernels/rounding.h"
 #include "models/layers/dropout.h"
-#include "models/layers/feed_forward.h"
 #include "models/layers/layer_norm.h"
 #include "models/layers/linear.h"
+#include "models/layers/networks/feed_forward.h"
 #include "models/layers/residual.h"
 #include "models/layers/rms_norm.h"
 #include "models/layers/sequence.h"

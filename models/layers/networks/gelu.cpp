@@ -1,4 +1,4 @@
-#include "models/layers/gelu.h"
+#include "models/layers/networks/gelu.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "models/layers/swiglu.h"
+#include "models/layers/networks/swiglu.h"
 
 #include <utility>
 

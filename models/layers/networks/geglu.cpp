@@ -1,4 +1,4 @@
-#include "models/layers/geglu.h"
+#include "models/layers/networks/geglu.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "models/layers/feed_forward.h"
+#include "models/layers/networks/feed_forward.h"
 
 #include <utility>
 
