@@ -19,6 +19,7 @@ struct RopeForm {
     none,
     linear,  // Divides each by `factor`.
     llama3,  // Divides only low ones; those between the bounds partly.
+    yarn,    // Divides those of late pairs; those of pairs between the bounds partly.
   };
 
   double theta = 10000;
@@ -26,17 +27,24 @@ struct RopeForm {
   Pairs pairs = Pairs::halves;
   Scaling scaling = Scaling::none;
   double factor = 1;
-  double low = 1;         // llama3: turns in `context` below which a frequency is low,
-  double high = 4;        // and above which it stays.
+  double low = 1;         // llama3: turns in `context` below which a frequency is low; yarn: the
+  double high = 4;        // first pair that is divided partly. high: the other bound.
   double context = 8192;  // llama3: the context of the first training.
+  float stretch = 1;      // A factor on cosines and sines, which yarn has.
 
   constexpr std::int64_t turned(std::int64_t width) const { return part == 0 ? width : part; }
 
-  /// Returns the frequency that takes the place of one by the formula above.
-  constexpr double scaled(double frequency) const {
+  /// Returns the frequency that takes the place of a pair's one by the formula above.
+  constexpr double scaled(double frequency, std::int64_t pair) const {
     if (scaling == Scaling::none) return frequency;
     const double divided = frequency / factor;
     if (scaling == Scaling::linear) return divided;
+    if (scaling == Scaling::yarn) {
+      const double width = high > low ? high - low : 0.001;
+      const double ramp = (static_cast<double>(pair) - low) / width;
+      const double part_divided = ramp < 0 ? 0 : ramp > 1 ? 1 : ramp;
+      return part_divided * divided + (1 - part_divided) * frequency;
+    }
     constexpr double whole_turn = 6.283185307179586;
     const double turns = context * frequency / whole_turn;
     if (turns < low) return divided;

@@ -148,6 +148,7 @@ class Reader {
         if (auto good = take(key); !good) return good.error();
     if (const Value* fixed = fixed_of(family_))
       for (const auto& option : *fixed->map()) model_.set(option.key, option.value);
+    if (auto good = check_needs(); !good) return good.error();
     take_usual();
     if (auto good = check_musts(); !good) return good.error();
     return std::move(model_);
@@ -190,6 +191,7 @@ class Reader {
     const auto& option = option_of(family_, key.option);
     Value value = found ? *found : key.absent;
     // The default of some options means that theirs is not there.
+    if (found && !found->is_null()) stated_.push_back(key.option);
     if (found && found->is_null())
       value = option.is_later || has_usual(key.option) ? option.fallback : Value();
     if (value.is_null())
@@ -229,6 +231,19 @@ class Reader {
     auto names = family_.kind->names_of(complete ? *complete : model);
     names.add("model_type", family_.type);
     return names;
+  }
+
+  Status check_needs() const {
+    const auto with = names_of(model_);
+    for (const auto& [option, formula] : family_.entry->needs) {
+      const auto needed = formula.evaluate(with);
+      if (!needed) return within("model." + option, needed.error());
+      if (!needed->boolean() || !*needed->boolean() || std::ranges::count(stated_, option) > 0)
+        continue;
+      const auto key = std::ranges::find(family_.entry->keys, option, &HuggingFace::Key::option);
+      return Error{key->paths.front() + ": found nothing, wanted the value of model." + option};
+    }
+    return Done{};
   }
 
   /// Later options that say what the default means anyway get the default, so that the recipe of
@@ -275,7 +290,8 @@ class Reader {
   const Value& config_;
   const Family& family_;
   const std::vector<std::string>& accepted_;
-  std::vector<std::string> known_;  // Paths.
+  std::vector<std::string> known_;   // Paths.
+  std::vector<std::string> stated_;  // Options that config.json gives.
   Value model_;
 };
 

@@ -153,7 +153,7 @@ void rope(Stream& stream, Rotation rotation, HeadsOut x, std::int64_t batch, std
   auto* frequencies = reinterpret_cast<double*>(block.get()->memory);
   std::fill_n(frequencies, table, 0.0);
   for (std::int64_t i = 0; i < pairs; ++i)
-    frequencies[i] = form.scaled(decay(static_cast<double>(i) * step));
+    frequencies[i] = form.scaled(decay(static_cast<double>(i) * step), i);
 
   constexpr std::int64_t positions_per_piece = 16;
   for_pieces(stream, length, positions_per_piece, [&](std::int64_t first, std::int64_t size) {
@@ -165,6 +165,11 @@ void rope(Stream& stream, Rotation rotation, HeadsOut x, std::int64_t batch, std
       const auto turns = static_cast<double>(position);
       HWY_DYNAMIC_DISPATCH(fill_turns)
       (rotation == Rotation::forward ? turns : -turns, frequencies, table, cosines, sines);
+      if (form.stretch != 1)
+        for (std::int64_t i = 0; i < pairs; ++i) {
+          cosines[i] *= form.stretch;
+          sines[i] *= form.stretch;
+        }
       for (std::int64_t b = 0; b < batch; ++b)
         for (std::int64_t head = 0; head < heads; ++head) {
           float* const numbers = x.data + (b * length + position) * x.row + head * width;

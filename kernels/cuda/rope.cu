@@ -59,8 +59,12 @@ struct Rotate {
     const bool is_apart = form.pairs == RopeForm::Pairs::neighbours;
     const std::int64_t one = is_apart ? 2 * pair : pair, other = is_apart ? one + 1 : one + pairs;
     const double turns = static_cast<double>(row % length);
-    const auto [cosine, sine] =
-        turn_of(form.scaled(decay(static_cast<double>(pair) * step)) * (is_back ? -turns : turns));
+    const double frequency = form.scaled(decay(static_cast<double>(pair) * step), pair);
+    auto [cosine, sine] = turn_of(frequency * (is_back ? -turns : turns));
+    if (form.stretch != 1) {
+      cosine *= form.stretch;
+      sine *= form.stretch;
+    }
     for (std::int64_t head = 0; head < heads; ++head) {
       Number* const at = x.data + row * x.row + head * width;
       const float first = wide(at[one]), second = wide(at[other]);

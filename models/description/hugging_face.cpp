@@ -30,8 +30,9 @@ class EntryReader {
       fail(entry, "an entry is a table: { types, keys, ... }");
       return {};
     }
-    sink_.check_keys(entry, path_,
-                     {"types", "prefixes", "leave", "keys", "fixed", "must", "harmless", "usual"});
+    sink_.check_keys(
+        entry, path_,
+        {"types", "prefixes", "leave", "keys", "fixed", "must", "harmless", "usual", "needs"});
     const Value* types = entry.find("types");
     if (!types || !types->map() || types->map()->empty())
       fail(entry,
@@ -53,7 +54,8 @@ class EntryReader {
     read_keys(entry);
     read_fixed(entry);
     read_must(entry);
-    read_usual(entry);
+    read_formulas(entry, "usual", made_.usual);
+    read_formulas(entry, "needs", made_.needs);
     return std::move(made_);
   }
 
@@ -181,14 +183,16 @@ class EntryReader {
     }
   }
 
-  void read_usual(const Value& entry) {
-    const Value* usual = table(entry, "usual");
-    if (!usual) return;
-    for (const auto& [option, value, position] : *usual->map()) {
+  /// Reads a table of options with a formula each.
+  void read_formulas(const Value& entry, const std::string& key,
+                     std::vector<std::pair<std::string, Formula>>& into) {
+    const Value* found = table(entry, key);
+    if (!found) return;
+    for (const auto& [option, value, position] : *found->map()) {
       if (!is_option(value, option)) return;
       auto parsed = Formula::parse(value, Formula::Texts::expressions);
       if (!parsed) return fail(value, parsed.error().text);
-      made_.usual.emplace_back(option, *std::move(parsed));
+      into.emplace_back(option, *std::move(parsed));
     }
   }
 

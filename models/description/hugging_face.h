@@ -47,6 +47,8 @@ struct HuggingFace {
   std::vector<std::pair<std::string, std::string>> harmless;
   /// The values that defaults of options mean: { head_width = "width / heads" }.
   std::vector<std::pair<std::string, Formula>> usual;
+  /// Options whose keys must be there if the formula holds.
+  std::vector<std::pair<std::string, Formula>> needs;
 
   /// Returns whether models of a type have this key.
   static bool has(const Key& key, std::string_view type);

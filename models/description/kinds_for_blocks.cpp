@@ -1,4 +1,6 @@
 // Steps of transformer blocks: attention and feed-forward networks.
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "models/description/projections.h"
@@ -36,22 +38,44 @@ std::int64_t head_width_of(const StepOptions& options, const Flow& input) {
                                    : input.width() / options.integer("heads");
 }
 
+/// Returns the natural logarithm with the same bits on every machine.
+double logarithm(double x) { return kernels::rope_step({.theta = x}, 2); }
+
+/// Sets what yarn (arXiv 2309.00071) makes of its options: bounds from numbers of turns, and the
+/// stretch from the factor unless it is given.
+void set_yarn(const StepOptions& options, kernels::RopeForm& form, std::int64_t head_width) {
+  constexpr double whole_turn = 6.283185307179586;
+  const auto turned = static_cast<double>(form.turned(head_width));
+  const auto pair_of = [&](std::string_view turns) {
+    return turned * logarithm(form.context / (options.number(turns) * whole_turn)) /
+           (2 * logarithm(form.theta));
+  };
+  form.low = std::max(std::floor(pair_of("rope_fast")), 0.0);
+  form.high = std::min(std::ceil(pair_of("rope_slow")), turned - 1);
+  const double stretch = options.number("rope_stretch");
+  const double usual = form.factor > 1 ? 0.1 * logarithm(form.factor) + 1 : 1;
+  form.stretch = static_cast<float>(stretch > 0 ? stretch : usual);
+}
+
 /// Returns what options say about rotary positions, or nothing without `rope`.
-std::optional<kernels::RopeForm> rope_of(const StepOptions& options) {
+std::optional<kernels::RopeForm> rope_of(const StepOptions& options, std::int64_t head_width) {
   using Form = kernels::RopeForm;
   if (!options.has("rope")) return {};
   const auto scaling = options.text("rope_type");
-  return Form{.theta = options.number("rope"),
-              .part = options.integer_or("part", 0),
-              .pairs = options.text("pairs") == "neighbours" ? Form::Pairs::neighbours
-                                                             : Form::Pairs::halves,
-              .scaling = scaling == "linear"   ? Form::Scaling::linear
-                         : scaling == "llama3" ? Form::Scaling::llama3
-                                               : Form::Scaling::none,
-              .factor = options.number("rope_factor"),
-              .low = options.number("rope_low"),
-              .high = options.number("rope_high"),
-              .context = options.number("rope_context")};
+  Form form{.theta = options.number("rope"),
+            .part = options.integer_or("part", 0),
+            .pairs = options.text("pairs") == "neighbours" ? Form::Pairs::neighbours
+                                                           : Form::Pairs::halves,
+            .scaling = scaling == "linear"   ? Form::Scaling::linear
+                       : scaling == "llama3" ? Form::Scaling::llama3
+                       : scaling == "yarn"   ? Form::Scaling::yarn
+                                             : Form::Scaling::none,
+            .factor = options.number("rope_factor"),
+            .low = options.number("rope_low"),
+            .high = options.number("rope_high"),
+            .context = options.number("rope_context")};
+  if (form.scaling == Form::Scaling::yarn) set_yarn(options, form, head_width);
+  return form;
 }
 
 Status check_rope(const kernels::RopeForm& form, std::int64_t head_width) {
@@ -62,6 +86,8 @@ Status check_rope(const kernels::RopeForm& form, std::int64_t head_width) {
     return Error{"rotates pairs of numbers, but " +
                  std::string(form.part == 0 ? "a head has " : "part is ") +
                  std::to_string(form.turned(head_width))};
+  if (form.scaling == kernels::RopeForm::Scaling::yarn && form.theta <= 1)
+    return Error{"has yarn with a base (rope) above 1"};
   if (form.scaling == kernels::RopeForm::Scaling::llama3 && form.low >= form.high)
     return Error{"has rope_low below rope_high"};
   return Done{};
@@ -107,8 +133,9 @@ Result<Flow> check_attention(const StepOptions& options, const Flow& input) {
     return good.error();
   if (options.integer("window") > 0 && options.text("mask") != "causal")
     return Error{"has a window only with a causal mask"};
-  if (const auto rope = rope_of(options))
-    if (auto good = check_rope(*rope, head_width_of(options, input)); !good) return good.error();
+  const auto head_width = head_width_of(options, input);
+  if (const auto rope = rope_of(options, head_width))
+    if (auto good = check_rope(*rope, head_width); !good) return good.error();
   return input;
 }
 
@@ -123,7 +150,7 @@ AttentionCore core_of(const StepContext& context, std::optional<HeadNorms> norms
        .window = options.integer("window"),
        .scale = options.has("factor") ? static_cast<float>(options.number("factor")) : 0,
        .cap = options.has("cap") ? static_cast<float>(options.number("cap")) : 0,
-       .rope = rope_of(options)},
+       .rope = rope_of(options, head_width_of(options, context.input))},
       std::move(norms));
 }
 
@@ -310,9 +337,10 @@ std::vector<StepKind> kinds_for_blocks() {
              .type = Type::choice,
              .help = "How frequencies change for long contexts: linear divides them by "
                      "rope_factor, llama3 only those of fewer than rope_low turns in "
-                     "rope_context positions, and those below rope_high partly.",
+                     "rope_context positions, and those below rope_high partly, yarn those of "
+                     "pairs with few turns, by rope_fast and rope_slow.",
              .fallback = "default",
-             .among = {"default", "linear", "llama3"}},
+             .among = {"default", "linear", "llama3", "yarn"}},
             {.name = "rope_factor",
              .type = Type::number,
              .help = "See rope_type.",
@@ -325,6 +353,20 @@ std::vector<StepKind> kinds_for_blocks() {
              .help = "See rope_type.",
              .fallback = 8192.0,
              .least = 1},
+            {.name = "rope_fast",
+             .type = Type::number,
+             .help = "With yarn: pairs of more turns in rope_context are not divided.",
+             .fallback = 32.0,
+             .least = 1e-3},
+            {.name = "rope_slow",
+             .type = Type::number,
+             .help = "With yarn: pairs of fewer turns in rope_context are divided.",
+             .fallback = 1.0,
+             .least = 1e-3},
+            {.name = "rope_stretch",
+             .type = Type::number,
+             .help = "With yarn: the factor on rotated numbers. 0: 0.1 log(rope_factor) + 1.",
+             .fallback = 0.0},
             {.name = "order",
              .type = Type::choice,
              .help = "How a fused projection lays out its result: all queries, all keys, "

@@ -350,5 +350,5 @@ TEST_CASE("a folder whose model this program does not compute is refused by key"
   const Ended refused = tests::troupe(here, {"checkpoint", "import", "bad", "--to", "x"});
   CHECK(refused.code == 3);
   CHECK(refused.err.find("config.json: rope_parameters.rope_type: found \"dynamic\", wanted one of "
-                         "default, linear, llama3") != std::string::npos);
+                         "default, linear, llama3, yarn") != std::string::npos);
 }

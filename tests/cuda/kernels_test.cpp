@@ -390,6 +390,8 @@ TEST_CASE("rotary positions have the bits of the cores") {
          {.part = 8, .pairs = RopeForm::Pairs::neighbours});
     rope(stream, Rotation::back, {y.f32(), 36}, 2, 301, 3, 12,
          {.scaling = RopeForm::Scaling::llama3, .factor = 8, .context = 128});
+    rope(stream, Rotation::forward, {y.f32(), 36}, 2, 301, 3, 12,
+         {.scaling = RopeForm::Scaling::yarn, .factor = 8, .low = 1, .high = 4, .stretch = 1.2f});
     return Made{x, y};
   }));
 }

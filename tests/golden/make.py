@@ -57,6 +57,8 @@ FAMILIES = {
     "gemma": ("Gemma", dict(GATED, head_dim=16, pad_token_id=None)),
     "gemma2": ("Gemma2", dict(GATED, head_dim=16, pad_token_id=None, sliding_window=5, query_pre_attn_scalar=8,
                               attn_logit_softcapping=4.0, final_logit_softcapping=12.0)),
+    "yarn": ("Qwen2", dict(GATED, rope_parameters=dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, beta_fast=8.0,
+                                                       original_max_position_embeddings=64))),
 }
 
 
@@ -74,10 +76,15 @@ def in_float64():
         torch.set_default_dtype(kept[3])
 
 
+def seed_of(name):
+    """Returns the place in the list: a new family goes to its end, and moves no other."""
+    return list(FAMILIES).index(name) + 1
+
+
 def random_model(name, config):
     """Returns a model whose weights, also biases and scales of norms, are far from special values."""
     model = transformers.AutoModelForCausalLM.from_config(config)
-    generator = torch.Generator().manual_seed(list(FAMILIES).index(name) + 1)
+    generator = torch.Generator().manual_seed(seed_of(name))
     with torch.no_grad():
         for key, weight in model.named_parameters():
             noise = torch.randn(weight.shape, generator=generator)
@@ -107,7 +114,7 @@ def make(name):
     folder.mkdir(parents=True, exist_ok=True)
     model = random_model(name, config)
     model.save_pretrained(folder)
-    generator = torch.Generator().manual_seed(1000 + list(FAMILIES).index(name))
+    generator = torch.Generator().manual_seed(999 + seed_of(name))
     tokens = torch.randint(VOCAB, (STEPS * SAMPLES, LENGTH + 1), generator=generator)
     data, target = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
     with torch.no_grad():

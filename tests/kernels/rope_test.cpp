@@ -1,5 +1,7 @@
 #include "kernels/rope.h"
 
+#include <algorithm>
+
 #include "tests/kernels/differences.h"
 
 namespace troupe::kernels {
@@ -27,6 +29,11 @@ double frequency(const RopeForm& form, std::int64_t i, std::int64_t width) {
       return plain;
     case RopeForm::Scaling::linear:
       return plain / form.factor;
+    case RopeForm::Scaling::yarn: {
+      const double ramp = (static_cast<double>(i) - form.low) / (form.high - form.low);
+      const double share = 1 - std::clamp(ramp, 0.0, 1.0);
+      return plain / form.factor * (1 - share) + plain * share;
+    }
     case RopeForm::Scaling::llama3:
       break;
   }
@@ -49,8 +56,10 @@ Doubles reference(const Sizes& s, Doubles x, const RopeForm& form) {
           const std::int64_t other = is_apart ? first + 1 : first + pairs;
           const double angle = static_cast<double>(p) * frequency(form, i, s.width);
           const double u = at(first), w = at(other);
-          at(first) = u * std::cos(angle) - w * std::sin(angle);
-          at(other) = w * std::cos(angle) + u * std::sin(angle);
+          const double cosine = form.stretch * std::cos(angle);
+          const double sine = form.stretch * std::sin(angle);
+          at(first) = u * cosine - w * sine;
+          at(other) = w * cosine + u * sine;
         }
   return x;
 }
@@ -101,6 +110,7 @@ TEST_CASE("rotary embedding takes other pairs, a part of a head and scaled frequ
         RopeForm{.part = 4, .pairs = neighbours},
         RopeForm{.theta = 500000, .scaling = linear, .factor = 3},
         RopeForm{.scaling = llama3, .factor = 8, .context = 100},
+        RopeForm{.scaling = yarn, .factor = 4, .low = 2, .high = 7},
         RopeForm{.part = 16, .pairs = neighbours, .scaling = llama3, .factor = 8, .low = 2}}) {
     const Sizes s{2, 40, 3, 20};
     INFO("part " << form.part << ", factor " << form.factor);
@@ -110,6 +120,17 @@ TEST_CASE("rotary embedding takes other pairs, a part of a head and scaled frequ
     CHECK(close(turned(stream, s, Rotation::back, there, form), doubles(x), 2));
     CHECK(same_bits([&](Stream& on) { return turned(on, s, Rotation::forward, x, form); }));
   }
+}
+
+TEST_CASE("a stretch of rotary embedding is a factor in both directions", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  const Sizes s{1, 9, 2, 8};
+  const RopeForm form{.stretch = 1.25f};
+  const Floats x = numbers(s.length * row(s), 1), dy = numbers(s.length * row(s), 2);
+  const auto f = [&](const Doubles& at) { return reference(s, at, form); };
+  CHECK(close(turned(stream, s, Rotation::forward, x, form), f(doubles(x)), 2));
+  CHECK(close(turned(stream, s, Rotation::back, dy, form), numerical_gradient(f, x, dy), 2));
 }
 
 TEST_CASE("rotary embedding is as accurate at far positions as at near ones", "[kernels]") {

@@ -160,7 +160,7 @@ constexpr double tolerance = 1e-5;
 
 TEST_CASE("families of Hugging Face train as in transformers", "[models][families]") {
   const std::string name =
-      GENERATE("gpt2", "llama", "llama3", "linear", "mistral", "qwen2", "qwen3", "gpt_neox",
+      GENERATE("gpt2", "llama", "llama3", "linear", "yarn", "mistral", "qwen2", "qwen3", "gpt_neox",
                "gpt_neox_serial", "gptj", "phi", "gemma", "gemma2");
   CAPTURE(name);
   Family family(name);
@@ -205,6 +205,8 @@ TEST_CASE("a wrong option of a family is seen in its logits", "[models][families
       Fault{"llama3", "rope_type=default"}, Fault{"llama3", "rope_type=linear"},
       Fault{"llama3", "rope_factor=8.08"}, Fault{"llama3", "rope_low=1.1"},
       Fault{"llama3", "rope_high=4.04"}, Fault{"llama3", "rope_context=130"},
+      Fault{"yarn", "rope_factor=4.04"}, Fault{"yarn", "rope_slow=0.1"},
+      Fault{"yarn", "rope_stretch=1"}, Fault{"yarn", "rope_context=640"},
       Fault{"linear", "rope_factor=4.04"}, Fault{"linear", "rope_type=default"},
       Fault{"mistral", "window=4"}, Fault{"mistral", "window=6"}, Fault{"mistral", "window=0"},
       Fault{"qwen2", "qkv_bias=false"}, Fault{"qwen2", "rope_theta=10100"},

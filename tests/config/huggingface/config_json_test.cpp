@@ -59,12 +59,15 @@ TEST_CASE("a config.json of transformers is taken with its own defaults, or refu
     INFO(model.error().text);
     CHECK(model.error().text.find(wanted) != std::string::npos);
   };
-  refused(tiny_llama(R"({"rope_parameters": {"rope_theta": 1e4, "rope_type": "dynamic"}})"),
-          R"(rope_parameters.rope_type: found "dynamic", wanted one of default, linear, llama3)");
+  refused(
+      tiny_llama(R"({"rope_parameters": {"rope_theta": 1e4, "rope_type": "dynamic"}})"),
+      R"(rope_parameters.rope_type: found "dynamic", wanted one of default, linear, llama3, yarn)");
   refused(tiny_llama(R"({"rope_scaling": {"type": "linear", "factor": 2.0}})"),
           R"(rope_parameters.rope_type: found "default", wanted that of rope_scaling.type)");
-  refused(tiny_llama(R"({"rope_parameters": {"rope_theta": 1e4, "beta_fast": 32}})"),
-          "rope_parameters.beta_fast: found 32, wanted no such key");
+  refused(tiny_llama(R"({"rope_parameters": {"rope_theta": 1e4, "mscale": 1}})"),
+          "rope_parameters.mscale: found 1, wanted no such key");
+  refused(tiny_llama(R"({"rope_parameters": {"rope_theta": 1e4, "rope_type": "llama3"}})"),
+          "rope_parameters.factor: found nothing, wanted the value of model.rope_factor");
   refused(tiny_llama(R"({"rope_parameters": 3})"), "rope_parameters: found 3, wanted a table");
   refused(tiny_llama(R"({"rope_theta": 5e5})"), "rope_parameters.rope_theta: found 10000");
   refused(tiny_llama(R"({"hidden_act": "gelu"})"), R"(hidden_act: found "gelu", wanted "silu")");
