@@ -96,12 +96,13 @@ void read_model_folder(const ReadText& read, std::span<const models::ModelKind> 
 }
 
 void refuse_model_folder(const Document& document, Diagnostics& found) {
-  const Value* from = value_at(document.tree, key);
-  if (!from) return;
-  found.add({.key = std::string(key),
-             .message = "a message cannot name the folder of a model",
-             .hint = "send its options and model.init, as `troupe submit` does",
-             .position = from->position});
+  const std::string names[] = {std::string(key), "model." + std::string(accept)};
+  for (const auto& name : names)
+    if (const Value* given = value_at(document.tree, name))
+      found.add({.key = name,
+                 .message = "a message cannot name the folder of a model",
+                 .hint = "send its options and model.init, as `troupe submit` does",
+                 .position = given->position});
 }
 
 }  // namespace troupe::config

@@ -12,7 +12,7 @@ namespace troupe::config {
 /// folder unless it is stated. Removes `from` and `accept`.
 void read_model_folder(const ReadText& read, std::span<const models::ModelKind> kinds,
                        Document& document, Diagnostics& found);
-/// Refuses `model.from` in a message, whose sender alone has the folder.
+/// Refuses `model.from` and `model.accept` in a message, whose sender alone has the folder.
 void refuse_model_folder(const Document& document, Diagnostics& found);
 
 }  // namespace troupe::config

@@ -57,7 +57,7 @@ Shapes golden_shapes(const std::string& kind) {
 
 }  // namespace
 
-TEST_CASE("each of the five kinds of models has help for every key", "[models]") {
+TEST_CASE("each kind of models has help for every key", "[models]") {
   std::vector<std::string_view> names;
   for (const auto& kind : config::model_kinds()) {
     names.push_back(kind.name());

@@ -92,6 +92,14 @@ TEST_CASE("a folder whose model this program would compute differently is refuse
   CHECK(reason(load_tuned(unknown, {"model.accept=odd"})) ==
         "model.from: model.accept is \"odd\", wanted a list of keys of config.json such as "
         "[\"mlp_bias\"]");
+  const auto alone = load({.path = "a.toml", .read = [](const std::string&) -> Result<std::string> {
+                             return std::string("[model]\nkind = \"gpt2\"\naccept = [\"odd\"]\n");
+                           }});
+  CHECK(reason(alone) == "model.accept is for the config.json of model.from, which is not there");
+  Diagnostics refused;
+  CHECK_FALSE(load_message(*parse_json(R"({"model": {"kind": "mlp", "accept": ["x"]}})"),
+                           "run.submit", refused));
+  CHECK(refused.all().front().key == "model.accept");
   Diagnostics found;
   CHECK_FALSE(load_message(*parse_json(R"({"model": {"from": "gpt2"}})"), "run.submit", found));
   CHECK(found.all().front().message == "a message cannot name the folder of a model");
