@@ -6,10 +6,12 @@
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <variant>
 
 #include "catch.h"
 #include "config/load.h"
 #include "config/model_kinds.h"
+#include "config/toml/toml.h"
 #include "core/json.h"
 #include "golden_trace.h"
 #include "storage/files/files.h"
@@ -194,6 +196,39 @@ TEST_CASE("families of Hugging Face train as in transformers", "[models][familie
     const auto result = pipeline.step(family.batch(static_cast<std::int64_t>(step)));
     CHECK(relative(result.loss, losses[step].number()) < 1e-5);
   }
+}
+
+TEST_CASE("a wrong step of a family is seen in its logits", "[models][families]") {
+  struct Fault {
+    std::string family, kind, right, wrong;
+  };
+  const auto [name, kind, right, wrong] =
+      GENERATE(Fault{"gptj", "gptj", "pairs = \"neighbours\"", "pairs = \"halves\""},
+               Fault{"gpt_neox", "gpt_neox", "order = \"per_head\"", "order = \"qkv\""},
+               Fault{"gemma", "gemma", "offset = 1.0", "offset = 0.0"},
+               Fault{"gemma", "gemma", "scale = \"sqrt(width)\"", "scale = 1.0"},
+               Fault{"gemma", "gemma", "activation = \"gelu_tanh\"", "activation = \"gelu\""});
+  CAPTURE(name, right, wrong);
+  Family family(name);
+  std::string text(config::model_kind_text(kind));
+  const auto at = text.find(right);
+  REQUIRE(at != text.npos);
+  const auto options = options_of(name, {});
+  const auto build = [&] {
+    const auto tree = config::parse_toml(text);
+    REQUIRE(tree.ok());
+    const auto read = ModelKind::read(*tree);
+    REQUIRE(std::holds_alternative<ModelKind>(read));
+    const auto& described = std::get<ModelKind>(read);
+    auto built = described.build(*complete(described.options(), options));
+    REQUIRE(built.ok());
+    family.model = *std::move(built);
+  };
+  build();
+  CHECK(difference_of_logits(family) < tolerance);
+  text.replace(at, right.size(), wrong);
+  build();
+  CHECK(difference_of_logits(family) > 10 * tolerance);
 }
 
 TEST_CASE("a wrong option of a family is seen in its logits", "[models][families]") {
