@@ -83,6 +83,11 @@ std::vector<Key> model_keys(std::span<const models::ModelKind> of_models) {
                   .most = 1e6,
                   .half = Half::recipe,
                   .help = "The additions count alpha / rank times. Default: the rank."});
+  keys.push_back({.name = "model.lora.rate",
+                  .type = Type::number,
+                  .most = 0.99,
+                  .half = Half::recipe,
+                  .help = "Dropout of what the additions read. Default: none."});
   keys.push_back({.name = "model.lora.match",
                   .type = Type::texts,
                   .half = Half::recipe,

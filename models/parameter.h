@@ -44,10 +44,11 @@ struct Parameter {
   std::int64_t first = 0;
   /// Whether training leaves it as it is. It has no gradient and no moments.
   bool frozen = false;
-  /// For the matrix of a projection: the rank of its low-rank addition (models/layers/lora.h), and
-  /// the factor on it. 0: none.
+  /// For the matrix of a projection: the rank of its low-rank addition (models/layers/lora.h), the
+  /// factor on it, and its rate of dropout. Rank 0: none.
   std::int64_t lora_rank = 0;
   double lora_scale = 1;
+  double lora_rate = 0;
 };
 
 /// Returns the matrix shape that products use. All dimensions behind the first count as one, so

@@ -131,7 +131,7 @@ Result<std::uint64_t> export_adapter(storage::Files& files, const std::string& f
   config.set("base_model_name_or_path", Value());
   config.set("r", any.lora_rank);
   config.set("lora_alpha", any.lora_scale * static_cast<double>(any.lora_rank));
-  config.set("lora_dropout", 0.0);
+  config.set("lora_dropout", any.lora_rate);
   config.set("bias", "none");
   config.set("fan_in_fan_out", !is_out_in);
   config.set("inference_mode", true);

@@ -129,11 +129,13 @@ class Expander {
     const Value* table = options_.find("lora");
     if (!table || at_.fault) return;
     const Value *rank = table->find("rank"), *alpha = table->find("alpha"),
-                *match = table->find("match");
+                *rate = table->find("rate"), *match = table->find("match");
     constexpr std::int64_t most_rank = 65536;
     if (!rank || !rank->integer() || *rank->integer() < 1 || *rank->integer() > most_rank)
       return at_.fail({}, "model.lora.rank is missing, or not an integer from 1 to 65536");
     if (alpha && !alpha->is_number()) return at_.fail({}, "model.lora.alpha is not a number");
+    if (rate && !(rate->is_number() && rate->number() >= 0 && rate->number() <= 0.99))
+      return at_.fail({}, "model.lora.rate is not a number from 0 to 0.99");
     const bool is_list = match && match->list() && !match->list()->empty() &&
                          std::ranges::all_of(*match->list(), [](const Value& pattern) {
                            return pattern.text() && !pattern.text()->empty();
@@ -142,8 +144,10 @@ class Expander {
       return at_.fail({},
                       "model.lora.match is missing, or not a list of patterns such as "
                       "[\"*.c_attn\"]");
-    lora_ = Lora{
-        .rank = *rank->integer(), .alpha = alpha ? alpha->number() : rank->number(), .match = {}};
+    lora_ = Lora{.rank = *rank->integer(),
+                 .alpha = alpha ? alpha->number() : rank->number(),
+                 .rate = rate ? rate->number() : 0,
+                 .match = {}};
     for (const auto& pattern : *match->list()) lora_->match.push_back(*pattern.text());
   }
 

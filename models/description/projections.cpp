@@ -54,6 +54,7 @@ Parameter matrix(const StepOptions& options, const std::string& name, Sizes size
   if (const Lora* lora = options.lora(); lora && lora->matches(name)) {
     made.lora_rank = lora->rank;
     made.lora_scale = lora->scale();
+    made.lora_rate = lora->rate;
   }
   return made;
 }

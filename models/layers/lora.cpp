@@ -18,6 +18,14 @@ std::string without_ending(const std::string& name) {
   return name.ends_with(ending) ? name.substr(0, name.size() - ending.size()) : name;
 }
 
+/// Returns the number by which an addition draws, which no layer of the model has: those are
+/// numbered from 0. It depends on the name alone (FNV-1a).
+std::uint32_t operation_of(std::string_view name) {
+  std::uint32_t hash = 2166136261u;
+  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619u;
+  return hash | 0x80000000u;
+}
+
 }  // namespace
 
 bool Lora::matches(std::string_view name) const {
@@ -47,7 +55,10 @@ Additions::Additions(std::initializer_list<const Projection*> matrices, std::siz
         Projection(declared(".lora_A.weight", {matrix.lora_rank, shape.inputs},
                             Init::by_inputs(shape.inputs))),
         Projection(declared(".lora_B.weight", {shape.outputs, matrix.lora_rank}, Init::zeros())),
-        matrix.lora_scale, first};
+        matrix.lora_scale,
+        matrix.lora_rate,
+        Dropout(matrix.lora_rate, operation_of(name)),
+        first};
     first += 2;
   }
 }
@@ -76,9 +87,17 @@ Tensor Additions::scaled_operand(const Layer::In& in, const Addition& addition,
   return kernels::as_operand(stream, scaled, in.pass.precision);
 }
 
+/// Returns the operand x after dropout, which draws the same mask in each pass of a micro-batch.
+Tensor Additions::dropped(const Layer::In& in, const Addition& addition, const Tensor& x) const {
+  if (addition.rate == 0 || in.pass.mode == Mode::evaluation) return x;
+  return kernels::as_operand(in.pass.stream, addition.dropout.forward(in, x, {}, {}),
+                             in.pass.precision);
+}
+
 Tensor Additions::inner(const Layer::In& in, const Addition& addition, const Tensor& x) const {
-  return scaled_operand(in, addition,
-                        addition.a.forward(in.pass, in.weights[addition.first], x, nullptr));
+  return scaled_operand(
+      in, addition,
+      addition.a.forward(in.pass, in.weights[addition.first], dropped(in, addition, x), nullptr));
 }
 
 Tensor Additions::inner_gradient(const Layer::In& in, const Addition& addition,
@@ -104,7 +123,11 @@ void Additions::backward_input(const Layer::In& in, std::size_t projection, cons
   const auto& addition = additions_[projection];
   if (!addition) return;
   const Tensor du = inner_gradient(in, *addition, dy);
-  addition->a.add_backward_input(in.pass, in.weights[addition->first], du, dx);
+  if (addition->rate == 0)
+    return addition->a.add_backward_input(in.pass, in.weights[addition->first], du, dx);
+  Tensor share;
+  addition->a.add_backward_input(in.pass, in.weights[addition->first], du, share);
+  accumulate(in.pass.stream, dx, addition->dropout.backward_input(in, std::move(share), {}));
 }
 
 /// Makes the narrow tensors again instead of keeping them: they cost little.
@@ -113,7 +136,7 @@ void Additions::backward_weight(const Layer::In& in, std::size_t projection, con
   const auto& addition = additions_[projection];
   if (!addition) return;
   addition->b.backward_weight(in.pass, inner(in, *addition, x), dy, gradients[addition->first + 1]);
-  addition->a.backward_weight(in.pass, x, inner_gradient(in, *addition, dy),
+  addition->a.backward_weight(in.pass, dropped(in, *addition, x), inner_gradient(in, *addition, dy),
                               gradients[addition->first]);
 }
 

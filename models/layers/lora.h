@@ -8,15 +8,17 @@
 #include <vector>
 
 #include "models/layer.h"
+#include "models/layers/dropout.h"
 #include "models/layers/projection.h"
 
 namespace troupe::models {
 
-/// Which matrices get a low-rank addition (LoRA): y = x W + (alpha / rank) (x A) B. Only A and B
-/// are trained.
+/// The matrices that get a low-rank addition (LoRA): y = x W + (alpha / rank) (dropout(x) A) B.
+/// Only A and B are trained.
 struct Lora {
   std::int64_t rank = 0;
   double alpha = 0;
+  double rate = 0;                 // The rate of dropout.
   std::vector<std::string> match;  // Patterns over names: "*.c_attn".
 
   double scale() const { return alpha / static_cast<double>(rank); }
@@ -51,9 +53,12 @@ class Additions {
   struct Addition {
     Projection a, b;
     double scale = 1;
+    double rate = 0;
+    Dropout dropout;
     std::size_t first = 0;  // The layer's parameter that is A. B follows.
   };
   Tensor scaled_operand(const Layer::In& in, const Addition& addition, const Tensor& small) const;
+  Tensor dropped(const Layer::In& in, const Addition& addition, const Tensor& x) const;
   Tensor inner(const Layer::In& in, const Addition& addition, const Tensor& x) const;
   Tensor inner_gradient(const Layer::In& in, const Addition& addition, const Tensor& dy) const;
 

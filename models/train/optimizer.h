@@ -35,7 +35,7 @@ struct OptimizerConfig {
   double eps = 1e-8;
   double weight_decay = 0.01;
   double clip_norm = 0;  // 0: no clipping.
-  double ema = 0;        // What a step keeps of the average of weights; 0: there is none.
+  double ema = 0;        // A step keeps this share of the average of weights; 0: no average.
   std::vector<ParameterGroup> groups = {};  // The first that matches takes a parameter.
 
   /// Returns PyTorch's defaults.

@@ -136,6 +136,8 @@ TEST_CASE("errors of low-rank additions name what is wrong", "[config]") {
         "error: model.lora.match matches no projection of linear, attention or feed_forward steps; "
         "the model has matrices such as h.0.attn.c_attn, h.0.attn.c_proj, h.0.mlp.c_fc, "
         "h.0.mlp.c_proj");
+  CHECK(complaint({"model.lora={rank=4, rate=1, match=[\"*\"]}"}) ==
+        "error: model.lora.rate wants a number from 0 to 0.99, but found an integer 1");
   CHECK(complaint({"model.lora={rank=0, match=[\"*\"]}"}) ==
         "error: model.lora.rank wants an integer from 1 to 65536, but found an integer 0");
 }

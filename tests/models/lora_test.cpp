@@ -57,6 +57,13 @@ Model with_lora(const std::string& kind, Value options, Value::List match) {
   return build(kind, options);
 }
 
+Model with_rate(const std::string& kind, Value options, Value::List match) {
+  Value table = lora(2, 6, std::move(match));
+  table.set("rate", 0.4);
+  options.set("lora", std::move(table));
+  return build(kind, options);
+}
+
 struct Passed {
   std::vector<float> losses;
   std::map<std::string, std::vector<double>> gradients;
@@ -218,6 +225,7 @@ TEST_CASE("no cut changes a bit of training with low-rank additions", "[models]"
   models.push_back(with_lora("gpt2", small_gpt2(), {"h.1.*"}));
   models.push_back(with_lora("gpt2", small_gpt2(), {"*.c_attn", "*.c_proj"}));
   models.push_back(with_lora("llama", small_llama(), {"*q_proj", "*v_proj", "*up_proj"}));
+  models.push_back(with_rate("llama", small_llama(), {"*"}));
   for (const auto& model : models)
     for (const auto precision : {kernels::Precision::fp32, kernels::Precision::bf16_pairs}) {
       const auto digest_of = [&](const Way& way) {
@@ -238,4 +246,34 @@ TEST_CASE("no cut changes a bit of training with low-rank additions", "[models]"
                        .short_rows = 0,
                        .threads = 2}) == whole);
     }
+}
+
+TEST_CASE("additions with dropout have the slopes of their losses", "[models]") {
+  for (const auto& [kind, options] : {std::pair{"gpt2", small_gpt2()}, {"llama", small_llama()}}) {
+    const auto dropping = with_rate(kind, options, {"*"}), whole = with_lora(kind, options, {"*"});
+    const auto weights = drawn_weights(dropping);
+    const auto mean = [&](const std::map<std::string, std::vector<double>>& at) {
+      double sum = 0;
+      const auto losses = pass(dropping, at).losses;
+      for (const float loss : losses) sum += static_cast<double>(loss);
+      return sum / static_cast<double>(losses.size());
+    };
+    const auto found = pass(dropping, weights);
+    CHECK(found.losses != pass(whole, weights).losses);
+    for (const auto& [name, gradient] : found.gradients) {
+      // Along the gradient, where rounding counts least.
+      double square = 0;
+      for (const double number : gradient) square += number * number;
+      if (square < 1e-8) continue;
+      constexpr double step = 0.02;
+      auto above = weights, below = weights;
+      for (std::size_t i = 0; i < gradient.size(); ++i) {
+        above[name][i] += step * gradient[i] / std::sqrt(square);
+        below[name][i] -= step * gradient[i] / std::sqrt(square);
+      }
+      CAPTURE(kind, name);
+      CHECK((mean(above) - mean(below)) / (2 * step) ==
+            Approx(std::sqrt(square)).epsilon(0.03).margin(2e-4));
+    }
+  }
 }
