@@ -11,7 +11,7 @@
 #include "models/layers/linear.h"
 #include "models/layers/networks/feed_forward.h"
 #include "models/layers/networks/geglu.h"
-#include "models/layers/networks/gelu.h"
+#include "models/layers/networks/separate_gelu.h"
 #include "models/layers/networks/swiglu.h"
 
 namespace troupe::models {
@@ -263,7 +263,7 @@ void build_feed_forward(const StepContext& context) {
   }
   // Its fused products have no place for an addition.
   context.add(std::make_unique<const Linear>(std::move(first.matrix), std::move(first.bias)));
-  context.add(std::make_unique<const Gelu>(form));
+  context.add(std::make_unique<const SeparateGelu>(form));
   context.add(std::make_unique<const Linear>(std::move(second.matrix), std::move(second.bias)));
 }
 

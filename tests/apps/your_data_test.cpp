@@ -146,7 +146,7 @@ TEST_CASE("the page on fine-tuning leads from a base to a tuned model", "[apps]"
   };
   CHECK(weights("tuned") == weights("three"));
   CHECK(weights("tuned") != weights("base"));
-  CHECK(mentions(here.read("adapter/adapter_config.json"), "\"r\":4"));
+  CHECK(mentions(here.read("adapter/adapter_config.json"), "\"r\": 4,"));
   CHECK(mentions(here.read("adapter/adapter_model.safetensors"),
                  "base_model.model.transformer.h.2.attn.c_attn.lora_B.weight"));
   CHECK_FALSE(mentions(here.read("adapter/adapter_model.safetensors"), "wte.weight"));

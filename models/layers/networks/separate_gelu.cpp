@@ -1,4 +1,4 @@
-#include "models/layers/networks/gelu.h"
+#include "models/layers/networks/separate_gelu.h"
 
 #include <utility>
 
@@ -6,14 +6,14 @@
 
 namespace troupe::models {
 
-Tensor Gelu::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
+Tensor SeparateGelu::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
   saved[0] = wide(in, x);
   Tensor y = in.pass.stream.make(x.shape());
   kernels::gelu_forward(in.pass.stream, form_, std::as_const(saved[0]).f32(), y.f32(), y.count());
   return y;
 }
 
-Tensor Gelu::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
+Tensor SeparateGelu::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
   const Tensor x = std::exchange(saved[0], {});
   const Tensor wide_dy = wide(in, dy);
   Tensor dx = in.pass.stream.make(x.shape());

@@ -6,9 +6,9 @@
 namespace troupe::models {
 
 /// gelu(x), elementwise and in fp32, for networks whose products cannot include it (FeedForward).
-class Gelu final : public Layer {
+class SeparateGelu final : public Layer {
  public:
-  explicit Gelu(kernels::Gelu form) : form_(form) {}
+  explicit SeparateGelu(kernels::Gelu form) : form_(form) {}
 
   int saved() const override { return 1; }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
