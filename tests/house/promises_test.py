@@ -45,10 +45,13 @@ READERS = {
 # Code that reads a key without naming the member of the configuration.
 CODE = {
     "parallel.groups": "config::reduction_groups(config,",
-    "optimizer.schedule.kind": "switch (kind)",
-    "optimizer.schedule.warmup_steps": "step < warmup_steps",
-    "optimizer.schedule.total_steps": "step >= total_steps",
-    "optimizer.schedule.min_lr": "height - min_lr",
+    "optimizer.group": "config.optimizer.groups",
+    "optimizer.schedule.kind": "switch (rate.kind)",
+    "optimizer.schedule.warmup_steps": "step < rate.warmup_steps",
+    "optimizer.schedule.total_steps": "step >= rate.total_steps",
+    "optimizer.schedule.min_lr": "height - rate.min_lr",
+    "optimizer.schedule.decay_steps": "decay_steps.value_or(",
+    "optimizer.schedule.decay": "rate.decay ==",
 }
 # config/ replaces these keys by others, and the program reads the others.
 REPLACED = {"extends", "staleness.preset"}
