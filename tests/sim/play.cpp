@@ -402,8 +402,9 @@ class Playing {
       if (state == "stopped" || state == "failed") {
         check_end(state, text_in(standing, "why"));
         if (++again > 3) break;
-        resume([this](const apps::Reply& reply) {
+        resume([this, &again](const apps::Reply& reply) {
           if (reply) return;
+          --again;  // The disk may be full for a while.
           scheduler().note("person", "refused: " + reply.error().text);
           refusal_ = reply.error().text;
         });

@@ -122,17 +122,19 @@ class Stories {
 
   void draw() {
     // Stories that seldom lead to their decision are there more often.
-    constexpr std::array<std::pair<Story, int>, 20> all = {
+    constexpr std::array<std::pair<Story, int>, 23> all = {
         {{&Stories::gather_in_vain, 2},   {&Stories::gather_and_lose, 2},
          {&Stories::tear_decision, 2},    {&Stories::prepare_late, 1},
-         {&Stories::load_late, 3},        {&Stories::load_and_fail, 7},
+         {&Stories::load_late, 3},        {&Stories::load_and_fail, 9},
          {&Stories::bad_source, 6},       {&Stories::no_progress, 2},
          {&Stories::too_few_for_long, 2}, {&Stories::no_paths, 8},
          {&Stories::every_cordon, 4},     {&Stories::unheard, 2},
          {&Stories::nobody_is_left, 13},  {&Stories::every_device_fails, 11},
          {&Stories::full_disk, 4},        {&Stories::lose_some, 2},
          {&Stories::faulty_step, 8},      {&Stories::keeps_ending, 8},
-         {&Stories::come_back_soon, 6},   {&Stories::fails_now_and_then, 19}}};
+         {&Stories::come_back_soon, 6},   {&Stories::fails_now_and_then, 30},
+         {&Stories::nodes_leave, 5},      {&Stories::stop_and_go_on, 6},
+         {&Stories::last_save_fails, 5}}};
     // In half of such seeds a story is all that happens.
     const bool is_alone = draw_.one_in(2);
     if (is_alone) {
@@ -314,6 +316,30 @@ class Stories {
   void full_disk() {
     add(Kind::full_disk, 0, seconds(70)).number = 0;
     for (int i = 1; i <= scenario_.nodes; ++i) add(Kind::kill, i).at += milliseconds(1);
+  }
+  /// Nodes that play are drained one after the other.
+  void nodes_leave() {
+    scenario_.fewest = 1;
+    for (const int node : {node_, other_})
+      add_at(Row::loaded, Kind::drain, node).later =
+          draw_.time_between(milliseconds(1), milliseconds(100));
+  }
+  /// A person stops the run as it plays, and submits it again.
+  void stop_and_go_on() {
+    auto& stop = add_at(Row::loaded, Kind::stop, node_);
+    stop.later = draw_.time_between(milliseconds(1), milliseconds(100));
+    stop.number = 0;
+    stop.times = 2;
+    for (int i = 1; i <= 3; ++i) {
+      at_ += seconds(1);
+      add(Kind::submit, node_);
+    }
+  }
+  /// The disk becomes full before the last step is saved.
+  void last_save_fails() {
+    auto& full = add_at(Row::loaded, Kind::full_disk, 0, seconds(8));
+    full.later = draw_.time_between(milliseconds(1), milliseconds(50));
+    full.number = 0;
   }
   void lose_some() {
     const auto when = draw_.one_of(
