@@ -13,9 +13,9 @@
 
 namespace troupe::actors {
 
-/// What a supervisor leads a run by: it assembles the players of an attempt, in this process or on
-/// nodes, and asks the run's machine. The machine's orders to the supervisor arrive as messages:
-/// HoldRounds, PlayOn, Collect, ApplyChanges and End.
+/// Assembles the players of an attempt, in this process or on nodes, and asks the run's machine
+/// for the supervisor. The machine's orders to the supervisor arrive as messages: HoldRounds,
+/// PlayOn, Collect, ApplyChanges and End.
 class PlayerHost {
  public:
   virtual ~PlayerHost() = default;

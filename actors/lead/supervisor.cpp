@@ -396,7 +396,7 @@ class Supervisor {
     if (run_reporter_.is_confirmed() || !had_room) advance();
   }
 
-  // What a person asks for.
+  // Orders of a person.
 
   void pause() {
     if (std::exchange(is_paused_, true)) return;
