@@ -27,7 +27,7 @@ class Reaction {
   void on(const JournalFailed& failed);
   void on(const Timeout& timeout);
   void end(End end);
-  void end_failed(const std::string& why) { end({End::How::failed, exit_failed, why}); }
+  void end_failed(const std::string& why) { end(End{End::How::failed, exit_failed, why}); }
   std::string not_prepared() const;
   void row(Row row, const std::string& reason);
   void order(Order order) { answer_.orders.push_back(std::move(order)); }
