@@ -377,21 +377,26 @@ class Playing {
     }
   }
 
-  /// Enough machines are healthy, and a person wants the run to end.
-  void second_phase() {
-    moments_.clear();
-    scheduler().note("fault", "the second phase begins");
+  void uncordon_healthy() {
     for (std::size_t i = 1; i < places_.size(); ++i) {
       if (!scenario_.stays_healthy[i]) continue;
       Value body = Value::Map{};
       body.set("node", places_[i]->machine.name);
       cluster_.request(head_machine(), "node.uncordon", std::move(body));
     }
+  }
+
+  /// Enough machines are healthy, and a person wants the run to end.
+  void second_phase() {
+    moments_.clear();
+    scheduler().note("fault", "the second phase begins");
     const auto until = scheduler().now() + 5min;
     Value standing;
     std::string before;
     int again = 0;
-    while (scheduler().now() < until && !is_too_long_) {
+    for (int looks = 0; scheduler().now() < until && !is_too_long_; ++looks) {
+      // A drain may have been ordered only now.
+      if (looks % 20 == 0) uncordon_healthy();
       standing = cluster_.run(head_machine(), run_name);
       look();
       const auto state = text_in(standing, "state");

@@ -123,25 +123,25 @@ class Stories {
   void draw() {
     // Stories that seldom lead to their decision are there more often.
     constexpr std::array<std::pair<Story, int>, 23> all = {
-        {{&Stories::gather_in_vain, 2},   {&Stories::gather_and_lose, 2},
+        {{&Stories::gather_in_vain, 2},   {&Stories::gather_and_lose, 3},
          {&Stories::tear_decision, 2},    {&Stories::prepare_late, 1},
-         {&Stories::load_late, 3},        {&Stories::load_and_fail, 9},
+         {&Stories::load_late, 3},        {&Stories::load_and_fail, 10},
          {&Stories::bad_source, 6},       {&Stories::no_progress, 2},
          {&Stories::too_few_for_long, 2}, {&Stories::no_paths, 8},
          {&Stories::every_cordon, 4},     {&Stories::unheard, 2},
          {&Stories::nobody_is_left, 13},  {&Stories::every_device_fails, 11},
          {&Stories::full_disk, 4},        {&Stories::lose_some, 2},
-         {&Stories::faulty_step, 8},      {&Stories::keeps_ending, 8},
-         {&Stories::come_back_soon, 6},   {&Stories::fails_now_and_then, 30},
-         {&Stories::nodes_leave, 5},      {&Stories::stop_and_go_on, 6},
-         {&Stories::last_save_fails, 5}}};
-    // In half of such seeds a story is all that happens.
+         {&Stories::faulty_step, 8},      {&Stories::keeps_ending, 9},
+         {&Stories::come_back_soon, 6},   {&Stories::fails_now_and_then, 40},
+         {&Stories::nodes_leave, 8},      {&Stories::stop_and_go_on, 6},
+         {&Stories::last_save_fails, 8}}};
+    // In half of such seeds one or two stories are all that happens.
     const bool is_alone = draw_.one_in(2);
     if (is_alone) {
       scenario_.faults.clear();
       scenario_.stays_healthy.assign(scenario_.stays_healthy.size(), true);
     }
-    for (int count = is_alone ? 1 : draw_.between(4, 8); count > 0; --count) {
+    for (int count = is_alone ? draw_.between(1, 2) : draw_.between(5, 9); count > 0; --count) {
       at_ = draw_.one_in(2) ? Duration(0) : draw_.time_below(length_);
       (this->*draw_story(all))();
     }
