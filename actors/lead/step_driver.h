@@ -93,6 +93,10 @@ class StepDriver {
   bool is_at_boundary(std::int64_t step) const {
     return phase_ == Phase::boundary && step == this->step();
   }
+  /// Returns whether nothing but the answer of the run's machine is missing.
+  bool waits_for_decision() const {
+    return phase_ == Phase::boundary && !around_.saves.is_under_way();
+  }
   /// Continues as far as the reports allow.
   void advance();
   /// Returns what the run waits for.

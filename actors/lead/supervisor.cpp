@@ -353,7 +353,10 @@ class Supervisor {
     self_->tell_self_after(spec_->stall_patience, Look{});
     Standing own{.who = name, .wait = waits_for()};
     own.patiences = patience_.look(own.wait);
-    sign(own.wait ? own.wait.what : "it waits for nothing");
+    // No player is to blame for a decision that does not come. The watchdog ends the process.
+    const bool is_undecided =
+        phase_ == Phase::playing && step_driver_.waits_for_decision() && !is_paused_;
+    if (!is_undecided) sign(own.wait ? own.wait.what : "it waits for nothing");
     if (own.patiences > 0) run_reporter_.tell_stalled(own);
     if (phase_ == Phase::clearing) {
       if (own.patiences >= spec_->stalls.of(own.wait)) end_anyway(own.wait.what);
@@ -361,6 +364,7 @@ class Supervisor {
     }
     auto all = players_.look();
     all.push_back(std::move(own));
+    if (is_undecided) return;
     if (const auto found = find_standstill(all, spec_->stalls))
       fail_attempt(found->who, found->what, EndCause::failed);
   }
