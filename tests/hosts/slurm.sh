@@ -169,6 +169,7 @@ change Partition=polite
 trains 2
 node_daemons | tail -n 1 | xargs kill -KILL
 until_true 30 "the run does not lose its node" grep -q 'is lost' long/small-"$job".log
+until_true 60 "the run does not go on without the node" is_beyond $(($(steps | tail -n 1) + 10))
 preempt "preempted with grace"
 
 change Partition=plain
