@@ -243,7 +243,7 @@ void StepDriver::drained() {
 
 void StepDriver::play_on(std::int64_t step) {
   if (!is_at_boundary(step)) return;
-  interlude_ends();
+  go_on_playing();
   advance();
 }
 
@@ -272,7 +272,7 @@ bool StepDriver::keep(std::int64_t step) {
 }
 
 /// Training goes on after something else.
-void StepDriver::interlude_ends() {
+void StepDriver::go_on_playing() {
   phase_ = Phase::playing;
   history_.step_begins(around_.self->now());
   straggler_watch_.interrupted();
@@ -300,7 +300,7 @@ void StepDriver::complete_evaluation() {
   if (newest_is_among_best(evaluation_.all(), spec_->keep_best)) around_.saves.ask(step());
   look_for_early_stop();
   if (early_stop_) tell_early_stop();
-  interlude_ends();
+  go_on_playing();
 }
 
 void StepDriver::tell_early_stop() {

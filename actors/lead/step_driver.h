@@ -137,7 +137,7 @@ class StepDriver {
   void complete_evaluation();
   void look_for_early_stop() { early_stop_ = stops_early(evaluation_.all(), spec_->early_stop); }
   void tell_early_stop();
-  void interlude_ends();
+  void go_on_playing();
 
   const Context around_;
   RunSpecPtr spec_;
