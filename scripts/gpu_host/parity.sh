@@ -25,6 +25,34 @@ compare_with_cores() {
   done
 }
 
+# Families of models with the golden weights of transformers, and what fine-tuning adds to a model.
+families=(gpt2 llama llama3 linear yarn mistral qwen2 qwen3 gpt_neox gpt_neox_serial gptj phi gemma gemma2)
+
+# config_of_family NAME FAMILY [LINE ...]: writes NAME.toml, and prints its place without ".toml".
+config_of_family() {
+  local place=$PWD/$1
+  mkdir -p "$(dirname "$place")"
+  {
+    printf '[model]\nfrom = "%s"\n' "$here/golden/families/$2"
+    printf '[data]\ntrain = "made:markov?states=48"\n[batch]\nglobal = 8\nmicro = 4\n[optimizer]\nlr = 1e-3\nclip_norm = 1.0\n'
+    printf '%s\n' "${@:3}"
+  } >"$place.toml"
+  echo "$place"
+}
+
+compare_families() {
+  local family config
+  for family in "${families[@]}"; do
+    config=$(config_of_family "families/$family/config" "$family")
+    same_as_cores "parity: family $family" "$config" "families/$family" train.steps=8 precision.compute=fp32
+  done
+  config=$(config_of_family tuned/lora/config llama '[model.lora]' 'rank = 4' 'alpha = 8' 'match = ["*_proj"]' '[train]' 'ema = 0.9')
+  same_as_cores "parity: additions and an average" "$config" tuned/lora train.steps=8 precision.compute=fp32
+  config=$(config_of_family tuned/groups/config gpt2 '[[optimizer.group]]' 'match = ["h.0.*"]' 'frozen = true' \
+    '[[optimizer.group]]' 'match = ["*.bias", "*ln_*"]' 'weight_decay = 0' 'lr = 0.5')
+  same_as_cores "parity: groups and frozen parameters" "$config" tuned/groups train.steps=8 precision.compute=fp32
+}
+
 # Stale weights in four stages on one GPU, and what is done about them.
 compare_late_gradients() {
   local remedy

@@ -47,8 +47,9 @@ run_part() {
     tests:ipc) test_ipc ;;
     tests:nccl) test_nccl ;;
     tests:memcheck | tests:racecheck) sanitize "${1#*:}" ;;
-    parity) compare_with_cores; compare_late_gradients; compare_schedules; lose_a_node ;;
+    parity) compare_with_cores; compare_families; compare_late_gradients; compare_schedules; lose_a_node ;;
     parity:models) compare_with_cores ;;
+    parity:families) compare_families ;;
     parity:late) compare_late_gradients ;;
     parity:schedules) compare_schedules ;;
     parity:node) lose_a_node ;;
@@ -59,7 +60,7 @@ run_part() {
     speed:kernels) measure_kernels ;;
     *)
       echo "no part is called $1; there are: smoke tests parity types speed, and" \
-        "tests:{cuda,ipc,nccl,memcheck,racecheck} parity:{models,late,schedules,node} speed:{small,gpt2,kernels}" >&2
+        "tests:{cuda,ipc,nccl,memcheck,racecheck} parity:{models,families,late,schedules,node} speed:{small,gpt2,kernels}" >&2
       return 2
       ;;
   esac

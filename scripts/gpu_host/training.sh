@@ -6,12 +6,13 @@ models=(mlp quickstart llama-tiny vit-tiny resnet-tiny)
 # train DEVICE CONFIG FOLDER [KEY=VALUE ...]: what it prints, and its weights, go into the folder.
 train() { train_within 300 "$@"; }
 
-# train_within SECONDS DEVICE CONFIG FOLDER [KEY=VALUE ...]
+# train_within SECONDS DEVICE CONFIG FOLDER [KEY=VALUE ...]: CONFIG is one of the pack's by its name, or a place, without ".toml".
 train_within() {
   local seconds=$1 on=$2 config=$3 into=$4 code=0 key words=(); shift 4
+  case $config in /*) ;; *) config=$here/config/$config ;; esac
   mkdir -p "$into"
   for key in "$@"; do words+=(--set "$key"); done
-  (cd "$into" && limited "$seconds" "$here/troupe" train "$here/config/$config.toml" --output json --set "train.device=$on" \
+  (cd "$into" && limited "$seconds" "$here/troupe" train "$config.toml" --output json --set "train.device=$on" \
     --set train.export=weights.safetensors "${words[@]}" >told.jsonl 2>said) || code=$?
   cp "$into/told.jsonl" "$(log_of "train $into").jsonl"
   cp "$into/said" "$(log_of "train $into")"

@@ -37,8 +37,8 @@ cmp smoked logs/table
 troupe-gpu/gpu-host run | tee told
 grep -q '^| host ' told
 for what in "tests of kernels and training" "tests of memory shared by two processes" "tests of two processes with NCCL" "kernels under compute-sanitizer: memcheck" \
-  "parity: "{mlp,quickstart,llama-tiny,vit-tiny,resnet-tiny} "late gradients: ws_msnag_ga_jfl" "a node is killed: the same weights" \
-  "four stages have the bits of one, "{fp32,bf16} {tf32,fp16,bf16}": "{mlp,quickstart,llama-tiny,vit-tiny,resnet-tiny}; do
+  "parity: "{mlp,quickstart,llama-tiny,vit-tiny,resnet-tiny} "parity: family "{gpt2,yarn,gemma2} "late gradients: ws_msnag_ga_jfl" \
+  "a node is killed: the same weights" "four stages have the bits of one, "{fp32,bf16} {tf32,fp16,bf16}": "{mlp,quickstart,llama-tiny,vit-tiny,resnet-tiny}; do
   grep -q "^| $what .*\(skipped\|passed\)" told
 done
 for type in fp32 tf32 fp16 bf16; do grep -q "^| gpt-small, $type, cuda .*\(skipped\|tokens/s\)" told; done
@@ -47,8 +47,8 @@ grep -q '^| gpt-small, fp32, cpu .* tokens/s' told
 # Parts that are not simulated without a GPU are rehearsed, so that nothing runs for the first time
 # on the GPU host.
 troupe-gpu/gpu-host rehearse | tee rehearsed
-for what in "parity: "{mlp,quickstart,llama-tiny,vit-tiny,resnet-tiny} "late gradients: ws_msnag_ga_jfl" \
-  "four stages have the bits of one, "{fp32,bf16} {fp16,bf16}": "{mlp,quickstart,llama-tiny,vit-tiny,resnet-tiny} "a node is killed: the same weights"; do
+for what in "parity: "{mlp,quickstart,llama-tiny,vit-tiny,resnet-tiny} "parity: "{"family "{gpt2,yarn,gemma2},"additions and an average","groups and frozen parameters"} \
+  "late gradients: ws_msnag_ga_jfl" "four stages have the bits of one, "{fp32,bf16} {fp16,bf16}": "{mlp,quickstart,llama-tiny,vit-tiny,resnet-tiny} "a node is killed: the same weights"; do
   grep -q "^| $what .*passed" rehearsed
 done
 grep -q '^| four stages to one ' rehearsed
