@@ -2,26 +2,54 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
 #include "kernels/rehearsed/device.h"
 
 namespace troupe::models {
 namespace {
 
-/// Addresses without memory: the system allocates a page only when somebody writes to it.
+/// Addresses without memory: the system allocates a page only when somebody writes to it. It hands
+/// out parts of large pieces, because a rehearsal takes hundreds of blocks and each call to the
+/// system takes longer than a block is used.
 class AddressSpace final : public MemorySource {
  public:
   explicit AddressSpace(MemoryPlace place = {}) : place_(place) {}
+  ~AddressSpace() override {
+    for (const auto& piece : pieces_) munmap(piece.data(), piece.size());
+  }
+  AddressSpace(const AddressSpace&) = delete;
+  AddressSpace& operator=(const AddressSpace&) = delete;
 
   void* allocate(std::size_t bytes) override {
-    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return memory == MAP_FAILED ? nullptr : memory;
+    bytes = (bytes + page - 1) / page * page;
+    if (bytes > left_.size() && !add_piece(std::max(bytes, least_piece))) return nullptr;
+    void* memory = left_.data();
+    left_ = left_.subspan(bytes);
+    return memory;
   }
-  void release(void* memory, std::size_t bytes) override { munmap(memory, bytes); }
+  /// The addresses are free when the account ends.
+  void release(void* /*memory*/, std::size_t /*bytes*/) override {}
   MemoryPlace place() const override { return place_; }
 
  private:
+  static constexpr std::size_t page = 4096;
+  static constexpr std::size_t least_piece = std::size_t{16} << 20;
+
+  bool add_piece(std::size_t bytes) {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    left_ = {static_cast<std::byte*>(memory), bytes};
+    pieces_.push_back(left_);
+    return true;
+  }
+
   MemoryPlace place_;
+  std::vector<std::span<std::byte>> pieces_;
+  std::span<std::byte> left_;  // Of the newest piece.
 };
 
 std::unique_ptr<Device> device_of(Computer computer, std::vector<kernels::KernelCall>* calls) {
