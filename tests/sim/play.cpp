@@ -18,6 +18,10 @@ using Kind = Fault::Kind;
 
 constexpr auto run_name = "tiny";
 constexpr auto decisions = "runs/tiny/decisions";
+/// How long a person waits before the run is submitted again. A disk may be full for a minute.
+constexpr auto refused_for = 2s;
+/// How long a fault waits for the decision at which it comes.
+constexpr auto waits_for_moment = 4s;
 
 /// A scenario while it is played.
 class Playing {
@@ -51,7 +55,8 @@ class Playing {
     const auto began = scheduler().now();
     Duration faults_end{0};
     for (const auto& fault : scenario_.faults) {
-      faults_end = std::max(faults_end, fault.at + fault.lasts.value_or(0s));
+      const auto waits = fault.when ? waits_for_moment : 0s;
+      faults_end = std::max(faults_end, fault.at + waits + fault.lasts.value_or(0s));
       if (fault.when && fault.at == 0s) continue;  // It was there from the beginning.
       scheduler().after(world_, fault.at,
                         [this, fault] { fault.when ? moments_.push_back(fault) : apply(fault); });
@@ -242,6 +247,8 @@ class Playing {
         break;
       case Kind::failing_jobs:
         place.machine.times.fault = "its memory is broken";
+        if (fault.number % 2 == 1)
+          *place.machine.times.fault += " at " + std::to_string(++places_broken_);
         later(fault, [&place] { place.machine.times.fault.reset(); });
         break;
       case Kind::kill_again:
@@ -392,8 +399,8 @@ class Playing {
     scheduler().note("fault", "the second phase begins");
     const auto until = scheduler().now() + 5min;
     Value standing;
-    std::string before;
     int again = 0;
+    auto next_try = scheduler().now();
     for (int looks = 0; scheduler().now() < until && !is_too_long_; ++looks) {
       // A drain may have been ordered only now.
       if (looks % 20 == 0) uncordon_healthy();
@@ -404,8 +411,9 @@ class Playing {
       Value body = Value::Map{};
       body.set("run", run_name);
       if (state == "paused") (void)cluster_.ask(head_machine(), "run.resume", std::move(body));
-      if (state == "stopped" || state == "failed") {
+      if ((state == "stopped" || state == "failed") && scheduler().now() >= next_try) {
         check_end(state, text_in(standing, "why"));
+        next_try = scheduler().now() + refused_for;
         if (++again > 3) break;
         resume([this, &again](const apps::Reply& reply) {
           if (reply) return;
@@ -492,6 +500,7 @@ class Playing {
   std::vector<Fault> moments_;  // They come when a head decides by a row.
   int heads_seen_ = 0;
   bool is_too_long_ = false;
+  int places_broken_ = 0;
   std::string refusal_;
 };
 

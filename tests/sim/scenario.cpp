@@ -123,25 +123,25 @@ class Stories {
   void draw() {
     // Stories that seldom lead to their decision are there more often.
     constexpr std::array<std::pair<Story, int>, 23> all = {
-        {{&Stories::gather_in_vain, 2},   {&Stories::gather_and_lose, 3},
-         {&Stories::tear_decision, 2},    {&Stories::prepare_late, 1},
-         {&Stories::load_late, 3},        {&Stories::load_and_fail, 10},
-         {&Stories::bad_source, 6},       {&Stories::no_progress, 2},
-         {&Stories::too_few_for_long, 2}, {&Stories::no_paths, 8},
+        {{&Stories::gather_in_vain, 3},   {&Stories::gather_and_lose, 3},
+         {&Stories::tear_decision, 3},    {&Stories::prepare_late, 1},
+         {&Stories::load_late, 3},        {&Stories::load_and_fail, 12},
+         {&Stories::bad_source, 8},       {&Stories::no_progress, 2},
+         {&Stories::too_few_for_long, 2}, {&Stories::no_paths, 12},
          {&Stories::every_cordon, 4},     {&Stories::unheard, 2},
-         {&Stories::nobody_is_left, 13},  {&Stories::every_device_fails, 11},
-         {&Stories::full_disk, 4},        {&Stories::lose_some, 2},
-         {&Stories::faulty_step, 8},      {&Stories::keeps_ending, 9},
-         {&Stories::come_back_soon, 6},   {&Stories::fails_now_and_then, 40},
-         {&Stories::nodes_leave, 8},      {&Stories::stop_and_go_on, 6},
-         {&Stories::last_save_fails, 8}}};
+         {&Stories::nobody_is_left, 13},  {&Stories::every_device_fails, 14},
+         {&Stories::full_disk, 6},        {&Stories::lose_some, 2},
+         {&Stories::faulty_step, 8},      {&Stories::keeps_ending, 10},
+         {&Stories::come_back_soon, 6},   {&Stories::fails_now_and_then, 13},
+         {&Stories::nodes_leave, 11},     {&Stories::stop_and_go_on, 9},
+         {&Stories::last_save_fails, 13}}};
     // In half of such seeds one or two stories are all that happens.
     const bool is_alone = draw_.one_in(2);
     if (is_alone) {
       scenario_.faults.clear();
       scenario_.stays_healthy.assign(scenario_.stays_healthy.size(), true);
     }
-    for (int count = is_alone ? draw_.between(1, 2) : draw_.between(5, 9); count > 0; --count) {
+    for (int count = is_alone ? draw_.between(1, 2) : draw_.between(6, 9); count > 0; --count) {
       at_ = draw_.one_in(2) ? Duration(0) : draw_.time_below(length_);
       (this->*draw_story(all))();
     }
@@ -277,7 +277,7 @@ class Stories {
   void every_device_fails() {
     scenario_.fewest = 1;
     const auto lasts = draw_.time_between(seconds(2), seconds(5));
-    for (int i = 1; i <= scenario_.nodes; ++i) add(Kind::failing_jobs, i, lasts);
+    for (int i = 1; i <= scenario_.nodes; ++i) add(Kind::failing_jobs, i, lasts).number = 0;
   }
   /// A node comes back while the next plan's nodes prepare.
   void come_back_soon() {
@@ -303,14 +303,20 @@ class Stories {
     for (const auto when : {Row::run_arrival, Row::loaded})
       add_at(when, Kind::program_fault, node_).times = 3;
   }
-  /// A device fails now and then, and the run needs its node.
+  /// A device fails now and then, each time otherwise, and the run needs its node.
   void fails_now_and_then() {
     need_all_nodes();
+    // So each node plays.
+    scenario_.stages = scenario_.nodes;
+    scenario_.replicas = 1;
     scenario_.is_impatient = true;
+    at_ = Duration(0);
     add_at(Row::player_failed, Kind::kill, node_).times = 4;
-    auto& fails = add_at(Row::loaded, Kind::failing_jobs, node_);
+    // So long that a job begins meanwhile.
+    auto& fails = add_at(Row::loaded, Kind::failing_jobs, node_, 2 * scenario_.slowest_job);
     fails.later = draw_.time_between(milliseconds(2), milliseconds(60));
     fails.times = 4;
+    fails.number = 1;
   }
   /// For longer than a head goes on without writing down what it must decide.
   void full_disk() {
@@ -355,6 +361,17 @@ class Stories {
   int other_;
 };
 
+/// The run ends as a drain comes.
+void make_asynchronous(Drawing& draw, Scenario& scenario) {
+  scenario.schedule = "pipedream";
+  scenario.remedies = draw.one_of(std::array<const char*, 4>{"stale", "ws", "msnag", "ws_ga"});
+  // That schedule chooses the weights itself, and steps seldom.
+  if (scenario.remedies == "stale" &&
+      scenario.micro_batches / scenario.replicas >= std::max(2, scenario.stages))
+    scenario.schedule = "pipedream-2bw";
+  scenario.steps -= scenario.steps % Scenario::steps_between_drains;
+}
+
 /// Draws the faults that were added last, from a generator of their own: the other draws of a seed
 /// stay as they were.
 void draw_more(Scenario& scenario) {
@@ -373,6 +390,7 @@ void draw_more(Scenario& scenario) {
     }
   }
   if (!draw.one_in(16)) Stories(draw, scenario).draw();
+  if (draw.one_in(5)) make_asynchronous(draw, scenario);
   std::ranges::stable_sort(scenario.faults, {}, &Fault::at);
 }
 
@@ -435,10 +453,22 @@ Value Scenario::config() const {
                          R"(,
     "train": {"steps": )" +
                          std::to_string(steps) + R"(}})");
-  return tree ? *tree : Value();
+  if (!tree) return {};
+  if (!remedies.empty())
+    tree->set(
+        "staleness",
+        Value::Map{
+            {"preset", remedies, {}},
+            {"flush_every", std::int64_t{steps_between_drains * micro_batches / replicas}, {}}});
+  return *tree;
 }
 
-std::string Scenario::recipe() const { return std::to_string(micro_batches) + optimizer; }
+std::string Scenario::recipe() const {
+  std::string text = std::to_string(micro_batches) + optimizer;
+  if (!remedies.empty())
+    text += schedule + remedies + std::to_string(stages) + "x" + std::to_string(replicas);
+  return text;
+}
 
 Scheduler::Options Scenario::options() const {
   return {.seed = seed, .manner = Scheduler::manner_of(seed)};
@@ -480,7 +510,8 @@ std::string to_text(const Scenario& scenario) {
       "seed " + std::to_string(scenario.seed) + ": " + std::to_string(scenario.nodes) +
       (scenario.has_daemons ? " nodes with daemons, at least " : " nodes, at least ") +
       std::to_string(scenario.fewest) + "; " + std::to_string(scenario.stages) + " stages, " +
-      std::to_string(scenario.replicas) + " replicas, " + scenario.schedule + ", " +
+      std::to_string(scenario.replicas) + " replicas, " + scenario.schedule +
+      (scenario.remedies.empty() ? "" : " with " + scenario.remedies) + ", " +
       std::to_string(scenario.copies) + " copies; " + std::to_string(scenario.steps) +
       " steps of " + std::to_string(scenario.micro_batches) + " micro-batches, saved every " +
       std::to_string(scenario.save_every) + "; jobs up to " + in_seconds(scenario.slowest_job) +
