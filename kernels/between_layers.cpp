@@ -193,11 +193,11 @@ void swiglu_back(Stream& stream, const Tensor& gate, const Tensor& up, const Ten
   });
 }
 
-void rotate(Stream& stream, Rotation rotation, Tensor& x, std::int64_t heads,
-            const RopeForm& form) {
+void rotate(Stream& stream, Rotation rotation, Tensor& x, std::int64_t heads, const RopeForm& form,
+            std::int64_t first) {
   const auto batch = x.shape()[0], length = x.shape()[1], row = x.shape()[2], width = row / heads;
   in_its_type(stream, x.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
-    they.rope(stream, rotation, {x.data<Number>(), row}, batch, length, heads, width, form);
+    they.rope(stream, rotation, {x.data<Number>(), row}, batch, length, heads, width, form, first);
   });
 }
 

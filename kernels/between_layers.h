@@ -45,7 +45,8 @@ void swiglu(Stream& stream, const Tensor& gate, const Tensor& up, Tensor& y);
 void swiglu_back(Stream& stream, const Tensor& gate, const Tensor& up, const Tensor& dy,
                  Tensor& dgate, Tensor& dup);
 /// Applies rope() to x: [batch, length, heads * width].
-void rotate(Stream& stream, Rotation rotation, Tensor& x, std::int64_t heads, const RopeForm& form);
+void rotate(Stream& stream, Rotation rotation, Tensor& x, std::int64_t heads, const RopeForm& form,
+            std::int64_t first = 0);
 
 /// Whether cross_entropy() overwrites the logits with their gradient. Losses are always in fp32.
 enum class LogitGradient : std::uint8_t { unwanted, wanted };

@@ -45,7 +45,7 @@ struct LayerKernels {
   void (*swiglu_backward)(Stream&, const Number* gate, const Number* up, const Number* dy,
                           Number* dgate, Number* dup, std::int64_t count);
   void (*rope)(Stream&, Rotation, Heads<Number> x, std::int64_t batch, std::int64_t length,
-               std::int64_t heads, std::int64_t width, const RopeForm& form);
+               std::int64_t heads, std::int64_t width, const RopeForm& form, std::int64_t first);
   void (*softmax_cross_entropy)(Stream&, const Number* logits, const std::int32_t* targets,
                                 float* losses, Number* dlogits, std::int64_t rows,
                                 std::int64_t classes, float scale);

@@ -55,10 +55,10 @@ struct RopeForm {
 };
 
 /// Applies rotary position embedding in place: rotates each pair at position p by the angle p times
-/// its frequency. `back` rotates the other way. Angles are doubles, so that they are accurate at
-/// far positions.
+/// its frequency. `back` rotates the other way. Row 0 of each sequence has the position `first`.
+/// Angles are doubles, so that they are accurate at far positions.
 void rope(Stream& stream, Rotation rotation, HeadsOut x, std::int64_t batch, std::int64_t length,
-          std::int64_t heads, std::int64_t width, const RopeForm& form);
+          std::int64_t heads, std::int64_t width, const RopeForm& form, std::int64_t first = 0);
 
 /// Returns the difference of the logarithms of two neighbouring frequencies.
 double rope_step(const RopeForm& form, std::int64_t width);

@@ -13,16 +13,17 @@
 namespace troupe::kernels {
 namespace {
 
+using cpu::key_block;
+using cpu::kv_head_of;
 using cpu::Matrix;
 using cpu::Order;
 using cpu::Panels;
 using cpu::Product;
+using cpu::scale_of;
 using cpu::Scratch;
 
-// Queries are processed in small blocks, so that a causal mask wastes little work, and keys in
-// blocks whose scores stay in the second-level cache.
+// Queries are processed in small blocks, so that a causal mask wastes little work.
 constexpr std::int64_t query_block = 32;
-constexpr std::int64_t key_block = 512;
 
 /// One head of one sequence, with a row for each position.
 template <class Layout>
@@ -90,10 +91,6 @@ class Pack {
   Panels<float> panels_;
 };
 static_assert(key_block % cpu::panel_columns == 0);
-
-float scale_of(const AttentionShape& shape) {
-  return shape.scale != 0 ? shape.scale : 1 / std::sqrt(static_cast<float>(shape.width));
-}
 
 /// Returns the keys that at least one of these queries sees. They begin with a block of keys, so
 /// that a window changes no bit of a sum.
@@ -258,10 +255,6 @@ class KeyValueGradient {
   Pack keys_, transposed_keys_, transposed_values_, queries_, dout_;
   float *p_, *ds_;
 };
-
-std::int64_t kv_head_of(const AttentionShape& shape, std::int64_t head) {
-  return head * shape.kv_heads / shape.heads;
-}
 
 }  // namespace
 

@@ -1,10 +1,26 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
+#include "kernels/attention.h"
+
 namespace troupe::kernels::cpu {
+
+/// Sums over keys take them in blocks that begin at multiples of this, so that their scores stay in
+/// the second-level cache.
+constexpr std::int64_t key_block = 512;
+
+inline float scale_of(const AttentionShape& shape) {
+  return shape.scale != 0 ? shape.scale : 1 / std::sqrt(static_cast<float>(shape.width));
+}
+
+/// Returns the head of keys and values that a head of queries reads.
+inline std::int64_t kv_head_of(const AttentionShape& shape, std::int64_t head) {
+  return head * shape.kv_heads / shape.heads;
+}
 
 /// Scores of some queries (rows) against some keys (columns). Row r sees the keys from
 /// passed(r) to seen(r); scores of other keys are ignored.

@@ -141,12 +141,12 @@ double rope_step(const RopeForm& form, std::int64_t width) {
 }
 
 void rope(Stream& stream, Rotation rotation, HeadsOut x, std::int64_t batch, std::int64_t length,
-          std::int64_t heads, std::int64_t width, const RopeForm& form) {
+          std::int64_t heads, std::int64_t width, const RopeForm& form, std::int64_t first) {
   const std::int64_t turned = form.turned(width);
   assert(turned % 2 == 0 && turned <= width && form.theta >= 1);
   const std::int64_t pairs = turned / 2, table = table_size(pairs);
   if (const auto* there = kernels_of(stream))
-    return there->layers.rope(stream, rotation, x, batch, length, heads, width, form);
+    return there->layers.rope(stream, rotation, x, batch, length, heads, width, form, first);
   const bool is_apart = form.pairs == RopeForm::Pairs::neighbours;
   const double step = rope_step(form, width);
   const BlockHandle block = stream.memory().take(static_cast<std::size_t>(table) * sizeof(double));
@@ -156,13 +156,13 @@ void rope(Stream& stream, Rotation rotation, HeadsOut x, std::int64_t batch, std
     frequencies[i] = form.scaled(decay(static_cast<double>(i) * step), i);
 
   constexpr std::int64_t positions_per_piece = 16;
-  for_pieces(stream, length, positions_per_piece, [&](std::int64_t first, std::int64_t size) {
+  for_pieces(stream, length, positions_per_piece, [&](std::int64_t begin, std::int64_t size) {
     Scratch scratch(stream, 4 * table);
     float* cosines = scratch.take(table);
     float* sines = scratch.take(table);
     float* halves = scratch.take(2 * table);
-    for (std::int64_t position = first; position < first + size; ++position) {
-      const auto turns = static_cast<double>(position);
+    for (std::int64_t row = begin; row < begin + size; ++row) {
+      const auto turns = static_cast<double>(first + row);
       HWY_DYNAMIC_DISPATCH(fill_turns)
       (rotation == Rotation::forward ? turns : -turns, frequencies, table, cosines, sines);
       if (form.stretch != 1)
@@ -172,7 +172,7 @@ void rope(Stream& stream, Rotation rotation, HeadsOut x, std::int64_t batch, std
         }
       for (std::int64_t b = 0; b < batch; ++b)
         for (std::int64_t head = 0; head < heads; ++head) {
-          float* const numbers = x.data + (b * length + position) * x.row + head * width;
+          float* const numbers = x.data + (b * length + row) * x.row + head * width;
           if (is_apart) divide_neighbours(numbers, pairs, halves);
           HWY_DYNAMIC_DISPATCH(turn_pairs)(is_apart ? halves : numbers, cosines, sines, pairs);
           if (is_apart) join_neighbours(halves, pairs, numbers);

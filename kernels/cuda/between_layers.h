@@ -66,7 +66,8 @@ struct Activations {
 // rope.cu
 template <class Number>
 void rope(Stream& stream, Rotation rotation, Heads<Number> x, std::int64_t batch,
-          std::int64_t length, std::int64_t heads, std::int64_t width, const RopeForm& form);
+          std::int64_t length, std::int64_t heads, std::int64_t width, const RopeForm& form,
+          std::int64_t first);
 
 // softmax_cross_entropy.cu
 template <class Number>

@@ -50,6 +50,7 @@ template <class Number>
 struct Rotate {
   Heads<Number> x;
   std::int64_t length, heads, width;
+  std::int64_t first;  // The position of row 0.
   RopeForm form;
   double step;  // Between the logarithms of neighbouring frequencies.
   bool is_back;
@@ -58,7 +59,7 @@ struct Rotate {
     const std::int64_t pairs = form.turned(width) / 2, row = i / pairs, pair = i % pairs;
     const bool is_apart = form.pairs == RopeForm::Pairs::neighbours;
     const std::int64_t one = is_apart ? 2 * pair : pair, other = is_apart ? one + 1 : one + pairs;
-    const double turns = static_cast<double>(row % length);
+    const double turns = static_cast<double>(first + row % length);
     const double frequency = form.scaled(decay(static_cast<double>(pair) * step), pair);
     auto [cosine, sine] = turn_of(frequency * (is_back ? -turns : turns));
     if (form.stretch != 1) {
@@ -78,17 +79,18 @@ struct Rotate {
 
 template <class Number>
 void rope(Stream& stream, Rotation rotation, Heads<Number> x, std::int64_t batch,
-          std::int64_t length, std::int64_t heads, std::int64_t width, const RopeForm& form) {
+          std::int64_t length, std::int64_t heads, std::int64_t width, const RopeForm& form,
+          std::int64_t first) {
   for_elements(stream, batch * length * (form.turned(width) / 2),
-               Rotate<Number>{x, length, heads, width, form, rope_step(form, width),
+               Rotate<Number>{x, length, heads, width, first, form, rope_step(form, width),
                               rotation == Rotation::back});
 }
 
 template void rope(Stream&, Rotation, Heads<float>, std::int64_t, std::int64_t, std::int64_t,
-                   std::int64_t, const RopeForm&);
+                   std::int64_t, const RopeForm&, std::int64_t);
 template void rope(Stream&, Rotation, Heads<Float16>, std::int64_t, std::int64_t, std::int64_t,
-                   std::int64_t, const RopeForm&);
+                   std::int64_t, const RopeForm&, std::int64_t);
 template void rope(Stream&, Rotation, Heads<BFloat16>, std::int64_t, std::int64_t, std::int64_t,
-                   std::int64_t, const RopeForm&);
+                   std::int64_t, const RopeForm&, std::int64_t);
 
 }  // namespace troupe::kernels::cuda

@@ -128,7 +128,7 @@ void swiglu_backward(Stream& stream, const Number* gate, const Number* up, const
 }
 template <class Number>
 void rope(Stream& stream, Rotation, Heads<Number> x, std::int64_t batch, std::int64_t length,
-          std::int64_t heads, std::int64_t width, const RopeForm&) {
+          std::int64_t heads, std::int64_t width, const RopeForm&, std::int64_t) {
   note(stream, {.kernel = "rope",
                 .sizes = {batch, length, heads, width},
                 .bytes = real(batch * length * heads * width) * moved(x.data, x.data)});

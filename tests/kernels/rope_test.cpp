@@ -141,6 +141,23 @@ TEST_CASE("rotary embedding is as accurate at far positions as at near ones", "[
   CHECK(close(turned(stream, s, Rotation::forward, x, 10000), reference(s, doubles(x), 10000), 1));
 }
 
+TEST_CASE("rotary embedding of a part of a sequence has the bits of the whole", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  const Sizes s{1, 40, 2, 12};
+  const Floats x = numbers(s.batch * s.length * row(s), 1);
+  for (const RopeForm& form : {RopeForm{}, RopeForm{.pairs = RopeForm::Pairs::neighbours}}) {
+    Floats whole = x;
+    rope(stream, Rotation::forward, {whole.data(), row(s)}, 1, s.length, s.heads, s.width, form);
+    Floats parts = x;
+    for (const auto& [first, length] :
+         {std::pair<std::int64_t, std::int64_t>{0, 17}, {17, 1}, {18, 22}})
+      rope(stream, Rotation::forward, {parts.data() + first * row(s), row(s)}, 1, length, s.heads,
+           s.width, form, first);
+    CHECK((parts == whole));
+  }
+}
+
 TEST_CASE("the gradient of rotary embedding agrees with finite differences", "[kernels]") {
   MemoryPool pool;
   Stream stream(pool);
