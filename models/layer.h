@@ -25,6 +25,18 @@ struct Pass {
   Tensor targets;  // For the loss.
   /// The gradient of each target's loss: its weight in the step, 1 / targets, times the loss scale.
   float loss_gradient = 1;
+  /// In a pass that continues a text (Stage::continue_text): the position of the input's first row,
+  /// and the number of positions that caches are for.
+  std::int64_t first_position = 0;
+  std::int64_t most_positions = 0;
+};
+
+/// The rows of a sample that a row of a layer's output depends on. A text can be continued if no
+/// row depends on later rows.
+enum class Reach : std::uint8_t {
+  own_row,       // On the same row of the input.
+  earlier_rows,  // Also on earlier rows. The layer caches what it needs of them.
+  all_rows,      // On later rows, or on other samples.
 };
 
 /// Whether a layer computes the gradient of its input. The model's own input needs none.
@@ -59,6 +71,9 @@ class Layer {
   virtual std::vector<Buffer> buffers() const { return {}; }
   /// Returns how many tensors the layer saves for its backward pass.
   virtual int saved() const { return 0; }
+  virtual Reach reach() const { return Reach::all_rows; }
+  /// Returns how many tensors the layer caches while a text is continued.
+  virtual int cached() const { return 0; }
   virtual GradientUse gradient_use() const { return GradientUse::any; }
   /// Returns the output shape for an input shape. The first dimension is the batch. For planning.
   virtual Shape output(const Shape& input) const { return input; }
@@ -75,6 +90,9 @@ class Layer {
     InputGradient input_gradient = InputGradient::wanted;
     /// One for each weight: whether nobody wants its gradient. Empty: all gradients are wanted.
     std::span<const std::uint8_t> frozen = {};
+    /// The tensors of a text that is continued, else nothing. The layer allocates those that are
+    /// empty, for Pass::most_positions, and adds to them.
+    std::span<Tensor> caches = {};
 
     bool is_frozen(std::size_t weight) const { return !frozen.empty() && frozen[weight] != 0; }
   };

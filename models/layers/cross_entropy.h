@@ -9,6 +9,7 @@ namespace troupe::models {
 class CrossEntropy final : public Layer {
  public:
   int saved() const override { return 1; }
+  Reach reach() const override { return Reach::own_row; }
   Shape output(const Shape& input) const override { return {input.rows()}; }
   Tensor forward(const In& in, Tensor logits, SavedSpan saved, SavedSpan statistics) const override;
   /// Returns the gradient of the logits. Ignores `dy`: the chain of gradients begins here.

@@ -12,6 +12,7 @@ class Dropout final : public Layer {
   Dropout(double rate, std::uint32_t operation)
       : rate_(static_cast<float>(rate)), operation_(operation) {}
 
+  Reach reach() const override { return Reach::own_row; }
   GradientUse gradient_use() const override {
     return rate_ == 0 ? GradientUse::passed_on : GradientUse::any;
   }

@@ -15,6 +15,7 @@ class Linear final : public Layer {
 
   std::vector<Parameter> parameters() const override;
   int saved() const override { return 3; }
+  Reach reach() const override { return Reach::own_row; }
   GradientUse gradient_use() const override { return GradientUse::as_operand; }
   Shape output(const Shape& input) const override { return weight_.output(input); }
   Work work(const Shape& input) const override;

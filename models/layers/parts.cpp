@@ -25,13 +25,22 @@ void Parts::add(const Layer& layer) {
   auto parameters = layer.parameters();
   auto buffers = layer.buffers();
   const auto saved = static_cast<std::size_t>(layer.saved());
+  const auto cached = static_cast<std::size_t>(layer.cached());
   pieces_.push_back({.layer = &layer,
                      .parameters = {parameters_.size(), parameters.size()},
                      .buffers = {buffers_.size(), buffers.size()},
-                     .saved = {saved_, saved}});
+                     .saved = {saved_, saved},
+                     .caches = {cached_, cached}});
   append(parameters_, std::move(parameters));
   append(buffers_, std::move(buffers));
   saved_ += saved;
+  cached_ += cached;
+}
+
+Reach Parts::reach() const {
+  Reach most = Reach::own_row;
+  for (const auto& piece : pieces_) most = std::max(most, piece.layer->reach());
+  return most;
 }
 
 void Parts::freeze(const std::set<std::string>& names) {
@@ -65,7 +74,8 @@ Layer::In Parts::own(const Piece& piece, const Layer::In& whole) {
           .weights = cut(whole.weights, piece.parameters),
           .buffers = cut(whole.buffers, piece.buffers),
           .input_gradient = whole.input_gradient,
-          .frozen = whole.frozen.empty() ? whole.frozen : cut(whole.frozen, piece.parameters)};
+          .frozen = whole.frozen.empty() ? whole.frozen : cut(whole.frozen, piece.parameters),
+          .caches = whole.caches.empty() ? whole.caches : cut(whole.caches, piece.caches)};
 }
 
 Tensor Parts::forward(int part, const Layer::In& whole, Tensor x, Layer::SavedSpan saved,

@@ -23,6 +23,9 @@ class Parts {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   const std::vector<Buffer>& buffers() const { return buffers_; }
   int saved() const { return static_cast<int>(saved_); }
+  int cached() const { return static_cast<int>(cached_); }
+  /// Returns the greatest reach of a part.
+  Reach reach() const;
   /// One for each parameter: whether it is frozen. Empty: none is.
   std::span<const std::uint8_t> frozen() const { return frozen_; }
   /// Returns whether a part has a parameter that is not frozen.
@@ -52,7 +55,7 @@ class Parts {
   };
   struct Piece {
     const Layer* layer;
-    Range parameters, buffers, saved;
+    Range parameters, buffers, saved, caches;
   };
   const Piece& piece(int part) const { return pieces_[static_cast<std::size_t>(part)]; }
   static Layer::In own(const Piece& piece, const Layer::In& whole);
@@ -62,6 +65,7 @@ class Parts {
   std::vector<Buffer> buffers_;
   std::vector<std::uint8_t> frozen_;
   std::size_t saved_ = 0;
+  std::size_t cached_ = 0;
 };
 
 }  // namespace troupe::models

@@ -14,10 +14,11 @@ Tensor PositionEmbedding::forward(const In& in, Tensor x, SavedSpan, SavedSpan) 
   x = wide(in, x);
   const auto samples = x.shape()[0];
   const auto per_sample = x.count() / samples;
-  assert(per_sample <= table_.shape.count());
+  const auto first = in.pass.first_position * x.shape().last();
+  assert(first + per_sample <= table_.shape.count());
   Tensor y = in.pass.stream.make(x.shape());
   for (std::int64_t i = 0; i < samples; ++i)
-    kernels::add(in.pass.stream, x.f32() + i * per_sample, in.weights[0].value.f32(),
+    kernels::add(in.pass.stream, x.f32() + i * per_sample, in.weights[0].value.f32() + first,
                  y.f32() + i * per_sample, per_sample);
   return y;
 }

@@ -13,6 +13,7 @@ class PositionEmbedding final : public Layer {
 
   std::vector<Parameter> parameters() const override { return {table_}; }
   int saved() const override { return 1; }
+  Reach reach() const override { return Reach::own_row; }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;

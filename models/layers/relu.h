@@ -8,6 +8,7 @@ namespace troupe::models {
 class Relu final : public Layer {
  public:
   int saved() const override { return 1; }
+  Reach reach() const override { return Reach::own_row; }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
 };

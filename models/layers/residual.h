@@ -12,6 +12,8 @@ class Residual final : public Layer {
   std::vector<Parameter> parameters() const override { return parts_.parameters(); }
   std::vector<Buffer> buffers() const override { return parts_.buffers(); }
   int saved() const override { return parts_.saved(); }
+  Reach reach() const override { return parts_.reach(); }
+  int cached() const override { return parts_.cached(); }
   Shape output(const Shape& input) const override { return inner_->output(input); }
   Work work(const Shape& input) const override;
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;

@@ -22,6 +22,8 @@ class ResidualStream final : public Layer {
   std::vector<Parameter> parameters() const override { return parts_.parameters(); }
   std::vector<Buffer> buffers() const override { return parts_.buffers(); }
   int saved() const override { return parts_.saved(); }
+  Reach reach() const override { return parts_.reach(); }
+  int cached() const override { return parts_.cached(); }
   Work work(const Shape& input) const override;
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;

@@ -14,6 +14,7 @@ class RmsNorm final : public Norm {
 
   std::vector<Parameter> parameters() const override;
   int saved() const override { return 3; }
+  Reach reach() const override { return Reach::own_row; }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   OfSum forward_of_sum(const In& in, const Tensor& a, const Tensor& b,
                        SavedSpan saved) const override;

@@ -9,6 +9,7 @@ class Scale final : public Layer {
  public:
   explicit Scale(float factor) : factor_(factor) {}
 
+  Reach reach() const override { return Reach::own_row; }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
 
@@ -24,6 +25,7 @@ class SoftCap final : public Layer {
   explicit SoftCap(float cap) : cap_(cap) {}
 
   int saved() const override { return 1; }
+  Reach reach() const override { return Reach::own_row; }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
 

@@ -12,6 +12,7 @@ class TokenEmbedding final : public Layer {
 
   std::vector<Parameter> parameters() const override { return {table_}; }
   int saved() const override { return 2; }
+  Reach reach() const override { return Reach::own_row; }
   Shape output(const Shape& input) const override;
   Tensor forward(const In& in, Tensor tokens, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;

@@ -122,11 +122,14 @@ Layer::In Stage::whole(const Pass& pass, const Weights& weights, int part) const
 
 /// Under Keep::input, frees a unit's saved tensors as soon as its output exists.
 Tensor Stage::run(const Pass& pass, const Weights& weights, Tensor x, Keep keep,
-                  std::vector<Tensor>& saved, std::vector<Tensor>& statistics) const {
+                  std::vector<Tensor>& saved, std::vector<Tensor>& statistics,
+                  std::span<Tensor> caches) const {
   for (int i = 0; i < parts_.count(); ++i) {
     const bool ends_here = end_ == End::loss && i + 1 == parts_.count();
     if (ends_here && pass.targets.empty()) break;
-    x = parts_.forward(i, whole(pass, weights, i), std::move(x), saved, statistics);
+    auto in = whole(pass, weights, i);
+    in.caches = caches;
+    x = parts_.forward(i, in, std::move(x), saved, statistics);
     if (keep == Keep::input || i < first_trained_)
       std::ranges::fill(parts_.saved_by(i, saved), Tensor());
   }
@@ -283,6 +286,30 @@ Tensor Stage::evaluate(Stream& stream, const Weights& weights, Tensor input, Ten
                   .key = {},
                   .targets = stream.to_here(std::move(targets))};
   return run(pass, weights, stream.to_here(std::move(input)), Keep::input, saved, statistics);
+}
+
+ContinuedText Stage::begin_text(std::int64_t most) const {
+  assert(can_continue());
+  return {.most = most,
+          .tokens = 0,
+          .caches = std::vector<Tensor>(static_cast<std::size_t>(parts_.cached()))};
+}
+
+Tensor Stage::continue_text(Stream& stream, const Weights& weights, Tensor next,
+                            ContinuedText& text) const {
+  const std::int64_t tokens = next.shape()[1];
+  assert(next.shape()[0] == 1 && text.tokens + tokens <= text.most);
+  std::vector<Tensor> saved(static_cast<std::size_t>(parts_.saved()));
+  std::vector<Tensor> statistics(buffers().size());
+  const Pass pass{.stream = stream,
+                  .mode = Mode::evaluation,
+                  .precision = options_.precision,
+                  .key = {},
+                  .targets = {},
+                  .first_position = text.tokens,
+                  .most_positions = text.most};
+  text.tokens += tokens;
+  return run(pass, weights, std::move(next), Keep::input, saved, statistics, text.caches);
 }
 
 }  // namespace troupe::models

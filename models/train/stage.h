@@ -76,6 +76,13 @@ class GradientMend {
 /// stream's device if they lie elsewhere.
 StageGradients join(Stream& stream, std::vector<GradientShare> shares);
 
+/// A text that a stage continues, and what its layers keep of the tokens so far.
+struct ContinuedText {
+  std::int64_t most = 0;    // The tokens that there is room for.
+  std::int64_t tokens = 0;  // The tokens that the stage has seen.
+  std::vector<Tensor> caches;
+};
+
 /// Consecutive units that one device computes, and the state of the micro-batches in flight. It
 /// owns no weights: the caller names the version for every pass. Gradients are added in the order
 /// of the reduction groups: a left fold by micro-batch within a group, one fixed binary tree across
@@ -128,6 +135,16 @@ class Stage {
   /// Evaluates and keeps nothing. The last stage returns losses, or logits if there are no targets.
   Tensor evaluate(Stream& stream, const Weights& weights, Tensor input, Tensor targets = {}) const;
 
+  /// Returns whether a text can be continued: no row depends on later rows or on other samples.
+  bool can_continue() const { return parts_.reach() < Reach::all_rows; }
+  /// Begins a text of at most so many tokens. Its first pass allocates all caches.
+  ContinuedText begin_text(std::int64_t most) const;
+  /// Evaluates the text's next tokens [1, n], or the rows that the stage before made of them, on
+  /// the cores. The rows have the bits that evaluate() gives them for the whole text so far. Only
+  /// if can_continue().
+  Tensor continue_text(Stream& stream, const Weights& weights, Tensor next,
+                       ContinuedText& text) const;
+
   int in_flight() const;
 
  private:
@@ -166,7 +183,8 @@ class Stage {
   Pass pass_of(Stream& stream, const InFlight& place) const;
   Layer::In whole(const Pass& pass, const Weights& weights, int part) const;
   Tensor run(const Pass& pass, const Weights& weights, Tensor x, Keep keep,
-             std::vector<Tensor>& saved, std::vector<Tensor>& statistics) const;
+             std::vector<Tensor>& saved, std::vector<Tensor>& statistics,
+             std::span<Tensor> caches = {}) const;
   std::span<Tensor> open_gradients(Stream& stream, const GradientMend* mend);
   void finish(Stream& stream, InFlight& place, std::span<Tensor> tensors, GradientMend* mend);
   void keep_statistics(Stream& stream, InFlight& place);

@@ -127,11 +127,11 @@ struct Begun {
   Optimizer optimizer;
   WeightsPtr weights;
 
-  explicit Begun(Family& family)
+  explicit Begun(Family& family, kernels::Precision precision = kernels::Precision::fp32)
       : stream(family.memory),
-        stage(family.model, {0, static_cast<int>(family.model.units.size())}, {}),
-        optimizer(adamw(family.trace), stage.parameters(), stage.buffers(),
-                  kernels::Precision::fp32) {
+        stage(family.model, {0, static_cast<int>(family.model.units.size())},
+              {.precision = precision}),
+        optimizer(adamw(family.trace), stage.parameters(), stage.buffers(), precision) {
     auto made = optimizer.from(stream, family.weights, 0);
     INFO((made.ok() ? "" : made.error().text));
     REQUIRE(made.ok());
@@ -157,6 +157,42 @@ double difference_of_logits(Family& family) {
 }
 
 constexpr double tolerance = 1e-5;
+
+/// Returns whether logits of a text that is read in two parts, and then token by token, have the
+/// bits of passes over all of it.
+bool continues_with_equal_bits(Family& family, const kernels::Precision precision) {
+  Begun begun(family, precision);
+  auto& [stream, stage, optimizer, weights] = begun;
+  const auto context = family.model.sample.input[0];
+  Tensor tokens = stream.make({1, context}, DType::i32);
+  for (std::int64_t i = 0; i < context; ++i)
+    tokens.data<std::int32_t>()[i] = static_cast<std::int32_t>((i * i * 7 + i * 3 + 5) % 48);
+  const auto part = [&](std::int64_t first, std::int64_t count) {
+    return tokens.reshaped({context, 1}).slice(first, count).reshaped({1, count});
+  };
+  const auto last = [](const Tensor& logits) {
+    return std::vector<float>(logits.f32() + logits.count() - logits.shape().last(),
+                              logits.f32() + logits.count());
+  };
+  std::map<std::int64_t, std::vector<float>> whole;  // The logits by the length of the text.
+  for (std::int64_t length = 1; length <= context; ++length)
+    whole[length] = last(stage.evaluate(stream, *weights, part(0, length)));
+  for (const std::int64_t prompt : {1, 2, 5, 16, 31, 32, 33, 63, 64, 65, 128, 129}) {
+    if (prompt > context) continue;
+    auto text = stage.begin_text(context);
+    const Tensor logits = stage.continue_text(stream, *weights, part(0, prompt), text);
+    // Each row of a prompt, not the last alone.
+    for (std::int64_t length = 1; length <= prompt; ++length)
+      if (last(logits.reshaped({prompt, logits.shape().last()}).slice(0, length)) != whole[length])
+        return false;
+    while (text.tokens < context) {
+      const std::int64_t count = text.tokens == prompt && prompt + 3 <= context ? 3 : 1;
+      const Tensor next = stage.continue_text(stream, *weights, part(text.tokens, count), text);
+      if (last(next) != whole[text.tokens]) return false;
+    }
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -196,6 +232,20 @@ TEST_CASE("families of Hugging Face train as in transformers", "[models][familie
     const auto result = pipeline.step(family.batch(static_cast<std::int64_t>(step)));
     CHECK(relative(result.loss, losses[step].number()) < 1e-5);
   }
+}
+
+TEST_CASE("families continue a text with the bits of passes over all of it", "[models][families]") {
+  const std::string name =
+      GENERATE("gpt2", "llama", "llama3", "linear", "yarn", "mistral", "qwen2", "qwen3", "gpt_neox",
+               "gpt_neox_serial", "gptj", "phi", "gemma", "gemma2");
+  CAPTURE(name);
+  Family family(name);
+  CHECK(continues_with_equal_bits(family, kernels::Precision::fp32));
+  CHECK(continues_with_equal_bits(family, kernels::Precision::bf16_pairs));
+  // GPT-2 has a row for each position, and no more.
+  if (name == "gpt2") return;
+  Family longer(name, {"context=133"});
+  CHECK(continues_with_equal_bits(longer, kernels::Precision::fp32));
 }
 
 TEST_CASE("a wrong step of a family is seen in its logits", "[models][families]") {

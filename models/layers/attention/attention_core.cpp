@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "kernels/attention_cache.h"
 #include "kernels/between_layers.h"
 #include "kernels/rounding.h"
 
@@ -37,6 +38,21 @@ Tensor before_norm(const Pass& pass, const Tensor& dy, const Weight& scale, cons
 
 }  // namespace
 
+void attend_or_continue(const Layer::In& in, const kernels::AttentionShape& shape,
+                        kernels::HeadsOf q, kernels::HeadsOf k, kernels::HeadsOf v,
+                        kernels::HeadsInto out, Tensor& logsumexp) {
+  const Pass& pass = in.pass;
+  if (in.caches.empty()) return kernels::attend(pass.stream, shape, q, k, v, out, logsumexp);
+  auto text = shape;
+  text.length = pass.most_positions;
+  Tensor& cache = in.caches[0];
+  if (cache.empty()) cache = kernels::make_attention_cache(pass.stream, text);
+  if (pass.first_position > 0)
+    return kernels::attend_to_cache(pass.stream, text, pass.first_position, q, k, v, out, cache);
+  kernels::keep_in_cache(pass.stream, text, 0, k, v, cache);
+  kernels::attend(pass.stream, shape, q, k, v, out, logsumexp);
+}
+
 AttentionCore::AttentionCore(const AttentionHeads& heads, std::optional<HeadNorms> norms)
     : heads_(heads), norms_(std::move(norms)) {
   assert(heads_.queries % heads_.keys == 0);
@@ -62,8 +78,9 @@ kernels::AttentionShape AttentionCore::shape_of(const Shape& input) const {
 
 Work AttentionCore::work(const Shape& input) const { return attention_work(shape_of(input)); }
 
-Tensor AttentionCore::forward(const Pass& pass, std::span<const Weight> norms, Tensor q, Tensor k,
-                              Tensor v, Layer::SavedSpan saved) const {
+Tensor AttentionCore::forward(const Layer::In& in, std::span<const Weight> norms, Tensor q,
+                              Tensor k, Tensor v, Layer::SavedSpan saved) const {
+  const Pass& pass = in.pass;
   Stream& stream = pass.stream;
   const auto shape = shape_of(q.shape());
   if (norms_) {
@@ -72,12 +89,13 @@ Tensor AttentionCore::forward(const Pass& pass, std::span<const Weight> norms, T
     k = normalized(pass, k, norms[1], norms_->eps, heads_.width, saved[raw_keys], saved[key_rstd]);
   }
   if (heads_.rope) {
-    kernels::rotate(stream, Rotation::forward, q, heads_.queries, *heads_.rope);
-    kernels::rotate(stream, Rotation::forward, k, heads_.keys, *heads_.rope);
+    const auto first = pass.first_position;
+    kernels::rotate(stream, Rotation::forward, q, heads_.queries, *heads_.rope, first);
+    kernels::rotate(stream, Rotation::forward, k, heads_.keys, *heads_.rope, first);
   }
   Tensor y = stream.make(q.shape(), q.dtype());
   Tensor logsumexp = stream.make({shape.batch, shape.heads, shape.length});
-  kernels::attend(stream, shape, {q}, {k}, {v}, {y}, logsumexp);
+  attend_or_continue(in, shape, {q}, {k}, {v}, {y}, logsumexp);
   saved[queries] = std::move(q);
   saved[keys] = std::move(k);
   saved[values] = std::move(v);

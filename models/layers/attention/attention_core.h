@@ -27,6 +27,16 @@ struct HeadNorms {
   float eps = 0;
 };
 
+inline Reach reach_of(kernels::Mask mask) {
+  return mask == kernels::Mask::causal ? Reach::earlier_rows : Reach::all_rows;
+}
+
+/// Computes kernels::attend() for a layer with one cache. If the pass continues a text, q, k and v
+/// are those of the text's next positions.
+void attend_or_continue(const Layer::In& in, const kernels::AttentionShape& shape,
+                        kernels::HeadsOf q, kernels::HeadsOf k, kernels::HeadsOf v,
+                        kernels::HeadsInto out, Tensor& logsumexp);
+
 /// Attention without projections: normalizes heads, rotates them and attends. Layers that make
 /// queries, keys and values use it.
 class AttentionCore {
@@ -37,11 +47,15 @@ class AttentionCore {
   /// The scales of queries and of keys, or nothing.
   std::vector<Parameter> parameters() const;
   int saved() const { return norms_ ? all_saved : without_norms; }
+  Reach reach() const { return reach_of(heads_.mask); }
+  /// The caches of a layer that has a core.
+  int cached() const { return 1; }
   /// The work for an input [batch, length, any].
   Work work(const Shape& input) const;
 
-  /// Takes [batch, length, heads * width] each. `norms` are the weights of parameters().
-  Tensor forward(const Pass& pass, std::span<const Weight> norms, Tensor q, Tensor k, Tensor v,
+  /// Takes [batch, length, heads * width] each. `norms` are the weights of parameters(), and `in`
+  /// is that of the layer.
+  Tensor forward(const Layer::In& in, std::span<const Weight> norms, Tensor q, Tensor k, Tensor v,
                  Layer::SavedSpan saved) const;
   struct Gradients {
     Tensor q, k, v;

@@ -33,7 +33,7 @@ Tensor FusedAttention::forward(const In& in, Tensor x, SavedSpan saved, SavedSpa
     return kernels::as_type(stream, made, type);
   };
   Tensor q = part(0), k = part(1), v = part(2);
-  return core_.forward(in.pass, {}, std::move(q), std::move(k), std::move(v), saved);
+  return core_.forward(in, {}, std::move(q), std::move(k), std::move(v), saved);
 }
 
 Tensor FusedAttention::backward_input(const In& in, Tensor dy, SavedSpan saved) const {

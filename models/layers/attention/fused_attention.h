@@ -18,6 +18,8 @@ class FusedAttention final : public Layer {
   FusedAttention(AttentionCore core, Order order);
 
   int saved() const override { return core_.saved(); }
+  Reach reach() const override { return core_.reach(); }
+  int cached() const override { return core_.cached(); }
   Shape output(const Shape& input) const override { return {input[0], input[1], input[2] / 3}; }
   Work work(const Shape& input) const override { return core_.work(input); }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;

@@ -41,7 +41,7 @@ Tensor RotaryAttention::forward(const In& in, Tensor x, SavedSpan saved, SavedSp
   };
   Tensor q = made(0), k = made(1), v = made(2);
   saved[input] = operand;
-  return core_.forward(in.pass, in.weights.subspan(first_norm()), std::move(q), std::move(k),
+  return core_.forward(in, in.weights.subspan(first_norm()), std::move(q), std::move(k),
                        std::move(v), of_core(saved));
 }
 

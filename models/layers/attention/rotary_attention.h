@@ -25,6 +25,8 @@ class RotaryAttention final : public Layer {
   /// The matrices, the biases, and the scales of norms.
   std::vector<Parameter> parameters() const override;
   int saved() const override { return own_saved() + core_.saved(); }
+  Reach reach() const override { return core_.reach(); }
+  int cached() const override { return core_.cached(); }
   Shape output(const Shape& input) const override { return query_.output(input); }
   Work work(const Shape& input) const override;
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;

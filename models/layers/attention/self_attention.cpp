@@ -27,7 +27,7 @@ Tensor SelfAttention::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan
   const Tensor qkv = kernels::as_type(stream, x, type);
   Tensor y = stream.make(output(x.shape()), type);
   Tensor logsumexp = stream.make({shape.batch, shape.heads, shape.length});
-  kernels::attend(stream, shape, {qkv, 0}, {qkv, width}, {qkv, 2 * width}, {y}, logsumexp);
+  attend_or_continue(in, shape, {qkv, 0}, {qkv, width}, {qkv, 2 * width}, {y}, logsumexp);
   saved[input] = qkv;
   saved[result] = y;
   saved[log_sums] = std::move(logsumexp);

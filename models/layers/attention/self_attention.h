@@ -2,6 +2,7 @@
 
 #include "kernels/attention.h"
 #include "models/layer.h"
+#include "models/layers/attention/attention_core.h"
 
 namespace troupe::models {
 
@@ -14,6 +15,8 @@ class SelfAttention final : public Layer {
   SelfAttention(std::int64_t heads, kernels::Mask mask) : heads_(heads), mask_(mask) {}
 
   int saved() const override { return 3; }
+  Reach reach() const override { return reach_of(mask_); }
+  int cached() const override { return 1; }
   Shape output(const Shape& input) const override;
   Work work(const Shape& input) const override;
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;

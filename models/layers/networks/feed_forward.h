@@ -17,6 +17,7 @@ class FeedForward final : public Layer {
 
   std::vector<Parameter> parameters() const override;
   int saved() const override { return all_saved; }
+  Reach reach() const override { return Reach::own_row; }
   GradientUse gradient_use() const override { return GradientUse::as_operand; }
   Shape output(const Shape& input) const override { return down_.output(input); }
   Work work(const Shape& input) const override;

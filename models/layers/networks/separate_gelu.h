@@ -11,6 +11,7 @@ class SeparateGelu final : public Layer {
   explicit SeparateGelu(kernels::Gelu form) : form_(form) {}
 
   int saved() const override { return 1; }
+  Reach reach() const override { return Reach::own_row; }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
 

@@ -13,6 +13,7 @@ class SwiGlu final : public Layer {
 
   std::vector<Parameter> parameters() const override;
   int saved() const override { return 3; }
+  Reach reach() const override { return Reach::own_row; }
   Shape output(const Shape& input) const override { return gate_.output(input); }
   Work work(const Shape& input) const override;
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
