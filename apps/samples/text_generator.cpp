@@ -37,6 +37,45 @@ std::int32_t draw(std::span<const float> logits, double temperature, std::int64_
   return order[std::min(static_cast<std::size_t>(found - upto.begin()), count - 1)];
 }
 
+/// Computes what may follow a text that grows token by token. While the text fits the context, a
+/// token costs one row of each product. Beyond it the positions of all tokens change with each new
+/// one, so each costs a pass over the whole context.
+class Reader {
+ public:
+  /// The text will have at most `most` tokens.
+  Reader(TrainedModel& model, std::size_t most)
+      : model_(model), context_(static_cast<std::size_t>(model.model().sample.input[0])) {
+    if (model.can_continue())
+      text_ = model.begin_text(static_cast<std::int64_t>(std::min(most, context_)));
+  }
+
+  /// Returns the logits of the next token. The text must begin with that of the last call.
+  std::span<const float> behind(const Tokens& text) {
+    const bool is_longer = text.size() > context_;
+    if (is_longer) text_.reset();  // Frees the caches.
+    if (text_)
+      logits_ = model_.continue_text(
+          last_of(text, text.size() - static_cast<std::size_t>(text_->tokens)), *text_);
+    else
+      logits_ = model_.evaluate(last_of(text, is_longer ? context_ : text.size()));
+    const auto classes = model_.model().classes;
+    return {logits_.f32() + logits_.count() - classes, static_cast<std::size_t>(classes)};
+  }
+
+ private:
+  Tensor last_of(const Tokens& text, std::size_t count) {
+    Tensor input = model_.stream().make({1, static_cast<std::int64_t>(count)}, DType::i32);
+    std::copy(text.end() - static_cast<std::ptrdiff_t>(count), text.end(),
+              input.data<std::int32_t>());
+    return input;
+  }
+
+  TrainedModel& model_;
+  std::size_t context_;
+  std::optional<models::ContinuedText> text_;  // Nothing once the context is full.
+  Tensor logits_;
+};
+
 }  // namespace
 
 Result<Script> Script::open(storage::Files& files, const std::string& tokenizer,
@@ -86,16 +125,9 @@ void generate(TrainedModel& model, const Script& script, const Sampling& samplin
               const std::function<bool(const std::string& text)>& take) {
   // A model needs at least one token.
   if (tokens.empty()) tokens.push_back(0);
-  const auto context = static_cast<std::size_t>(model.model().sample.input[0]);
-  const auto classes = static_cast<std::size_t>(model.model().classes);
+  Reader reader(model, tokens.size() + static_cast<std::size_t>(sampling.tokens));
   for (std::int64_t i = 0; i < sampling.tokens; ++i) {
-    const auto length = std::min(tokens.size(), context);
-    Tensor input = model.stream().make({1, static_cast<std::int64_t>(length)}, DType::i32);
-    std::copy(tokens.end() - static_cast<std::ptrdiff_t>(length), tokens.end(),
-              input.data<std::int32_t>());
-    const Tensor logits = model.evaluate(std::move(input));
-    const std::span last(logits.f32() + logits.count() - static_cast<std::int64_t>(classes),
-                         classes);
+    const auto last = reader.behind(tokens);
     const auto word = RandomKey{.seed = sampling.seed}.words(static_cast<std::uint32_t>(i))[0];
     tokens.push_back(draw(last, sampling.temperature, sampling.top_k, uniform(word)));
     if (!take(script.write(tokens.back()))) return;

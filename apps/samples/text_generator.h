@@ -43,7 +43,9 @@ struct Sampling {
 };
 
 /// Continues `tokens` with those that the model draws, and calls `take` with the text of each.
-/// Ends early if `take` returns false. The result depends on the arguments alone.
+/// Ends early if `take` returns false. The result depends on the arguments alone. The model reads
+/// each token once while the text fits its context. Each token beyond that takes a pass over the
+/// last tokens that fit.
 void generate(TrainedModel& model, const Script& script, const Sampling& sampling, Tokens tokens,
               const std::function<bool(const std::string& text)>& take);
 

@@ -44,6 +44,17 @@ class TrainedModel {
     return stage_.evaluate(stream_, *weights_, std::move(input), std::move(targets));
   }
 
+  /// Returns whether the model can go on with a text without reading all of it again: each position
+  /// depends on earlier ones alone.
+  bool can_continue() const { return stage_.can_continue(); }
+  /// Begins a text of at most `most` tokens, which is at most the model's context.
+  models::ContinuedText begin_text(std::int64_t most) const { return stage_.begin_text(most); }
+  /// Returns the logits of the text's next tokens, [1, n, classes]. They have the bits that
+  /// evaluate() computes from the whole text so far.
+  Tensor continue_text(Tensor next, models::ContinuedText& text) {
+    return stage_.continue_text(stream_, *weights_, std::move(next), text);
+  }
+
  private:
   TrainedModel(models::Model model, std::string directory, int threads,
                kernels::Precision precision);

@@ -112,6 +112,25 @@ TEST_CASE("a run writes samples, and troupe sample writes the same ones", "[apps
   CHECK(mentions(book.here.read("runs/book/events.jsonl"), R"("type":"sample")"));
 }
 
+TEST_CASE("each token is that which follows a prompt of the text before it", "[apps]") {
+  const Book book;
+  REQUIRE(book.train({"--set", "train.steps=20"}).code == 0);
+  const auto sample = [&](const std::string& prompt, int tokens) {
+    const Ended ended = tests::troupe(book.here, {"sample", "book", "--prompt", prompt, "--tokens",
+                                                  std::to_string(tokens), "--temperature", "0"});
+    REQUIRE(ended.code == 0);
+    REQUIRE(ended.out.size() == prompt.size() + static_cast<std::size_t>(tokens) + 1);
+    return ended.out.substr(0, ended.out.size() - 1);
+  };
+  // The context is 16: texts of any length end within it, at it and behind it.
+  const std::string text = sample("You may", 40);
+  INFO(text);
+  for (const std::size_t length : {8, 9, 14, 15, 16, 17, 18, 30, 46})
+    CHECK(sample(text.substr(0, length), 1) == text.substr(0, length + 1));
+  CHECK(sample(text.substr(0, 16), 20) == text.substr(0, 36));
+  CHECK(sample(text.substr(0, 20), 20) == text.substr(0, 40));
+}
+
 TEST_CASE("samples change no bit of the training, and no plan changes a sample", "[apps]") {
   const Book plain, sampled, piped;
   const Ended without = plain.train({"--set", "sample.every=100"});
