@@ -193,6 +193,20 @@ TEST_CASE("models that see later rows or other samples continue nothing", "[mode
     return Stage(model, {0, static_cast<int>(model.units.size())}, {}).can_continue();
   };
   for (const Model& model : text_models()) CHECK(continues(model));
-  CHECK_FALSE(continues(build("vit", Value())));
-  CHECK_FALSE(continues(build("resnet", Value())));
+  Value vit;
+  for (const auto& [key, value] : Options{{"image", 6},
+                                          {"patch", 3},
+                                          {"channels", 2},
+                                          {"width", 8},
+                                          {"heads", 2},
+                                          {"layers", 2},
+                                          {"classes", 5}})
+    vit.set(key, value);
+  CHECK_FALSE(continues(build("vit", vit)));
+  Value resnet;
+  resnet.set("channels", 2);
+  resnet.set("widths", Value::List{4});
+  resnet.set("blocks", Value::List{1});
+  resnet.set("classes", 5);
+  CHECK_FALSE(continues(build("resnet", resnet)));
 }
