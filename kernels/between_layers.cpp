@@ -6,7 +6,6 @@
 #include "kernels/device_kernels.h"
 #include "kernels/norm.h"
 #include "kernels/rounding.h"
-#include "kernels/softmax_cross_entropy.h"
 
 namespace troupe::kernels {
 namespace {
@@ -202,13 +201,14 @@ void rotate(Stream& stream, Rotation rotation, Tensor& x, std::int64_t heads, co
 }
 
 void cross_entropy(Stream& stream, Tensor& logits, const Tensor& targets, Tensor& losses,
-                   LogitGradient gradient, float scale) {
+                   LogitGradient gradient, float scale, const CrossEntropyForm& form) {
   const auto rows = logits.shape().rows(), classes = logits.shape().last();
   const bool is_wanted = gradient == LogitGradient::wanted;
   const auto* right = targets.data<std::int32_t>();
   in_its_type(stream, logits.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
     they.softmax_cross_entropy(stream, logits.data<Number>(), right, losses.f32(),
-                               is_wanted ? logits.data<Number>() : nullptr, rows, classes, scale);
+                               is_wanted ? logits.data<Number>() : nullptr, rows, classes, scale,
+                               form);
   });
 }
 

@@ -5,6 +5,7 @@
 #include "core/memory/stream.h"
 #include "core/memory/tensor.h"
 #include "kernels/rope.h"
+#include "kernels/softmax_cross_entropy.h"
 
 /// Kernels for the activations between layers: tensors in fp32, or in the 16-bit type of tensor
 /// cores (activation_type()). Weights, moments and the residual sum from layer to layer are in
@@ -51,6 +52,6 @@ void rotate(Stream& stream, Rotation rotation, Tensor& x, std::int64_t heads, co
 /// Whether cross_entropy() overwrites the logits with their gradient. Losses are always in fp32.
 enum class LogitGradient : std::uint8_t { unwanted, wanted };
 void cross_entropy(Stream& stream, Tensor& logits, const Tensor& targets, Tensor& losses,
-                   LogitGradient gradient, float scale);
+                   LogitGradient gradient, float scale, const CrossEntropyForm& form = {});
 
 }  // namespace troupe::kernels

@@ -6,6 +6,7 @@
 #include "kernels/attention.h"
 #include "kernels/float16.h"
 #include "kernels/rope.h"
+#include "kernels/softmax_cross_entropy.h"
 
 namespace troupe::kernels {
 
@@ -48,7 +49,7 @@ struct LayerKernels {
                std::int64_t heads, std::int64_t width, const RopeForm& form, std::int64_t first);
   void (*softmax_cross_entropy)(Stream&, const Number* logits, const std::int32_t* targets,
                                 float* losses, Number* dlogits, std::int64_t rows,
-                                std::int64_t classes, float scale);
+                                std::int64_t classes, float scale, const CrossEntropyForm& form);
 };
 
 }  // namespace troupe::kernels

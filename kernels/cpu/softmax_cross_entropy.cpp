@@ -55,17 +55,26 @@ HWY_INLINE float sum_of_exp(const float* x, float shift, float* terms, std::int6
   return lanes.sum();
 }
 
-/// Computes one row. The terms of a chunk are relative to its greatest number; once the total is
-/// known, they are scaled to the softmax.
+HWY_INLINE float sum_of_logits(const float* x, std::int64_t count) {
+  Lanes<Floats, 1> lanes(0);
+  lanes.walk(count, [=](auto at, std::int64_t i, V(&sum)[1])
+                        HWY_ATTR { sum[0] = hn::Add(sum[0], at.or_zero(at.load(x + i))); });
+  return lanes.sum();
+}
+
+/// Computes one row whose target counts. The terms of a chunk are relative to its greatest number;
+/// once the total is known, they are scaled to the softmax.
 void softmax_cross_entropy_row(const float* logits, std::int64_t target, float* loss,
-                               float* dlogits, std::int64_t classes, float scale) {
+                               float* dlogits, std::int64_t classes, float scale,
+                               const CrossEntropyForm& form) {
   const float target_logit = logits[target];
   const std::int64_t chunk = std::max(least_chunk, (classes + most_chunks - 1) / most_chunks);
   float shifts[most_chunks];
-  float shift = -infinity, sum = 0;
+  float shift = -infinity, sum = 0, all_logits = 0;
   for (std::int64_t first = 0; first < classes; first += chunk) {
     const std::int64_t size = std::min(chunk, classes - first);
     const float most = greatest(logits + first, size);
+    if (form.smoothing > 0) all_logits += sum_of_logits(logits + first, size);
     // If all are -infinity, every term is 0, whatever the finite shift.
     const float chunk_shift = most == -infinity ? std::numeric_limits<float>::lowest() : most;
     const float chunk_sum =
@@ -77,17 +86,29 @@ void softmax_cross_entropy_row(const float* logits, std::int64_t target, float* 
     }
     sum += chunk_sum * exp_of(chunk_shift - shift);
   }
-  *loss = log_of(sum) + (shift - target_logit);
+  const float log_sum = log_of(sum), spread = form.smoothing;
+  *loss = log_sum + (shift - target_logit);
+  if (spread > 0) {
+    const float mean = all_logits / static_cast<float>(classes);
+    *loss = (1 - spread) * *loss + spread * (log_sum + (shift - mean));
+  }
+  float slope = scale;  // The gradient of logsumexp.
+  if (form.z > 0) {
+    const float logsumexp = log_sum + shift;
+    *loss += form.z * (logsumexp * logsumexp);
+    slope *= 1 + 2 * form.z * logsumexp;
+  }
   if (!dlogits) return;
 
+  const V each = hn::Set(Floats(), spread / static_cast<float>(classes) * scale);
   for (std::int64_t first = 0; first < classes; first += chunk) {
     float* const terms = dlogits + first;
-    const V factor = hn::Set(Floats(), exp_of(shifts[first / chunk] - shift) / sum * scale);
+    const V factor = hn::Set(Floats(), exp_of(shifts[first / chunk] - shift) / sum * slope);
     each_vector(std::min(chunk, classes - first), [=](auto at, std::int64_t i) HWY_ATTR {
-      at.store(hn::Mul(at.load(terms + i), factor), terms + i);
+      at.store(hn::Sub(hn::Mul(at.load(terms + i), factor), each), terms + i);
     });
   }
-  dlogits[target] -= scale;
+  dlogits[target] -= (1 - spread) * scale;
 }
 
 }  // namespace
@@ -104,15 +125,20 @@ HWY_EXPORT(softmax_cross_entropy_row);
 
 void softmax_cross_entropy(Stream& stream, const float* logits, const std::int32_t* targets,
                            float* losses, float* dlogits, std::int64_t rows, std::int64_t classes,
-                           float scale) {
+                           float scale, const CrossEntropyForm& form) {
   if (const auto* there = kernels_of(stream))
     return there->layers.softmax_cross_entropy(stream, logits, targets, losses, dlogits, rows,
-                                               classes, scale);
+                                               classes, scale, form);
   for_rows(stream, rows, classes, [=](std::int64_t r) {
+    float* const dlogits_row = dlogits ? dlogits + r * classes : nullptr;
+    if (targets[r] == form.ignore) {
+      losses[r] = 0;
+      if (dlogits_row) std::fill_n(dlogits_row, classes, 0.0f);
+      return;
+    }
     assert(targets[r] >= 0 && targets[r] < classes);
     HWY_DYNAMIC_DISPATCH(softmax_cross_entropy_row)
-    (logits + r * classes, targets[r], losses + r, dlogits ? dlogits + r * classes : nullptr,
-     classes, scale);
+    (logits + r * classes, targets[r], losses + r, dlogits_row, classes, scale, form);
   });
 }
 

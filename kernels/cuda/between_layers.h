@@ -73,7 +73,7 @@ void rope(Stream& stream, Rotation rotation, Heads<Number> x, std::int64_t batch
 template <class Number>
 void softmax_cross_entropy(Stream& stream, const Number* logits, const std::int32_t* targets,
                            float* losses, Number* dlogits, std::int64_t rows, std::int64_t classes,
-                           float scale);
+                           float scale, const CrossEntropyForm& form);
 
 template <class Number>
 inline constexpr LayerKernels<Number> layer_kernels = {

@@ -19,7 +19,37 @@ struct Rows {
   Number* dlogits;
   std::int64_t classes, chunk;
   Changing<float> scale;
+  std::int64_t ignore;  // As in CrossEntropyForm, or no target at all.
+  float smoothing, z;
+
+  /// The weight of each class in the gradient, besides the target's own.
+  __device__ float of_each() const {
+    return smoothing / static_cast<float>(classes) * scale.read();
+  }
+  __device__ float of_target() const { return (1 - smoothing) * scale.read(); }
 };
+
+/// The loss of a row, and the gradient of its logsumexp.
+struct RowLoss {
+  float loss, slope;
+};
+
+/// `log_sum` is the logarithm of the sum of exponentials relative to `shift`.
+template <class Number>
+__device__ RowLoss loss_of(const Rows<Number>& all, float log_sum, float shift, float target_logit,
+                           float all_logits) {
+  RowLoss row{log_sum + (shift - target_logit), all.scale.read()};
+  if (all.smoothing > 0) {
+    const float mean = all_logits / static_cast<float>(all.classes);
+    row.loss = (1 - all.smoothing) * row.loss + all.smoothing * (log_sum + (shift - mean));
+  }
+  if (all.z > 0) {
+    const float logsumexp = log_sum + shift;
+    row.loss += all.z * (logsumexp * logsumexp);
+    row.slope *= 1 + 2 * all.z * logsumexp;
+  }
+  return row;
+}
 
 /// Computes one row per block, with sixteen threads per chunk. Computes the terms again for the
 /// gradient, so that nothing is stored or rounded in between.
@@ -28,13 +58,21 @@ __global__ void softmax_row(Rows<Number> all) {
   __shared__ float shifts[most_chunks];
   __shared__ float sums[most_chunks];
   __shared__ float factors[most_chunks];
+  __shared__ float logit_sums[most_chunks];
   const std::int64_t row = blockIdx.x;
   const Number* logits = all.logits + row * all.classes;
   const std::int64_t target = all.targets[row];
+  Number* dlogits = all.dlogits ? all.dlogits + row * all.classes : nullptr;
+  if (target == all.ignore) {
+    if (threadIdx.x == 0) all.losses[row] = 0;
+    if (dlogits)
+      for (std::int64_t i = threadIdx.x; i < all.classes; i += threads_in_block)
+        dlogits[i] = narrow<Number>(0.0f);
+    return;
+  }
   const float target_logit = wide(logits[target]);
   const int chunks = static_cast<int>((all.classes + all.chunk - 1) / all.chunk);
   const unsigned lane = threadIdx.x % lanes;
-  const float scale = all.scale.read();
   const float infinity = __int_as_float(0x7f800000);
   __syncthreads();  // All threads must read the target's logit before it is overwritten.
 
@@ -54,6 +92,13 @@ __global__ void softmax_row(Rows<Number> all) {
     for (std::int64_t i = first + lane; i < end; i += lanes)
       sum += exp_nonpositive(wide(logits[i]) + -shift);
     sum = sum_of_lanes(sum);
+    if (all.smoothing > 0) {
+      float logit_sum = 0;
+#pragma unroll 4
+      for (std::int64_t i = first + lane; i < end; i += lanes) logit_sum += wide(logits[i]);
+      logit_sum = sum_of_lanes(logit_sum);
+      if (lane == 0 && mine < chunks) logit_sums[mine] = logit_sum;
+    }
     if (lane == 0 && mine < chunks) {
       shifts[mine] = shift;
       sums[mine] = sum;
@@ -69,18 +114,22 @@ __global__ void softmax_row(Rows<Number> all) {
       }
       sum += sums[i] * exp_of(shifts[i] - shift);
     }
-    all.losses[row] = log_of(sum) + (shift - target_logit);
-    for (int i = 0; i < chunks; ++i) factors[i] = exp_of(shifts[i] - shift) / sum * scale;
+    float all_logits = 0;
+    if (all.smoothing > 0)
+      for (int i = 0; i < chunks; ++i) all_logits += logit_sums[i];
+    const RowLoss found = loss_of(all, log_of(sum), shift, target_logit, all_logits);
+    all.losses[row] = found.loss;
+    for (int i = 0; i < chunks; ++i) factors[i] = exp_of(shifts[i] - shift) / sum * found.slope;
   }
   __syncthreads();
-  if (!all.dlogits) return;
-  Number* dlogits = all.dlogits + row * all.classes;
+  if (!dlogits) return;
+  const float of_each = all.of_each(), of_target = all.of_target();
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const float minus_shift = -shifts[chunk], factor = factors[chunk];
     const std::int64_t first = chunk * all.chunk, end = std::min(first + all.chunk, all.classes);
     for (std::int64_t i = first + threadIdx.x; i < end; i += threads_in_block) {
-      const float softmax = exp_nonpositive(wide(logits[i]) + minus_shift) * factor;
-      dlogits[i] = narrow<Number>(i == target ? softmax - scale : softmax);
+      const float softmax = exp_nonpositive(wide(logits[i]) + minus_shift) * factor - of_each;
+      dlogits[i] = narrow<Number>(i == target ? softmax - of_target : softmax);
     }
   }
 }
@@ -204,9 +253,10 @@ __device__ inline void weigh_chunks(RowState& state, int chunk, int chunks) {
   if (chunk == 0) state.shift = last;
 }
 
-/// Computes rows one after another. All threads compute exponentials; sixteen threads per chunk
-/// then add them in the order of the lanes. Reads the next row, as far as registers hold it, while
-/// the present row is computed. Requires packs that are aligned in all rows.
+/// Computes rows one after another, without smoothing. All threads compute exponentials; sixteen
+/// threads per chunk then add them in the order of the lanes. Reads the next row, as far as
+/// registers hold it, while the present row is computed. Requires packs that are aligned in all
+/// rows.
 template <class Number>
 __global__ void __launch_bounds__(threads_of_row, 1)
     softmax_kept_rows(Rows<Number> all, std::int64_t rows) {
@@ -221,7 +271,6 @@ __global__ void __launch_bounds__(threads_of_row, 1)
   const int packs = static_cast<int>(all.classes / n);
   const KeptRow<Number> place{packs};
   const int chunks = static_cast<int>((all.classes + kept_chunk - 1) / kept_chunk);
-  const float scale = all.scale.read();
 
   Words ahead[packs_ahead];
   std::int32_t target_ahead = 0;
@@ -255,9 +304,10 @@ __global__ void __launch_bounds__(threads_of_row, 1)
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const Number* logits = all.logits + row * all.classes;
     const int target = target_ahead;
+    const bool counts = target != all.ignore;
     // Read before the gradient may overwrite it: the same thread writes the loss.
     float target_logit = 0;
-    if (thread == 0) target_logit = wide(logits[target]);
+    if (thread == 0 && counts) target_logit = wide(logits[target]);
 #pragma unroll
     for (int i = 0; i < packs_ahead; ++i)
       if (thread - in_warp + i * threads < packs) keep(thread + i * threads, ahead[i]);
@@ -301,11 +351,12 @@ __global__ void __launch_bounds__(threads_of_row, 1)
         sum *= state.of_former[i];
         sum += state.sums[i] * state.of_own[i];
       }
+      const RowLoss found = loss_of(all, log_of(sum), state.shift, target_logit, 0);
       if (thread < chunks) {
-        state.factors[thread] = state.of_terms[thread] / sum * scale;
+        state.factors[thread] = state.of_terms[thread] / sum * found.slope;
         state.keys[thread] = ordered(RowState::minus_infinity);
       }
-      if (thread == 0) all.losses[row] = log_of(sum) + (state.shift - target_logit);
+      if (thread == 0) all.losses[row] = counts ? found.loss : 0;
     }
     __syncthreads();
 
@@ -315,15 +366,16 @@ __global__ void __launch_bounds__(threads_of_row, 1)
       const float factor = state.factors[pack / packs_in_chunk];
       Pack<float, n> x = place.read(kept, pack);
 #pragma unroll
-      for (int i = 0; i < n; ++i) x[i] *= factor;
+      for (int i = 0; i < n; ++i) x[i] = counts ? x[i] * factor : 0;
       write_pack(dlogits, std::int64_t{pack} * n, narrow_computed<Number>(x));
     }
+    if (!counts) continue;
     // The thread that wrote the target's pack writes the target once more.
     if (const int chunk = target / static_cast<int>(kept_chunk); thread == target / n % threads) {
       const int in_chunk = target % static_cast<int>(kept_chunk);
       const float* terms = place.lane_of(kept, chunk, in_chunk % static_cast<int>(lanes));
       const float term = terms[in_chunk / static_cast<int>(lanes) * place.stride];
-      dlogits[target] = narrow<Number>(term * state.factors[chunk] - scale);
+      dlogits[target] = narrow<Number>(term * state.factors[chunk] - all.of_target());
     }
   }
 }
@@ -346,11 +398,20 @@ bool can_keep(const Rows<Number>& all) {
 template <class Number>
 void softmax_cross_entropy(Stream& stream, const Number* logits, const std::int32_t* targets,
                            float* losses, Number* dlogits, std::int64_t rows, std::int64_t classes,
-                           float scale) {
+                           float scale, const CrossEntropyForm& form) {
   const std::int64_t chunk = std::max(least_chunk, (classes + most_chunks - 1) / most_chunks);
-  const Rows<Number> all{
-      logits, targets, losses, dlogits, classes, chunk, queue_of(stream).changing(scale)};
-  if (!can_keep(all)) {
+  constexpr std::int64_t no_target = std::int64_t{1} << 32;
+  const Rows<Number> all{logits,
+                         targets,
+                         losses,
+                         dlogits,
+                         classes,
+                         chunk,
+                         queue_of(stream).changing(scale),
+                         form.ignore ? *form.ignore : no_target,
+                         form.smoothing,
+                         form.z};
+  if (form.smoothing > 0 || !can_keep(all)) {
     launch(stream, blocks_for(rows), dim3(threads_in_block), softmax_row<Number>, all);
     return;
   }
@@ -361,10 +422,11 @@ void softmax_cross_entropy(Stream& stream, const Number* logits, const std::int3
 }
 
 template void softmax_cross_entropy(Stream&, const float*, const std::int32_t*, float*, float*,
-                                    std::int64_t, std::int64_t, float);
+                                    std::int64_t, std::int64_t, float, const CrossEntropyForm&);
 template void softmax_cross_entropy(Stream&, const Float16*, const std::int32_t*, float*, Float16*,
-                                    std::int64_t, std::int64_t, float);
+                                    std::int64_t, std::int64_t, float, const CrossEntropyForm&);
 template void softmax_cross_entropy(Stream&, const BFloat16*, const std::int32_t*, float*,
-                                    BFloat16*, std::int64_t, std::int64_t, float);
+                                    BFloat16*, std::int64_t, std::int64_t, float,
+                                    const CrossEntropyForm&);
 
 }  // namespace troupe::kernels::cuda

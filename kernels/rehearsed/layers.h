@@ -136,7 +136,7 @@ void rope(Stream& stream, Rotation, Heads<Number> x, std::int64_t batch, std::in
 template <class Number>
 void softmax_cross_entropy(Stream& stream, const Number* logits, const std::int32_t* targets,
                            float* losses, Number* dlogits, std::int64_t rows, std::int64_t classes,
-                           float) {
+                           float, const CrossEntropyForm&) {
   note(stream,
        {.kernel = "softmax_cross_entropy",
         .sizes = {rows, classes},

@@ -401,14 +401,20 @@ TEST_CASE("the loss and its gradient have the bits of the cores") {
   // memory; one of 60,000 does not fit there.
   const std::int64_t rows = GENERATE(1, 5);
   const std::int64_t classes = GENERATE(2, 131, 9000, 9001, 12'296, 50'304, 60'000);
+  const auto first_target = static_cast<std::int32_t>(RandomKey{.seed = 2}.words(0)[0] %
+                                                      static_cast<std::uint32_t>(classes));
+  const CrossEntropyForm form =
+      GENERATE_COPY(CrossEntropyForm{}, CrossEntropyForm{.ignore = first_target, .z = 1e-3f},
+                    CrossEntropyForm{.ignore = first_target, .smoothing = 0.1f, .z = 1e-3f});
   CHECK(same_on_device([&](Stream& stream) {
     Tensor logits = made(stream, {rows, classes}, 1, 20);
     const Tensor targets = tokens(stream, rows, classes, 2);
     Tensor losses = stream.make({rows}), alone = stream.make({rows});
     const auto* wanted = targets.data<std::int32_t>();
-    softmax_cross_entropy(stream, logits.f32(), wanted, alone.f32(), nullptr, rows, classes, 1);
+    softmax_cross_entropy(stream, logits.f32(), wanted, alone.f32(), nullptr, rows, classes, 1,
+                          form);
     softmax_cross_entropy(stream, logits.f32(), wanted, losses.f32(), logits.f32(), rows, classes,
-                          0.25f);
+                          0.25f, form);
     return Made{alone, losses, logits};
   }));
 }

@@ -16,12 +16,13 @@ struct Losses {
   Floats dlogits;
 };
 
-Losses computed(Stream& stream, const Floats& logits, const Targets& targets, float scale) {
+Losses computed(Stream& stream, const Floats& logits, const Targets& targets, float scale,
+                const CrossEntropyForm& form = {}) {
   const auto rows = static_cast<std::int64_t>(targets.size());
   Losses result{Floats(targets.size()), Floats(logits.size())};
   softmax_cross_entropy(stream, logits.data(), targets.data(), result.losses.data(),
                         result.dlogits.data(), rows,
-                        static_cast<std::int64_t>(logits.size()) / rows, scale);
+                        static_cast<std::int64_t>(logits.size()) / rows, scale, form);
   return result;
 }
 
@@ -30,18 +31,30 @@ struct Reference {
   Doubles dlogits;
 };
 
-Reference reference(const Floats& logits, const Targets& targets, double scale) {
+Reference reference(const Floats& logits, const Targets& targets, double scale,
+                    const CrossEntropyForm& form = {}) {
   const std::size_t classes = logits.size() / targets.size();
   Reference result;
   for (std::size_t r = 0; r < targets.size(); ++r) {
+    if (targets[r] == form.ignore) {
+      result.losses.push_back(0);
+      result.dlogits.insert(result.dlogits.end(), classes, 0);
+      continue;
+    }
     const float* row = logits.data() + r * classes;
     const double most = *std::max_element(row, row + classes);
-    double sum = 0;
-    for (std::size_t c = 0; c < classes; ++c) sum += std::exp(row[c] - most);
+    double sum = 0, mean = 0;
+    for (std::size_t c = 0; c < classes; ++c) {
+      sum += std::exp(row[c] - most);
+      mean += row[c] / static_cast<double>(classes);
+    }
     const auto target = static_cast<std::size_t>(targets[r]);
-    result.losses.push_back(most + std::log(sum) - row[target]);
+    const double lse = most + std::log(sum), spread = form.smoothing;
+    result.losses.push_back(lse - (1 - spread) * row[target] - spread * mean + form.z * lse * lse);
     for (std::size_t c = 0; c < classes; ++c)
-      result.dlogits.push_back((std::exp(row[c] - most) / sum - (c == target)) * scale);
+      result.dlogits.push_back(scale * (std::exp(row[c] - most) / sum * (1 + 2 * form.z * lse) -
+                                        (1 - spread) * (c == target) -
+                                        spread / static_cast<double>(classes)));
   }
   return result;
 }
@@ -60,6 +73,37 @@ TEST_CASE("the loss and its gradient agree with their formulas", "[kernels]") {
     CHECK(close(losses, expected.losses, 1));
     CHECK(close(dlogits, expected.dlogits, 1));
   }
+}
+
+TEST_CASE("each form of the loss and its gradient agree with their formulas", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  const CrossEntropyForm form =
+      GENERATE(CrossEntropyForm{.smoothing = 0.1f}, CrossEntropyForm{.z = 1e-2f},
+               CrossEntropyForm{.ignore = -100, .smoothing = 0.25f, .z = 1e-3f});
+  for (const std::int64_t classes : {2, 17, 4097, 9001}) {
+    INFO(classes << " classes, smoothing " << form.smoothing << ", z " << form.z);
+    const auto last = static_cast<std::int32_t>(classes - 1);
+    const Targets targets{0, form.ignore.value_or(1), last};
+    const auto logits = numbers_up_to(12, 3 * classes, 1);
+    const auto [losses, dlogits] = computed(stream, logits, targets, 0.25f, form);
+    const auto expected = reference(logits, targets, 0.25, form);
+    CHECK(close(losses, expected.losses, 1));
+    CHECK(close(dlogits, expected.dlogits, 1));
+  }
+}
+
+TEST_CASE("rows that do not count leave the bits of the others", "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  const std::size_t classes = 5003;
+  auto logits = numbers_up_to(5, 3 * classes, 1);
+  const auto all = computed(stream, logits, {17, 3, 5002}, 1);
+  logits[classes + 9] = std::numeric_limits<float>::quiet_NaN();
+  const auto some = computed(stream, logits, {17, 3, 5002}, 1, {.ignore = 3});
+  CHECK(some.losses == Floats{all.losses[0], 0, all.losses[2]});
+  for (std::size_t i = 0; i < 3 * classes; ++i)
+    if (some.dlogits[i] != (i / classes == 1 ? 0 : all.dlogits[i])) FAIL(i);
 }
 
 TEST_CASE("the gradient of the loss agrees with finite differences", "[kernels]") {
@@ -137,8 +181,10 @@ TEST_CASE("a NaN among the logits reaches its row and no other row", "[kernels]"
 TEST_CASE("the loss has the same bits with any number of threads and any instruction set",
           "[kernels]") {
   const auto logits = numbers_up_to(30, 7 * 8207, 1);
+  const CrossEntropyForm form =
+      GENERATE(CrossEntropyForm{}, CrossEntropyForm{.ignore = 3, .smoothing = 0.1f, .z = 1e-4f});
   CHECK(same_bits([&](Stream& stream) {
-    auto [losses, dlogits] = computed(stream, logits, {0, 1, 2, 3, 4, 5, 8206}, 0.125f);
+    auto [losses, dlogits] = computed(stream, logits, {0, 1, 2, 3, 4, 5, 8206}, 0.125f, form);
     dlogits.insert(dlogits.end(), losses.begin(), losses.end());
     return dlogits;
   }));
