@@ -47,7 +47,7 @@ void Linear::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients)
   additions_.backward_weight(in, 0, x, dy.operand, gradients);
   if (in.is_frozen(0) && (!bias_ || in.is_frozen(1))) return;
   if (bias_)
-    weight_.backward_parameters(in.pass, x, dy, gradients[0], gradients[1]);
+    weight_.backward_parameters(in.pass, x, dy, gradients[0], gradients[1], in.is_frozen(0));
   else
     weight_.backward_weight(in.pass, x, dy.operand, gradients[0]);
 }

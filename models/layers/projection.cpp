@@ -66,8 +66,11 @@ void Projection::backward_weight(const Pass& pass, const Tensor& x, const Tensor
 }
 
 void Projection::backward_parameters(const Pass& pass, const Tensor& x,
-                                     const kernels::LinearGradient& dy, Tensor& dw,
-                                     Tensor& db) const {
+                                     const kernels::LinearGradient& dy, Tensor& dw, Tensor& db,
+                                     bool is_matrix_frozen) const {
+  if (is_matrix_frozen && kernels::activation_type(pass.precision) == DType::f32)
+    return kernels::bias_backward(pass.stream, dy.for_bias.f32(), db.f32(), x.shape().rows(),
+                                  outputs_);
   const bool begins = dw.empty();
   if (begins) dw = new_gradient(pass.stream);
   kernels::linear_backward_parameters(pass.stream, linear_shape(matrix_, pass.precision), x, dy,

@@ -24,9 +24,10 @@ class Projection {
   void add_backward_input(const Pass& pass, const Weight& w, const Tensor& dy, Tensor& dx) const;
   /// Computes dw += x^T dy. Allocates an empty dw and starts it at zero.
   void backward_weight(const Pass& pass, const Tensor& x, const Tensor& dy, Tensor& dw) const;
-  /// Computes dw as above, and db += the sum of the rows of dy.
+  /// Computes dw as above, and db += the sum of the rows of dy. A frozen matrix needs no dw, and
+  /// gets one only if the kernel computes both in one product.
   void backward_parameters(const Pass& pass, const Tensor& x, const kernels::LinearGradient& dy,
-                           Tensor& dw, Tensor& db) const;
+                           Tensor& dw, Tensor& db, bool is_matrix_frozen) const;
 
  private:
   Tensor new_gradient(Stream& stream) const;

@@ -129,6 +129,21 @@ TEST_CASE("kernels of gpt-tiny in bf16 move the bytes that arithmetic gives", "[
   CHECK(step.call.bytes == 512 * 128 * 28);
 }
 
+TEST_CASE("a layer whose bias alone is trained computes no gradient of its matrix", "[models]") {
+  Model model = gpt_of(tiny);
+  const auto costs = costs_of(tiny, Precision::fp32);
+  const double all = operations(calls_of(model, whole(model), costs).backward);
+  double spared = 0;
+  for (const auto& unit : model.units)
+    for (const auto& parameter : unit.layer->parameters())
+      if (parameter.use == Parameter::Use::matrix && parameter.name != "wte.weight") {
+        model.frozen.insert(parameter.name);
+        spared += 2.0 * gpt_rows * static_cast<double>(parameter.shape.count());
+      }
+  CHECK(spared > 0);
+  CHECK(operations(calls_of(model, whole(model), costs).backward) == Approx(all - spared));
+}
+
 TEST_CASE("products of a GPT have 6 operations per weight and token, and those of attention",
           "[models]") {
   const auto sizes = GENERATE(GptSizes{64, 32, 64, 1, 2}, GptSizes{128, 64, 32, 3, 1}, tiny);

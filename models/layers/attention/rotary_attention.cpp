@@ -74,7 +74,7 @@ void RotaryAttention::backward_weight(const In& in, SavedSpan saved, SavedSpan g
     if (in.is_frozen(i) && (!has_biases() || in.is_frozen(projections + i))) continue;
     if (has_biases())
       projection(i).backward_parameters(in.pass, x, {.operand = operand, .for_bias = for_bias},
-                                        gradients[i], gradients[projections + i]);
+                                        gradients[i], gradients[projections + i], in.is_frozen(i));
     else
       projection(i).backward_weight(in.pass, x, operand, gradients[i]);
   }

@@ -54,10 +54,12 @@ Tensor FeedForward::backward_input(const In& in, Tensor dy, SavedSpan saved) con
 void FeedForward::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {
   const auto add = [&](const Projection& part, Slot matrix, Slot bias, Saved x, Saved operand,
                        Saved gradient) {
-    part.backward_parameters(in.pass, std::exchange(saved[x], {}),
-                             {.operand = std::exchange(saved[operand], {}),
-                              .for_bias = std::exchange(saved[gradient], {})},
-                             gradients[matrix], gradients[bias]);
+    const Tensor read = std::exchange(saved[x], {});
+    const kernels::LinearGradient dy{.operand = std::exchange(saved[operand], {}),
+                                     .for_bias = std::exchange(saved[gradient], {})};
+    if (in.is_frozen(matrix) && in.is_frozen(bias)) return;
+    part.backward_parameters(in.pass, read, dy, gradients[matrix], gradients[bias],
+                             in.is_frozen(matrix));
   };
   add(down_, down_matrix, down_bias, hidden, down_operand, down_gradient);
   add(up_, up_matrix, up_bias, input, up_operand, up_gradient);
