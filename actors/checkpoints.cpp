@@ -43,7 +43,7 @@ std::map<std::string, Shape, std::less<>> shapes_of(const models::Model& model) 
   return shapes;
 }
 
-/// A run without loss scaling stores no loss scale.
+/// A run without loss scaling stores no loss scale, unless it skipped a step.
 Result<models::LossScale> loss_scale_in(const Value& state) {
   const Value* told = state.find(loss_scale_key);
   if (!told) return models::LossScale();
@@ -166,7 +166,7 @@ storage::CheckpointContent checkpoint_content(const RunSpec& spec, std::int64_t 
   content.recipe = spec.recipe;
   content.model = spec.model_description;
   std::ranges::sort(snapshots, {}, &Snapshot::optimizer);
-  if (spec.loss_scaling.is_on())
+  if (spec.loss_scaling.is_on() || snapshots[0].loss_scale.skipped_steps > 0)
     content.state.set(std::string(loss_scale_key),
                       transport::to_value(LossScaleWire::of(snapshots[0].loss_scale)));
   for (auto& part : snapshots) {

@@ -79,13 +79,15 @@ struct Header {
   int m = 0;                    // The number in the round's lanes.
   Digest samples;               // The ids of the samples, and their bytes.
   Digest content;
-  double gap_factor = 1;  // The staleness factor of the stages that its gradient has passed.
+  std::int64_t counted = 0;  // Its targets that count.
+  double gap_factor = 1;     // The staleness factor of the stages that its gradient has passed.
 
   static constexpr auto fields() {
     return std::tuple(transport::required("first_step", &Header::first_step).at_least(0),
                       transport::required("m", &Header::m).at_least(0),
                       transport::required("samples", &Header::samples),
                       transport::required("content", &Header::content),
+                      transport::required("counted", &Header::counted).at_least(0),
                       transport::required("gap_factor", &Header::gap_factor));
   }
 };
@@ -238,9 +240,10 @@ struct StepDone {
   int attempt = 0;
   int optimizer = 0;
   std::int64_t step = 0;
-  double norm = 0;          // The norm used for clipping: of all stages, or of its own.
-  bool is_skipped = false;  // The gradients overflowed: there is no norm, and the weights stayed.
-  double loss_scale = 1;    // The loss scale of the gradients.
+  double norm = 0;  // The norm used for clipping: of all stages, or of its own.
+  /// The gradients overflowed, so that there is no norm, or no target counted. The weights stayed.
+  bool is_skipped = false;
+  double loss_scale = 1;           // The loss scale of the gradients.
   std::int64_t skipped_steps = 0;  // In the run so far.
   /// The norm of only this optimizer's gradients after penalties; empty if there are no penalties.
   std::optional<double> penalised_norm = std::nullopt;
@@ -277,9 +280,10 @@ struct MicroBatchLoss {
   std::int64_t step = 0;  // The run's step; for an evaluation, the last step done.
   int index = 0;          // In the step, over all replicas.
   Round::Purpose purpose = Round::Purpose::training;
-  double mean = 0;
-  Digest samples;  // Its samples,
-  Digest content;  // and their bytes.
+  double mean = 0;           // Over its targets that count; 0 if none counts.
+  Digest samples;            // Its samples,
+  Digest content;            // and their bytes.
+  std::int64_t counted = 1;  // Its targets that count.
 };
 
 /// An action of a device, and its time.
@@ -432,7 +436,7 @@ struct Outcome {
 
   How how = How::done;
   std::int64_t step = 0;             // Steps that were done and saved.
-  std::int64_t skipped_steps = 0;    // Steps of the whole run whose gradients overflowed in fp16.
+  std::int64_t skipped_steps = 0;    // Steps of the whole run that changed no weights.
   std::string why;                   // For a run that is done: why before its last step, if so.
   bool all_gone = true;              // If false, some actor is stuck, and so is its thread.
   double recent_loss = 0;            // The mean of the last steps.

@@ -134,6 +134,22 @@ void check_compensation(const Examined& examined) {
                    "staleness.gap_source = \"stash\"");
 }
 
+/// Rejects remedies that are not linear in the gradient: how many targets of a step count is known
+/// only when its last gradient is there.
+void check_counts(const Examined& examined) {
+  const auto& staleness = examined.config.staleness;
+  if (!examined.config.model.may_ignore()) return;
+  const auto refuse = [&](std::string_view key, const std::string& what) {
+    examined.error({key, "model.loss.ignore"},
+                   written(examined, key) + " " + what +
+                       " before it is known how many targets of a step count, which "
+                       "model.loss.ignore leaves open; leave one of them out");
+  };
+  if (staleness.delay_compensation > 0) refuse("staleness.delay_compensation", "squares gradients");
+  if (staleness.predict == Staleness::Predict::aggmsnag)
+    refuse("staleness.predict", "steps ahead by gradients");
+}
+
 void check_gap(const Examined& examined, int stages) {
   const auto& config = examined.config;
   const auto& staleness = config.staleness;
@@ -219,6 +235,7 @@ void check_staleness(const Examined& examined) {
   if (stages == 1) warn_of_idle_keys(examined, "with one stage no weight is stale", false);
   check_gap(examined, stages);
   check_compensation(examined);
+  check_counts(examined);
   if (schedule->name == "pipedream-2bw") check_two_versions(examined, stages);
 }
 

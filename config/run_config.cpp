@@ -71,6 +71,26 @@ Value RunConfig::Model::options_for(std::int64_t vocabulary) const {
   return filled;
 }
 
+namespace {
+
+const Value* ignore_of(const Value& table) {
+  const Value* loss = table.find("loss");
+  return loss ? loss->find("ignore") : nullptr;
+}
+
+}  // namespace
+
+std::optional<std::int32_t> RunConfig::Model::ignored_target() const {
+  const Value* given = ignore_of(options);
+  if (!given && !description.is_null()) given = ignore_of(description);
+  if (!given || !given->integer()) return {};
+  return static_cast<std::int32_t>(*given->integer());
+}
+
+bool RunConfig::Model::may_ignore() const {
+  return ignore_of(options) || (!description.is_null() && ignore_of(description));
+}
+
 Value RunConfig::Model::table_for(std::int64_t vocabulary) const {
   Value filled = table();
   if (vocabulary_from_data()) filled.set("vocab", vocabulary);

@@ -25,6 +25,10 @@ struct RunConfig {
     std::string init;   // "random", or a .safetensors file.
 
     bool vocabulary_from_data() const;
+    /// Returns the target that does not count, unless a formula of the description gives it.
+    std::optional<std::int32_t> ignored_target() const;
+    /// Returns whether targets may not count.
+    bool may_ignore() const;
     /// Returns the options with "auto" replaced by a number.
     Value options_for(std::int64_t vocabulary) const;
     /// Returns these options with `kind` and, for a model of one's own, `description`, as

@@ -92,6 +92,24 @@ std::vector<Key> model_keys(std::span<const models::ModelKind> of_models) {
                   .type = Type::texts,
                   .half = Half::recipe,
                   .help = "Patterns over the names of projections: \"*.c_attn\"."});
+  keys.push_back({.name = "model.loss.ignore",
+                  .least = -2147483648.0,
+                  .most = 2147483647,
+                  .half = Half::recipe,
+                  .help = "The target that does not count, such as -100. Every other target weighs "
+                          "the same within a step."});
+  keys.push_back({.name = "model.loss.smoothing",
+                  .type = Type::number,
+                  .most = 1,
+                  .half = Half::recipe,
+                  .help = "Label smoothing: the share of a target's weight that all classes get, "
+                          "equally much each."});
+  keys.push_back({.name = "model.loss.z",
+                  .type = Type::number,
+                  .most = 1,
+                  .half = Half::recipe,
+                  .help = "The weight of logsumexp(logits)^2 in the loss, which keeps logits from "
+                          "drifting, such as 1e-4."});
   keys.push_back({.name = "model.init",
                   .type = Type::text,
                   .fallback = "random",

@@ -9,8 +9,9 @@ namespace troupe::models {
 /// saves it with its state.
 struct LossScale {
   int power = 0;
-  std::int64_t steady_steps = 0;   // Steps in a row at this scale without overflow.
-  std::int64_t skipped_steps = 0;  // Steps of the run that overflowed.
+  std::int64_t steady_steps = 0;  // Steps in a row at this scale without overflow.
+  std::int64_t skipped_steps =
+      0;  // Steps of the run that overflowed, or had no target that counts.
 
   double factor() const;
 

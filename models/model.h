@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -37,7 +38,8 @@ struct Model {
   std::vector<Unit> units;
   LayerPtr loss;  // Takes logits, returns one loss per target.
   SampleForm sample;
-  std::int64_t classes = 0;           // The width of the logits: classes or vocabulary.
+  std::int64_t classes = 0;                 // The width of the logits: classes or vocabulary.
+  std::optional<std::int32_t> ignore = {};  // The target that does not count.
   std::set<std::string> frozen = {};  // The names of parameters that training leaves as they are.
 
   /// Returns whether a unit before this one has a parameter that is trained.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actors/caf_shim.h"
+#include "actors/lead/counted_losses.h"
 #include "actors/messages.h"
 #include "actors/run_spec.h"
 
@@ -21,7 +22,7 @@ class Evaluation {
   /// Regards every step up to this one as evaluated. Takes back later evaluations.
   void count_from(std::int64_t step) {
     done_ = step;
-    losses_.clear();
+    losses_ = CountedLosses();
     storage::take_back(all_, step);
   }
   bool is_due(const RunSpec& spec, std::int64_t step) const {
@@ -31,19 +32,16 @@ class Evaluation {
   }
 
   void begin(int micro_batches, caf_shim::TimePoint now) {
-    losses_.assign(static_cast<std::size_t>(micro_batches), {});
+    losses_ = CountedLosses(micro_batches);
     begun_ = now;
   }
   /// Returns the time since begin().
   caf_shim::Duration takes(caf_shim::TimePoint now) const { return now - begun_; }
   /// Returns whether this loss is still missing.
   bool expects(const MicroBatchLoss& loss) const {
-    const auto index = static_cast<std::size_t>(loss.index);
-    return index < losses_.size() && !losses_[index];
+    return loss.index < losses_.size() && !losses_.is_known(loss.index);
   }
-  void add(const MicroBatchLoss& loss) {
-    losses_.at(static_cast<std::size_t>(loss.index)) = loss.mean;
-  }
+  void add(const MicroBatchLoss& loss) { losses_.add(loss); }
   /// Notes the result.
   void complete(std::int64_t step, double loss) {
     count_from(step);
@@ -56,21 +54,20 @@ class Evaluation {
     return all_.back().loss;
   }
 
+  bool has_all_losses() const { return losses_.left() == 0; }
+  /// Returns how many targets count, of those whose losses have arrived.
+  std::int64_t counted() const { return losses_.counted(); }
   /// Returns the mean loss once all losses have arrived.
   std::optional<double> mean() const {
-    double sum = 0;
-    for (const auto& loss : losses_) {
-      if (!loss) return {};
-      sum += *loss;
-    }
-    return sum / static_cast<double>(losses_.size());
+    if (!has_all_losses()) return {};
+    return losses_.mean();
   }
 
  private:
   std::int64_t done_ = 0;
   caf_shim::TimePoint begun_;
   std::vector<storage::EvaluatedStep> all_;
-  std::vector<std::optional<double>> losses_;  // Indexed by micro-batch, the order of summing.
+  CountedLosses losses_;
 };
 
 }  // namespace troupe::actors

@@ -110,6 +110,10 @@ Status StepDriver::heard(const MicroBatchLoss& loss) {
   if (loss.purpose == Round::Purpose::training)
     return check_divergence(progress_.ledger().add(loss));
   evaluation_.add(loss);
+  if (evaluation_.has_all_losses() && evaluation_.counted() == 0)
+    return Error{"the evaluation after step " + std::to_string(loss.step) +
+                 " has no loss: none of its targets counts; data.validate must have targets that "
+                 "are not model.loss.ignore"};
   return Done{};
 }
 
@@ -168,7 +172,7 @@ void StepDriver::complete_steps() {
                                       .samples = spec_->samples_in_step,
                                       .ids = storage::digest_of_step(done->entry.samples),
                                       .content = storage::digest_of_step(done->entry.contents),
-                                      .loss = done->entry.mean_loss(),
+                                      .loss = done->entry.losses.mean(),
                                       .is_skipped = done->entry.done->is_skipped}});
     if (!spec_->ledger) copies_.entered(step());
     around_.host.tell(decide::StepDone{0, step()});

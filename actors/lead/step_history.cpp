@@ -21,7 +21,7 @@ caf_shim::Duration StepHistory::done(const StepLedger::Entry& entry, caf_shim::T
   goodput_.done(took);
   pace_ += (took - pace_) / steps_in_pace;
   skipped_steps_ = entry.done->skipped_steps;
-  recent_losses_.push_back(entry.mean_loss());
+  if (entry.losses.counted() > 0) recent_losses_.push_back(entry.losses.mean());
   if (recent_losses_.size() > recent_steps) recent_losses_.pop_front();
   return took;
 }

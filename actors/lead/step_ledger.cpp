@@ -5,12 +5,6 @@
 
 namespace troupe::actors {
 
-double StepLedger::Entry::mean_loss() const {
-  double sum = 0;
-  for (const auto& loss : losses) sum += *loss;
-  return sum / static_cast<double>(losses.size());
-}
-
 double StepLedger::Entry::gradient_norm(ClipScope clip) const {
   if (clip == ClipScope::all_stages) return *norms[0];
   // All optimizers of a stage have the same norm.
@@ -38,7 +32,7 @@ std::optional<double> StepLedger::Entry::penalised_norm(ClipScope clip) const {
 StepLedger::Entry& StepLedger::entry(std::int64_t step) {
   const auto [found, is_new] = entries_.try_emplace(step);
   if (is_new) {
-    found->second.losses.resize(static_cast<std::size_t>(micro_batches_));
+    found->second.losses = CountedLosses(micro_batches_);
     found->second.samples.resize(static_cast<std::size_t>(micro_batches_));
     found->second.contents.resize(static_cast<std::size_t>(micro_batches_));
     found->second.stages = stages_;
@@ -51,10 +45,9 @@ StepLedger::Entry& StepLedger::entry(std::int64_t step) {
 
 StepLedger::Entry& StepLedger::add(const MicroBatchLoss& loss) {
   auto& to = entry(loss.step);
-  to.losses.at(static_cast<std::size_t>(loss.index)) = loss.mean;
+  to.losses.add(loss);
   to.samples.at(static_cast<std::size_t>(loss.index)) = loss.samples;
   to.contents.at(static_cast<std::size_t>(loss.index)) = loss.content;
-  ++to.losses_known;
   return to;
 }
 
@@ -81,7 +74,7 @@ StepLedger::Entry& StepLedger::add(const LateGradients& late) {
 
 bool StepLedger::has(const MicroBatchLoss& loss) const {
   const auto found = entries_.find(loss.step);
-  return found != entries_.end() && found->second.losses.at(static_cast<std::size_t>(loss.index));
+  return found != entries_.end() && found->second.losses.is_known(loss.index);
 }
 
 bool StepLedger::has(const StepDone& done) const {
@@ -93,15 +86,13 @@ bool StepLedger::has(const StepDone& done) const {
 bool StepLedger::complete(std::int64_t step) const {
   const auto found = entries_.find(step);
   return found != entries_.end() && found->second.steps_done == optimizers_ &&
-         found->second.losses_known == micro_batches_;
+         found->second.losses.left() == 0;
 }
 
 std::string StepLedger::missing(std::int64_t step) const {
   const auto found = entries_.find(step);
-  const int losses = found == entries_.end() ? 0 : found->second.losses_known;
-  if (losses < micro_batches_)
-    return std::to_string(micro_batches_ - losses) + " of " + std::to_string(micro_batches_) +
-           " losses";
+  const int left = found == entries_.end() ? micro_batches_ : found->second.losses.left();
+  if (left > 0) return std::to_string(left) + " of " + std::to_string(micro_batches_) + " losses";
   const auto& norms = found->second.norms;
   const auto not_done = std::ranges::find(norms, std::optional<double>());
   if (not_done != norms.end())

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/lead/counted_losses.h"
 #include "actors/messages.h"
 #include "actors/run_spec.h"
 
@@ -19,7 +20,7 @@ class StepLedger {
       : stages_(stages), optimizers_(optimizers), micro_batches_(micro_batches) {}
 
   struct Entry {
-    std::vector<std::optional<double>> losses;           // Indexed by micro-batch.
+    CountedLosses losses;
     std::vector<Digest> samples;                         // Samples read, by micro-batch,
     std::vector<Digest> contents;                        // and their bytes.
     std::vector<std::optional<double>> norms;            // Indexed by optimizer; set when done.
@@ -27,11 +28,9 @@ class StepLedger {
     std::vector<std::optional<models::StalenessMetrics>> late;  // Indexed by stage; if reported.
     std::optional<Divergence> divergence;                       // The first one reported.
     std::optional<StepDone> done;  // The first one: all optimizers agree.
-    int losses_known = 0, steps_done = 0;
+    int steps_done = 0;
     int stages = 1;
 
-    /// Sums in the order of the micro-batches.
-    double mean_loss() const;
     /// Returns the norm that all stages clipped by, or else the norm over the stages' own norms.
     double gradient_norm(ClipScope clip) const;
     /// Returns the norm of all gradients after penalties; empty if no stage has penalties.
@@ -47,7 +46,7 @@ class StepLedger {
   bool has(const MicroBatchLoss& loss) const;
   bool has(const StepDone& done) const;
 
-  bool has_all_losses(const Entry& entry) const { return entry.losses_known == micro_batches_; }
+  bool has_all_losses(const Entry& entry) const { return entry.losses.left() == 0; }
   bool complete(std::int64_t step) const;
   /// Returns what a step waits for, as a text.
   std::string missing(std::int64_t step) const;

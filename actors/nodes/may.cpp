@@ -16,6 +16,7 @@ using Who = PlayerId::Kind;
 constexpr std::int64_t most_steps = std::int64_t{1} << 40;
 constexpr std::int64_t most_micro_batches = std::int64_t{1} << 24;
 constexpr std::int64_t most_mail = 1 << 20;
+constexpr std::int64_t most_targets = std::int64_t{1} << 40;
 constexpr std::chrono::hours longest_copy{24};
 constexpr std::chrono::hours longest_round{24 * 30};
 
@@ -41,7 +42,9 @@ class Examination {
   }
   Examination& step(std::int64_t found) { return within("step", found, 0, most_steps); }
   Examination& header(const Header& header) {
-    step(header.first_step).within("micro-batch", header.m, 0, most_micro_batches);
+    step(header.first_step)
+        .within("micro-batch", header.m, 0, most_micro_batches)
+        .within("targets that count", header.counted, 0, most_targets);
     return that(std::isfinite(header.gap_factor) && header.gap_factor >= 1,
                 "found a gap factor that is not finite, or below 1");
   }
@@ -271,9 +274,12 @@ Status may(const Sender& from, const Taken& message) {
 }
 
 Status may(const Sender& from, const StepGradients& message) {
+  const auto& targets = message.gradients->targets;
   return examine(from, message)
       .to(Who::optimizer)
       .step(message.step)
+      .within("targets", targets.all, 0, most_targets)
+      .within("targets that count", targets.counted, 0, targets.all)
       .by_holder(message.stage, message.holder)
       .agrees([&](const auto& tensors) { return tensors.check(message, from.to.index); })
       .outcome();
@@ -350,6 +356,7 @@ Status may(const Sender& from, const MicroBatchLoss& message) {
       .step(message.step)
       .index("micro-batch", message.index,
              is_training ? from.bounds.micro_batches : from.bounds.evaluated)
+      .within("targets that count", message.counted, 0, most_targets)
       .by_device(message.replica, message.device)
       .outcome();
 }

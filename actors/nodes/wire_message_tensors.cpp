@@ -26,6 +26,8 @@ struct SharesWire {
   int stage = 0;
   int holder = 0;
   double rate_share = 1;
+  std::int64_t targets = 0;
+  std::int64_t counted = 0;
   std::vector<int> first_groups;
   std::vector<int> groups;
   int slots = 0;  // Per sum.
@@ -35,6 +37,8 @@ struct SharesWire {
     return std::tuple(required("step", &SharesWire::step), required("stage", &SharesWire::stage),
                       required("holder", &SharesWire::holder),
                       required("rate_share", &SharesWire::rate_share),
+                      required("targets", &SharesWire::targets).at_least(0),
+                      required("counted", &SharesWire::counted).at_least(0),
                       required("first_groups", &SharesWire::first_groups).at_least(0),
                       required("groups", &SharesWire::groups).at_least(1),
                       required("slots", &SharesWire::slots).at_least(0),
@@ -108,6 +112,8 @@ WireMessage put(const StepGradients& in, MemoryPool&) {
   wire.stage = in.stage;
   wire.holder = in.holder;
   wire.rate_share = in.gradients->rate_share;
+  wire.targets = in.gradients->targets.all;
+  wire.counted = in.gradients->targets.counted;
   std::vector<Tensor> tensors;
   Packing packing(tensors);
   for (const auto& sum : in.gradients->sums) {
@@ -137,6 +143,7 @@ Result<StepGradients> take(WireMessage& from, const RunSpec&, const StepGradient
   if (auto good = unpacking.check(from.type, places); !good) return good.error();
   auto share = std::make_shared<models::GradientShare>();
   share->rate_share = wire->rate_share;
+  share->targets = {.all = wire->targets, .counted = wire->counted};
   for (std::size_t i = 0; i < wire->groups.size(); ++i) {
     models::PartialSum sum{wire->first_groups[i], wire->groups[i], {}};
     for (int slot = 0; slot < wire->slots; ++slot) sum.slots.push_back(unpacking.next());

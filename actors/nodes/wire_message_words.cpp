@@ -55,12 +55,14 @@ struct LossWire {
   Round::Purpose purpose = Round::Purpose::training;
   Digest samples;
   Digest content;
+  std::int64_t counted = 0;
   static constexpr auto fields() {
     return std::tuple(
         required("attempt", &LossWire::attempt), required("replica", &LossWire::replica),
         required("device", &LossWire::device), required("step", &LossWire::step),
         required("index", &LossWire::index), required("purpose", &LossWire::purpose),
-        required("samples", &LossWire::samples), required("content", &LossWire::content));
+        required("samples", &LossWire::samples), required("content", &LossWire::content),
+        required("counted", &LossWire::counted).at_least(0));
   }
 };
 
@@ -176,9 +178,9 @@ Result<LateGradients> take(WireMessage& from, const RunSpec&, const LateGradient
 }
 
 WireMessage put(const MicroBatchLoss& in, MemoryPool&) {
-  auto wire_message =
-      wire_message_of(MicroBatchLoss::type, LossWire{in.attempt, in.replica, in.device, in.step,
-                                                     in.index, in.purpose, in.samples, in.content});
+  auto wire_message = wire_message_of(MicroBatchLoss::type,
+                                      LossWire{in.attempt, in.replica, in.device, in.step, in.index,
+                                               in.purpose, in.samples, in.content, in.counted});
   wire_message.bytes = bytes_of<double>(std::span(&in.mean, 1));  // In bytes, since it may be NaN.
   return wire_message;
 }
@@ -188,8 +190,8 @@ Result<MicroBatchLoss> take(WireMessage& from, const RunSpec&, const MicroBatchL
   const auto mean = numbers_of<double>(from.bytes, from.type);
   if (!mean) return mean.error();
   if (mean->size() != 1) return Error{from.type + ": wanted one number"};
-  return MicroBatchLoss{wire->attempt, wire->replica, wire->device,  wire->step,   wire->index,
-                        wire->purpose, mean->front(), wire->samples, wire->content};
+  return MicroBatchLoss{wire->attempt, wire->replica, wire->device,  wire->step,    wire->index,
+                        wire->purpose, mean->front(), wire->samples, wire->content, wire->counted};
 }
 
 WireMessage put(const RoundPlayed& in, MemoryPool&) {

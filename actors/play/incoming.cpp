@@ -35,6 +35,9 @@ void PassInput::check() const {
   };
   check_shape(input->value, forms->inputs[static_cast<std::size_t>(stage)], "an input");
   if (targets) check_shape(targets->value, forms->targets, "targets");
+  if (const auto all = forms->targets.shape.count(); input->header.counted > all)
+    throw std::runtime_error("found " + std::to_string(input->header.counted) +
+                             " targets that count, wanted at most " + std::to_string(all));
   check_halves();
 }
 
@@ -49,6 +52,10 @@ void PassInput::check_halves() const {
         std::to_string(one.m) +
         "; the data must be the same on every node: compare the files of "
         "data.train and data.validate there");
+  if (one.samples == other.samples && one.counted != other.counted)
+    throw std::runtime_error("the loaders of inputs and of targets count " +
+                             std::to_string(one.counted) + " and " + std::to_string(other.counted) +
+                             " targets in micro-batch " + std::to_string(one.m));
   if (one.samples == other.samples) return;
   throw std::runtime_error("the input of micro-batch " + std::to_string(input->header.m) +
                            " is of the samples " + to_string(input->header.samples) +

@@ -100,8 +100,11 @@ class LoaderActor {
       auto batch = batches->read(*memory, step, index);
       if (!batch) throw std::runtime_error(batch.error().text);
       caf_shim::post(owner, ReadDone{});
-      const Header header{
-          .first_step = first_step, .m = m, .samples = batch->samples, .content = batch->content};
+      const Header header{.first_step = first_step,
+                          .m = m,
+                          .samples = batch->samples,
+                          .content = batch->content,
+                          .counted = batch->counted};
       switch (this_half) {
         case Half::inputs:
           return caf_shim::post(to, Activation{header, 0, std::move(batch->input)});

@@ -312,7 +312,7 @@ class OptimizerActor {
                                                             holder.device)],
                   part);
     if (phase_ == Phase::stepping) {
-      const bool is_skipped = !std::isfinite(norm_);
+      const bool is_skipped = loss_scale_.skipped_steps > scale_before.skipped_steps;
       self_->tell(players_->supervisor,
                   StepDone{players_->attempt, number_, in.step, is_skipped ? 0 : norm_, is_skipped,
                            scale_before.factor(), loss_scale_.skipped_steps,

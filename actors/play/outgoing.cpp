@@ -97,6 +97,7 @@ Outgoing::TellLoss Outgoing::loss(const Play& play, std::int64_t step,
     loss.mean = mean;
     loss.samples = header.samples;
     loss.content = header.content;
+    loss.counted = header.counted;
     caf_shim::post(to, loss);
   };
 }

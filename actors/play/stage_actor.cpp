@@ -192,16 +192,19 @@ class StageActor {
 
   void forward(Action action, HeldStage& on) {
     const auto place = place_of(round(), replica_, index(action));
-    const models::MicroBatch id{.step = first_step() + place.step,
-                                .index = index(action),
-                                .first_sample = place.index * spec_->micro};
+    const auto targets = spec_->targets_in_step / (spec_->samples_in_step / spec_->micro);
+    models::MicroBatch id{.step = first_step() + place.step,
+                          .index = index(action),
+                          .first_sample = place.index * spec_->micro,
+                          .targets = {.all = targets, .counted = 0}};
     run(action,
         [=, stage = on.stage, in = take_input(action, on),
          loss = outgoing_.loss(play(), id.step, place), next = outgoing_.output(play(), action),
-         lent = outgoing_.loans(play(), action, on)](Stream& stream) {
+         lent = outgoing_.loans(play(), action, on)](Stream& stream) mutable {
           in.check();
           follow(stream, in);
           const Header header = in.input->header;
+          id.targets.counted = header.counted;
           Tensor y =
               stage->forward(stream, id, std::move(in.input->value),
                              in.targets ? std::move(in.targets->value) : Tensor(), in.take_loans());
@@ -322,7 +325,7 @@ class StageActor {
   static void tell_mean(Stream& stream, const Outgoing::TellLoss& tell, const Header& header,
                         Tensor losses) {
     once_done([tell, header, losses = stream.to_host(std::move(losses))] {
-      tell(header, models::Losses{losses}.mean());
+      tell(header, models::Losses{losses}.mean(header.counted));
     });
   }
 

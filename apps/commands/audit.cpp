@@ -72,8 +72,10 @@ void print(const std::string& folder, const storage::Audit& audit) {
   std::printf("%s: %lld steps of %lld samples are committed: %lld complete epochs\n",
               folder.c_str(), number(audit.steps), number(audit.samples), number(audit.passes));
   if (audit.skipped > 0)
-    std::printf("%lld of them changed no weights, because gradients overflowed in fp16\n",
-                number(audit.skipped));
+    std::printf(
+        "%lld of them changed no weights, because gradients overflowed in fp16 or no target "
+        "counted\n",
+        number(audit.skipped));
   std::printf("attempts: %lld; repeated steps: %lld%s\n", number(audit.attempts),
               number(audit.taken_back),
               audit.is_torn ? "; the last line is incomplete because of a crash" : "");

@@ -86,8 +86,9 @@ ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
   if (!trained) return invalid(trained.error());
   TrainedModel& model = **trained;
   const auto& form = model.model().sample;
-  const storage::DataNeeds needs{form.input_type == DType::i32 ? form.input[0] : 0,
-                                 model.model().classes};
+  const storage::DataNeeds needs{.context = form.input_type == DType::i32 ? form.input[0] : 0,
+                                 .classes = model.model().classes,
+                                 .ignore = model.model().ignore};
   const auto exam = exam_for(*files, arguments, model);
   if (!exam) return invalid(exam.error());
   const auto spec = data_for(*files, exam->data, model);
@@ -101,15 +102,20 @@ ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
       exam->as_in_training ? exam->samples : std::min(exam->samples, (*data)->count());
   const std::int64_t micro = std::gcd(std::min(exam->micro, samples), samples);
   const storage::SampleOrder order(storage::SampleOrder::Kind::sequential, 0, (*data)->count());
-  const storage::MicroBatches batches(**data, order, micro, micro);
-  double sum = 0;
+  const storage::MicroBatches batches(**data, order, micro, micro, needs.ignore);
+  std::vector<models::MeanLoss> found;
   std::int64_t micro_batches = 0;
   for (; (micro_batches + 1) * micro <= samples; ++micro_batches) {
     auto batch = batches.read(model.stream().memory(), micro_batches, 0);
     if (!batch) return complain(ExitCode::failed, "error: " + batch.error().text);
-    sum += models::Losses{model.evaluate(std::move(batch->input), std::move(batch->target))}.mean();
+    const models::Losses losses{model.evaluate(std::move(batch->input), std::move(batch->target))};
+    found.push_back({losses.mean(batch->counted), batch->counted});
   }
-  const double loss = sum / static_cast<double>(micro_batches);
+  const bool some_count = std::ranges::any_of(found, [](auto& loss) { return loss.counted > 0; });
+  if (!some_count)
+    return complain(ExitCode::failed, "error: none of the targets counts: all are the label " +
+                                          std::to_string(*needs.ignore) + " of model.loss.ignore");
+  const double loss = models::mean_of(found);
   const bool is_text = form.input_type == DType::i32;
   if (flags.output == "json") {
     Value result;

@@ -15,7 +15,7 @@ std::string of_skipped(const Value& event) {
   const auto steps = integer_in(event, "skipped_steps");
   if (steps == 0) return {};
   return "; " + std::to_string(steps) + (steps == 1 ? " step was" : " steps were") +
-         " skipped because gradients overflowed in fp16";
+         " skipped: gradients overflowed in fp16, or no target counted";
 }
 
 /// Formats a share, as in "31 %".

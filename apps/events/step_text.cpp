@@ -84,6 +84,8 @@ std::string StepText::line(std::size_t columns) const {
   if (const auto known = seconds_left()) parts.push_back(duration(std::ceil(*known)) + " left");
   if (newest_.find("grad_norm"))
     parts.push_back("grad norm " + brief(number_in(newest_, "grad_norm"), 3));
+  else if (newest_.find("counted") && integer_in(newest_, "counted") == 0)
+    parts.push_back("skipped: no target counted");
   else if (newest_.find("loss_scale"))
     parts.push_back("skipped at loss scale " + brief(number_in(newest_, "loss_scale"), 8));
   parts.push_back("lr " + brief(number_in(newest_, "lr"), 3));

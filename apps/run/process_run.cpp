@@ -75,11 +75,12 @@ Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loade
   if (!staged) return staged.error();
   run->prepared_plan_ = std::move(*staged);
   run->batches_.emplace(*run->setup_.train, terms_of(config, run->setup_).samples(),
-                        config.batch.global, run->setup_.micro);
+                        config.batch.global, run->setup_.micro, run->setup_.model.ignore);
   if (run->setup_.validate) {
     const auto& validate = *run->setup_.validate;
     const storage::SampleOrder order(storage::SampleOrder::Kind::sequential, 0, validate.count());
-    run->validation_.emplace(validate, order, config.batch.global, run->setup_.micro);
+    run->validation_.emplace(validate, order, config.batch.global, run->setup_.micro,
+                             run->setup_.model.ignore);
   }
   auto devices = RunDevices::open(config, *precision, *run->prepared_plan_, here);
   if (!devices) return devices.error();

@@ -130,14 +130,16 @@ Status check_support(const config::RunConfig& config) {
 /// Returns the length of texts and the number of tokens that a model takes. The description of a
 /// model of one's own may call these options as it likes.
 Result<storage::DataNeeds> needs_of(const config::RunConfig::Model& model) {
-  storage::DataNeeds needs{integer_in(model.options, "context"), 0};
+  storage::DataNeeds needs{.context = integer_in(model.options, "context")};
+  needs.ignore = model.ignored_target();
   if (model.vocabulary_from_data()) return needs;
   needs.vocabulary = integer_in(model.options, "vocab");
   if (model.description.is_null()) return needs;
   const auto built = config::model_from(model.table_for(0));
   if (!built) return built.error();
   if (built->sample.input_type == DType::i32)
-    needs = {.context = built->sample.input[0], .vocabulary = built->classes};
+    needs = {
+        .context = built->sample.input[0], .vocabulary = built->classes, .ignore = built->ignore};
   return needs;
 }
 

@@ -72,7 +72,11 @@ struct Description {
     PlacedFormula shape;
     std::optional<PlacedFormula> below;
   } input;
-  PlacedFormula classes;  // The classes of the loss.
+  struct Loss {
+    PlacedFormula classes;
+    /// Null: not given. `model.loss` of a configuration overrides them.
+    std::optional<PlacedFormula> ignore, smoothing, z;
+  } loss;
   std::vector<Part> parts;
   std::vector<HuggingFace> hugging_face;
 };

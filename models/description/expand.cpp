@@ -411,12 +411,13 @@ class Expander {
   void finish() {
     const auto& place = description_.parts.back().place;
     if (!at_.fault && !unit_.empty()) end_last();
-    const auto classes = at_.integer(description_.classes, "the number of classes");
+    const auto classes = at_.integer(description_.loss.classes, "the number of classes");
     if (at_.fault) return;
     if (model_.units.empty()) return at_.fail(place, "the model has no layers");
     if (current_.flow.kind != Flow::Kind::rows || current_.flow.width() != classes) {
-      at_.fail(description_.classes.place, "the loss takes rows of " + std::to_string(classes) +
-                                               " classes and gets " + to_text(current_.flow));
+      at_.fail(description_.loss.classes.place, "the loss takes rows of " +
+                                                    std::to_string(classes) + " classes and gets " +
+                                                    to_text(current_.flow));
       if (!current_.maker) return;
       at_.fault->made_at = current_.maker->place;
       at_.fault->maker = current_.maker_label;
@@ -426,21 +427,60 @@ class Expander {
       model_.sample.target.append(current_.flow.shape[i]);
     if (description_.input.is_tokens && !predicts_tokens(classes)) return;
     model_.kind = description_.name;
-    model_.loss = std::make_unique<const CrossEntropy>();
+    const auto form = loss_form();
+    model_.loss = std::make_unique<const CrossEntropy>(form);
+    model_.ignore = form.ignore;
     model_.classes = classes;
     if (lora_) freeze_base();
+  }
+
+  kernels::CrossEntropyForm loss_form() {
+    const auto& described = description_.loss;
+    const auto is_label = [](const Value& value) {
+      return value.integer() && *value.integer() >= INT32_MIN && *value.integer() <= INT32_MAX;
+    };
+    const auto is_share = [](const Value& value) {
+      return value.is_number() && value.number() >= 0 && value.number() <= 1;
+    };
+    const auto share = [&](const std::string& key, const std::optional<PlacedFormula>& formula) {
+      const auto value = loss_option(key, formula, is_share, "a number from 0 to 1");
+      return value ? static_cast<float>(value->number()) : 0.0f;
+    };
+    kernels::CrossEntropyForm form;
+    if (const auto ignore = loss_option("ignore", described.ignore, is_label,
+                                        "an integer from -2147483648 to 2147483647"))
+      form.ignore = static_cast<std::int32_t>(*ignore->integer());
+    form.smoothing = share("smoothing", described.smoothing);
+    form.z = share("z", described.z);
+    return form;
+  }
+
+  /// Returns an option of the loss, if the configuration or else the description gives it.
+  template <class IsGood>
+  std::optional<Value> loss_option(const std::string& key,
+                                   const std::optional<PlacedFormula>& described, IsGood is_good,
+                                   const std::string& wanted) {
+    const Value* table = options_.find("loss");
+    const Value* given = table ? table->find(key) : nullptr;
+    if (at_.fault || (!given && !described)) return {};
+    Value value = given ? *given : at_.value(*described);
+    if (at_.fault) return {};
+    if (is_good(value)) return value;
+    at_.fail(given ? Place() : described->place,
+             (given ? "model.loss." : "loss.") + key + " is not " + wanted);
+    return {};
   }
 
   /// Data give each token the next one as its target, so a model of tokens predicts tokens.
   bool predicts_tokens(std::int64_t classes) {
     if (!(model_.sample.target == model_.sample.input))
-      at_.fail(description_.classes.place, "the loss takes a row for each of the tokens " +
-                                               to_string(model_.sample.input) + " and gets " +
-                                               to_text(current_.flow));
+      at_.fail(description_.loss.classes.place, "the loss takes a row for each of the tokens " +
+                                                    to_string(model_.sample.input) + " and gets " +
+                                                    to_text(current_.flow));
     else if (below_ != classes)
-      at_.fail(description_.classes.place, "tokens are below " + std::to_string(below_) +
-                                               ", and the loss has " + std::to_string(classes) +
-                                               " classes; both are the size of the vocabulary");
+      at_.fail(description_.loss.classes.place,
+               "tokens are below " + std::to_string(below_) + ", and the loss has " +
+                   std::to_string(classes) + " classes; both are the size of the vocabulary");
     return !at_.fault;
   }
 

@@ -143,7 +143,7 @@ class Reader {
   }
 
   void read_loss() {
-    const Value* loss = table("loss", {"kind", "classes"});
+    const Value* loss = table("loss", {"kind", "classes", "ignore", "smoothing", "z"});
     if (!loss) return;
     if (text_in(*loss, "kind") != "cross_entropy")
       return sink_.fail(*loss, "loss",
@@ -151,7 +151,14 @@ class Reader {
                         "program has");
     const Value* classes = loss->find("classes");
     if (!classes) return sink_.fail(*loss, "loss", "classes, their number, is missing");
-    made_.classes = sink_.parse(*classes, "loss.classes", Formula::Texts::expressions);
+    made_.loss.classes = sink_.parse(*classes, "loss.classes", Formula::Texts::expressions);
+    const auto read = [&](const std::string& key, std::optional<PlacedFormula>& to) {
+      if (const Value* value = loss->find(key))
+        to = sink_.parse(*value, "loss." + key, Formula::Texts::expressions);
+    };
+    read("ignore", made_.loss.ignore);
+    read("smoothing", made_.loss.smoothing);
+    read("z", made_.loss.z);
   }
 
   void read_parts() {

@@ -13,9 +13,9 @@ constexpr std::size_t longest_name = 64;
 constexpr std::size_t longest_help = 400;
 
 /// Words that the language of expressions or the table [model] needs.
-constexpr std::array<std::string_view, 16> taken{
-    "or",  "and", "not",  "true",    "false", "none", "if",   "count",
-    "min", "max", "sqrt", "ceil_to", "given", "kind", "init", "description"};
+constexpr std::array<std::string_view, 18> taken{
+    "or",  "and",  "not",     "true",  "false", "none", "if",          "count", "min",
+    "max", "sqrt", "ceil_to", "given", "kind",  "init", "description", "loss",  "lora"};
 
 std::optional<Option::Type> type_of(std::string_view word) {
   using enum Option::Type;

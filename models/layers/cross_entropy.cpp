@@ -13,7 +13,7 @@ Tensor CrossEntropy::forward(const In& in, Tensor logits, SavedSpan saved, Saved
   const auto gradient = in.pass.mode == Mode::training ? kernels::LogitGradient::wanted
                                                        : kernels::LogitGradient::unwanted;
   kernels::cross_entropy(in.pass.stream, logits, in.pass.targets, losses, gradient,
-                         in.pass.loss_gradient);
+                         in.pass.loss_gradient, form_);
   saved[0] = std::move(logits);
   return losses;
 }

@@ -356,6 +356,7 @@ std::vector<SquaredNorm> Optimizer::squares_of(Stream& stream, StageGradients& g
 
   // Both scales are powers of two, so neither this division nor that of the gradients rounds.
   const double squared_scale = scale.factor() * scale.factor();
+  const double to_mean = gradients.targets.to_mean();
   std::vector<SquaredNorm> squares;
   squares.reserve(trained_.size());
   const auto* at = sums.data<double>();
@@ -365,7 +366,7 @@ std::vector<SquaredNorm> Optimizer::squares_of(Stream& stream, StageGradients& g
     square.name = declared(trained).name;
     square.blocks.assign(at, at + blocks_of(trained));
     square.first_block = declared(trained).first / kernels::block_of_sums;
-    for (double& sum : square.blocks) sum /= squared_scale;
+    for (double& sum : square.blocks) sum = sum / squared_scale * (to_mean * to_mean);
     at += blocks_of(trained);
   }
   return squares;
@@ -433,7 +434,7 @@ void Optimizer::update(Stream& stream, const Weights& weights, StageGradients& g
                  .parameter = parameter,
                  .step = weights.updates(),
                  .lr = lr,
-                 .gradient_scale = clip / weights.loss_scale.factor(),
+                 .gradient_scale = clip / weights.loss_scale.factor() * gradients.targets.to_mean(),
                  .weight = weight,
                  .gradient = gradient,
                  .decay_share = take(gradients, trained, sets.decay_share),
@@ -453,7 +454,11 @@ WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradi
   make_moments(stream, *weights);
   auto next = std::make_shared<Weights>();
   next->version = weights->version + 1;
-  if (std::isfinite(norm)) {
+  if (gradients.targets.none_counts()) {
+    next->slots = weights->slots;
+    next->loss_scale = weights->loss_scale;
+    ++next->loss_scale.skipped_steps;
+  } else if (std::isfinite(norm)) {
     // As torch.nn.utils.clip_grad_norm_ does.
     const double clip =
         config_.clip_norm > 0 ? std::min(1.0, config_.clip_norm / (norm + 1e-6)) : 1;
@@ -465,7 +470,7 @@ WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradi
     next->slots = weights->slots;
     next->loss_scale = loss_scaling_.after_overflow(weights->loss_scale);
   }
-  // Buffers take their statistics even if the gradients overflowed: forward passes made them.
+  // Buffers take their statistics even if the step is skipped: forward passes made them.
   repeat(stream, statistics, [&] {
     for (std::size_t i = 0; i < buffers_.size(); ++i)
       next->buffers.push_back(next_buffer(stream, i, weights->buffers[i], gradients));

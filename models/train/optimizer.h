@@ -135,7 +135,7 @@ class Optimizer {
                 const StageGradients& others) const;
 
   /// Returns the stage's part of the global norm by parameter, in the order of the slots, before
-  /// any penalty. Divides out the loss scale.
+  /// any penalty. Divides out the loss scale. Every target that counts weighs the same.
   std::vector<SquaredNorm> squared_norms(Stream& stream, StageGradients& gradients,
                                          const LossScale& scale = {});
   /// Like squared_norms(), after all penalties. Empty if no penalty divides the gradients.
@@ -144,7 +144,7 @@ class Optimizer {
 
   /// Makes the next version. `norm` is the global one. Consumes the gradients. Buffers take the
   /// statistics of the micro-batches in order. If the norm is not finite and the loss scale can
-  /// fall, the step is skipped: the next version has the same weights.
+  /// fall, or if no target counts, the step is skipped: the next version has the same weights.
   WeightsPtr step(Stream& stream, const WeightsPtr& weights, StageGradients gradients, double norm);
 
   /// Returns the moments after the last step, without averages of weights.

@@ -132,6 +132,7 @@ Tensor piece_of(const Tensor& whole, const Section::Piece& piece) {
 GradientShare part_of(const GradientShare& share, const Section& section, std::size_t slots) {
   GradientShare part;
   part.rate_share = share.rate_share;
+  part.targets = share.targets;
   if (section.has_buffers) part.statistics = share.statistics;
   for (const auto& sum : share.sums) {
     auto& of_section = part.sums.emplace_back(PartialSum{sum.first_group, sum.groups, {}});

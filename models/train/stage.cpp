@@ -16,13 +16,27 @@ double Losses::sum() const {
   return sum;
 }
 
-double Losses::mean() const { return sum() / static_cast<double>(each.count()); }
+double Losses::mean(std::int64_t counted) const {
+  return counted == 0 ? 0 : sum() / static_cast<double>(counted);
+}
+
+double mean_of(std::span<const MeanLoss> losses) {
+  const auto size = static_cast<double>(losses.size());
+  std::int64_t all = 0;
+  for (const auto& loss : losses) all += loss.counted;
+  double sum = 0;
+  for (const auto& loss : losses)
+    if (loss.counted > 0)
+      sum += loss.mean * (static_cast<double>(loss.counted) * size / static_cast<double>(all));
+  return sum / size;
+}
 
 StageGradients join(Stream& stream, std::vector<GradientShare> shares) {
   StageGradients whole;
   TreeFold tree;
   for (auto& share : shares) {
     whole.rate_share = share.rate_share;
+    whole.targets += share.targets;
     for (auto& sum : share.sums) {
       for (auto& slot : sum.slots) slot = stream.to_here(std::move(slot));
       tree.push(stream, std::move(sum));
@@ -254,6 +268,7 @@ void Stage::finish(Stream& stream, InFlight& place, std::span<Tensor> tensors, G
       fold_.close(stream);
     });
   keep_statistics(stream, place);
+  targets_ += place.id.targets;
   place.targets = {};
   place.next = Phase::unused;
 }
@@ -274,7 +289,10 @@ void Stage::keep_statistics(Stream& stream, InFlight& place) {
 }
 
 GradientShare Stage::take_gradients() {
-  return {.sums = fold_.take(), .statistics = std::exchange(statistics_, {}), .rate_share = 1};
+  return {.sums = fold_.take(),
+          .statistics = std::exchange(statistics_, {}),
+          .rate_share = 1,
+          .targets = std::exchange(targets_, {})};
 }
 
 Tensor Stage::evaluate(Stream& stream, const Weights& weights, Tensor input, Tensor targets) const {

@@ -32,19 +32,51 @@ struct StageOptions {
   std::int64_t short_rows = 4096;
 };
 
+/// How many targets some micro-batches have by their shape, and how many of these count.
+struct TargetCount {
+  std::int64_t all = 0;
+  std::int64_t counted = 0;
+
+  bool none_counts() const { return all > 0 && counted == 0; }
+  /// Returns the factor from sums over `all` equal weights to means over those that count: exactly
+  /// 1 if all count.
+  double to_mean() const {
+    return counted == all || counted == 0 ? 1
+                                          : static_cast<double>(all) / static_cast<double>(counted);
+  }
+  TargetCount& operator+=(const TargetCount& other) {
+    all += other.all;
+    counted += other.counted;
+    return *this;
+  }
+  friend bool operator==(const TargetCount&, const TargetCount&) = default;
+};
+
 /// The identity of a micro-batch. Micro-batches in flight have distinct indices.
 struct MicroBatch {
   std::int64_t step = 0;
   int index = 0;
   std::int64_t first_sample = 0;  // Its position in the step's batch.
+  TargetCount targets = {};
 };
 
-/// The losses of a micro-batch, one for each target.
+/// The losses of a micro-batch, one for each target, and 0 for one that does not count.
 struct Losses {
   Tensor each;         // [targets], in host memory.
   double sum() const;  // In the order of the targets.
-  double mean() const;
+  /// Returns the mean over as many targets, or 0 if none counts.
+  double mean(std::int64_t counted) const;
 };
+
+/// The mean loss of a micro-batch, and how many of its targets count.
+struct MeanLoss {
+  double mean = 0;
+  std::int64_t counted = 0;
+};
+
+/// Returns the mean over all targets that count, or 0 if none does. Sums in the given order. If
+/// equally many count in each micro-batch, it is the mean of their means, to the bit.
+double mean_of(std::span<const MeanLoss> losses);
 
 /// The gradients of a stage over a step, and statistics for its buffers. Moved as a whole.
 struct StageGradients {
@@ -52,7 +84,8 @@ struct StageGradients {
   /// corrected, more sets of the same size follow (GradientSets).
   std::vector<Tensor> slots;
   std::vector<std::vector<Tensor>> statistics;  // Indexed by micro-batch in order, then by buffer.
-  double rate_share = 1;  // The factor on the learning rate of a step with fewer micro-batches.
+  double rate_share = 1;     // The factor on the learning rate of a step with fewer micro-batches.
+  TargetCount targets = {};  // The step's.
 };
 
 /// The part of a stage's gradients that one replica has.
@@ -60,6 +93,7 @@ struct GradientShare {
   std::vector<PartialSum> sums;
   std::vector<std::vector<Tensor>> statistics;  // For the share's micro-batches.
   double rate_share = 1;                        // Equal in all shares.
+  TargetCount targets = {};                     // The share's.
 };
 
 /// A correction of a late micro-batch's gradients before they join the sum.
@@ -200,6 +234,7 @@ class Stage {
   SteadyMemory memory_;
   GradientFold fold_;
   std::vector<std::vector<Tensor>> statistics_;
+  TargetCount targets_;  // The targets that the gradient sum is of.
 };
 
 }  // namespace troupe::models

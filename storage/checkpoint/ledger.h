@@ -38,7 +38,8 @@ struct LedgerStep {
   Digest ids;                // A digest of the samples that were read.
   Digest content;            // A digest of their bytes.
   double loss = 0;
-  bool is_skipped = false;  // Its gradients overflowed in fp16; it changed no weights.
+  bool is_skipped =
+      false;  // It changed no weights: its gradients overflowed, or no target counted.
 };
 
 /// Combines the micro-batches' digests of samples or of bytes, in order, into that of their step.

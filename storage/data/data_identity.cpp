@@ -105,7 +105,8 @@ std::mutex kept_mutex;
 std::deque<KeptData> kept_data;  // The newest last.
 
 bool same_needs(const DataNeeds& a, const DataNeeds& b) {
-  return a.context == b.context && a.classes == b.classes && a.vocabulary == b.vocabulary;
+  return a.context == b.context && a.classes == b.classes && a.vocabulary == b.vocabulary &&
+         a.ignore == b.ignore;
 }
 
 std::optional<KeptData> find_kept(const std::string& spec, const DataNeeds& needs) {

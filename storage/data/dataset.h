@@ -38,7 +38,8 @@ class Dataset {
   /// Returns at least 1.
   virtual std::int64_t count() const = 0;
   virtual const SampleShape& shape() const = 0;
-  /// Returns the number of classes or tokens. Tokens and labels lie in [0, classes()).
+  /// Returns the number of classes or tokens. Tokens and labels lie in [0, classes()), except for
+  /// targets that do not count, which are the ignored one.
   virtual std::int64_t classes() const = 0;
   /// Returns one line for the log: "8191 bytes of text".
   virtual std::string description() const = 0;
@@ -57,6 +58,8 @@ struct DataNeeds {
   /// The model's vocabulary if its configuration gives a number, else 0. If set, tokens of a shard
   /// are checked when their sample is read, not at opening.
   std::int64_t vocabulary = 0;
+  /// The target that does not count. Data that has such targets needs one.
+  std::optional<std::int32_t> ignore = {};
 };
 
 /// Opens the data that a configuration names:

@@ -1,5 +1,6 @@
 #include "storage/data/micro_batches.h"
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -43,7 +44,8 @@ Result<Batch> MicroBatches::read(MemoryPool& memory, std::int64_t step, int m) c
   Batch batch{Tensor::make(memory, whole.input, whole.input_type),
               Tensor::make(memory, whole.target, whole.target_type),
               {},
-              {}};
+              {},
+              0};
   std::vector<Place> samples;
   samples.reserve(static_cast<std::size_t>(micro_));
   for (std::int64_t i = 0; i < micro_; ++i) {
@@ -58,6 +60,9 @@ Result<Batch> MicroBatches::read(MemoryPool& memory, std::int64_t step, int m) c
   content.add(batch.input.host_bytes());
   content.add(batch.target.host_bytes());
   batch.content = content.finish();
+  batch.counted = batch.target.count();
+  if (ignore_ && whole.target_type == DType::i32)
+    batch.counted -= std::ranges::count(batch.target.numbers<std::int32_t>(), *ignore_);
   return batch;
 }
 

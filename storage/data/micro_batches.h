@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/digest.h"
@@ -14,10 +15,11 @@ namespace troupe::storage {
 
 /// The samples of a micro-batch.
 struct Batch {
-  Tensor input;    // [samples, ...]
-  Tensor target;   // [samples, ...]
-  Digest samples;  // A digest of the places that were read.
-  Digest content;  // A digest of the inputs' bytes, then the targets'.
+  Tensor input;              // [samples, ...]
+  Tensor target;             // [samples, ...]
+  Digest samples;            // A digest of the places that were read.
+  Digest content;            // A digest of the inputs' bytes, then the targets'.
+  std::int64_t counted = 0;  // The targets that count.
 };
 
 /// Returns a digest of the passes and numbers of samples.
@@ -31,9 +33,10 @@ Digest digest_of_samples(const SampleOrder& order, std::int64_t first, std::int6
 class MicroBatches {
  public:
   /// A step has `global` samples in micro-batches of `micro`, which must divide it. The dataset
-  /// must outlive this.
-  MicroBatches(const Dataset& dataset, SampleOrder order, std::int64_t global, std::int64_t micro)
-      : dataset_(&dataset), order_(order), global_(global), micro_(micro) {}
+  /// must outlive this. Targets count unless they are `ignore`.
+  MicroBatches(const Dataset& dataset, SampleOrder order, std::int64_t global, std::int64_t micro,
+               std::optional<std::int32_t> ignore = {})
+      : dataset_(&dataset), order_(order), global_(global), micro_(micro), ignore_(ignore) {}
 
   int per_step() const { return static_cast<int>(global_ / micro_); }
   /// The shapes and types of a micro-batch as read() gives it.
@@ -47,6 +50,7 @@ class MicroBatches {
   SampleOrder order_;
   std::int64_t global_;
   std::int64_t micro_;
+  std::optional<std::int32_t> ignore_;
 };
 
 }  // namespace troupe::storage

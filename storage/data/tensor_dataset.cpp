@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <optional>
 
 #include "storage/data/array_dataset.h"
 #include "storage/files/safetensors.h"
@@ -53,10 +54,14 @@ struct Column {
   TensorView view;
   ReadInteger integer;  // Null if the elements are f32.
   Shape sample;
+  std::optional<std::int64_t> ignore = {};  // An integer that is accepted besides.
   DType type() const { return integer ? DType::i32 : DType::f32; }
   std::size_t elements() const { return static_cast<std::size_t>(sample.count()); }
 
-  /// Copies a sample. Returns false if an integer is not in [0, classes).
+  bool accepts(std::int64_t value, std::int64_t classes) const {
+    return (value >= 0 && value < classes) || value == ignore;
+  }
+  /// Copies a sample. Returns false if there is an integer that it does not accept.
   bool copy(std::int64_t index, std::span<std::byte> out, std::int64_t classes) const {
     const auto width = bytes_of(view.type);
     const auto* from = view.bytes.data() + static_cast<std::size_t>(index) * elements() * width;
@@ -66,7 +71,7 @@ struct Column {
     }
     for (std::size_t i = 0; i < elements(); ++i) {
       const auto value = integer(from + i * width);
-      if (value < 0 || value >= classes) return false;
+      if (!accepts(value, classes)) return false;
       const auto narrow = static_cast<std::int32_t>(value);
       std::memcpy(&out[i * sizeof narrow], &narrow, sizeof narrow);
     }
@@ -121,7 +126,7 @@ Result<Column> column(const Safetensors& file, const std::string& name) {
   if (view->shape.rank() < 1 || view->shape.count() == 0)
     return Error{name + " has shape " + to_string(view->shape) +
                  "; at least one sample was wanted, the samples along the first dimension"};
-  Column found{*view, integer, {}};
+  Column found{*view, integer, {}, {}};
   for (int i = 1; i < view->shape.rank(); ++i) found.sample.append(view->shape[i]);
   return found;
 }
@@ -134,12 +139,13 @@ Result<std::int64_t> largest(const Column& column, std::int64_t limit) {
   for (std::int64_t i = 0; i < column.view.shape.count(); ++i) {
     const auto value =
         column.integer(column.view.bytes.data() + static_cast<std::size_t>(i) * width);
-    if (value < 0 || value >= limit)
-      return Error{column.view.name + "[" +
-                   std::to_string(i / static_cast<std::int64_t>(column.elements())) + "] holds " +
-                   std::to_string(value) + "; the model has room for 0 to " +
-                   std::to_string(limit - 1)};
-    most = std::max(most, value);
+    if (!column.accepts(value, limit))
+      return Error{
+          column.view.name + "[" +
+          std::to_string(i / static_cast<std::int64_t>(column.elements())) + "] holds " +
+          std::to_string(value) + "; the model has room for 0 to " + std::to_string(limit - 1) +
+          (value < 0 && column.view.name == "target" ? ", and for model.loss.ignore" : "")};
+    if (value < limit) most = std::max(most, value);
   }
   return most;
 }
@@ -155,6 +161,7 @@ Result<std::unique_ptr<Dataset>> open_tensors(DataSpec spec, const DataNeeds& ne
   if (!input) return within(path, input.error());
   auto target = column(*file, "target");
   if (!target) return within(path, target.error());
+  if (needs.ignore) target->ignore = *needs.ignore;
   if (input->view.shape[0] != target->view.shape[0])
     return Error{path + ": input has " + std::to_string(input->view.shape[0]) +
                  " samples and target " + std::to_string(target->view.shape[0]) +

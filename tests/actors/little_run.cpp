@@ -21,7 +21,10 @@ Value table(std::initializer_list<std::pair<const char*, Value>> entries) {
   return made;
 }
 
-models::Model build(const std::string& kind, double dropout) {
+/// The target that does not count, in models that ignore one.
+constexpr std::int32_t ignored = -100;
+
+models::Model build(const std::string& kind, double dropout, bool ignores) {
   const std::map<std::string, Value> options = {
       {"mlp", table({{"dims", Value::List{4, 6, 5, 6, 5, 6, 5, 6, 3}}, {"dropout", dropout}})},
       {"wide", table({{"dims", Value::List{4, 300, 300, 3}}, {"dropout", dropout}})},
@@ -56,8 +59,9 @@ models::Model build(const std::string& kind, double dropout) {
   };
   const auto* found = config::find_model_kind(kind == "wide" ? "mlp" : kind);
   REQUIRE(found);
-  const auto complete = models::complete(found->options(), options.at(kind));
+  auto complete = models::complete(found->options(), options.at(kind));
   REQUIRE(complete.ok());
+  if (ignores) complete->set("loss", table({{"ignore", ignored}}));
   auto model = found->build(*complete);
   REQUIRE(model.ok());
   return std::move(*model);
@@ -97,8 +101,8 @@ class FaultyLayer final : public models::Layer {
 /// Samples that fit a model, drawn from their number.
 class DrawnSamples final : public storage::Dataset {
  public:
-  DrawnSamples(const models::Model& model, std::function<Status(std::int64_t)> on_read)
-      : classes_(model.classes), on_read_(std::move(on_read)) {
+  DrawnSamples(const models::Model& model, const Piece& piece)
+      : classes_(model.classes), on_read_(piece.on_read), left_out_(piece.left_out) {
     for (const auto size : model.sample.input) shape_.input.append(size == 0 ? 5 : size);
     for (const auto size : model.sample.target) shape_.target.append(size);
     shape_.input_type = model.sample.input_type;
@@ -128,12 +132,16 @@ class DrawnSamples final : public storage::Dataset {
       const auto token = static_cast<std::int32_t>(word() % classes);
       std::memcpy(&target[at], &token, 4);
     }
+    const std::int64_t left_out = left_out_ ? left_out_(index) : 0;
+    for (std::int64_t i = 0; i < left_out; ++i)
+      std::memcpy(&target[static_cast<std::size_t>(i) * 4], &ignored, 4);
     return Done{};
   }
 
  private:
   std::int64_t classes_;
   std::function<Status(std::int64_t)> on_read_;
+  std::function<std::int64_t(std::int64_t)> left_out_;
   storage::SampleShape shape_;
 };
 
@@ -237,12 +245,12 @@ struct LittleRun::Parts {
 
   explicit Parts(const Piece& of)
       : piece(of),
-        model(build(of.model, of.dropout)),
-        data(model, of.on_read),
+        model(build(of.model, of.dropout, of.left_out != nullptr)),
+        data(model, of),
         batches(data, {storage::SampleOrder::Kind::shuffled, 5, data.count()},
-                of.micro * of.shape.micro_batches, of.micro),
+                of.micro * of.shape.micro_batches, of.micro, model.ignore),
         other_batches(data, {storage::SampleOrder::Kind::shuffled, 6, data.count()},
-                      of.micro * of.shape.micro_batches, of.micro),
+                      of.micro * of.shape.micro_batches, of.micro, model.ignore),
         rounds(rounds_of(of)) {
     models::freeze(model, piece.optimizer.groups);
     if (piece.cuts.empty())
@@ -259,6 +267,14 @@ LittleRun::~LittleRun() = default;
 
 const std::vector<Value>& LittleRun::events() const { return parts_->events; }
 storage::MemoryFiles& LittleRun::files() { return parts_->files; }
+std::vector<std::int64_t> LittleRun::samples_of(std::int64_t step) const {
+  const storage::SampleOrder order(storage::SampleOrder::Kind::shuffled, 5, parts_->data.count());
+  std::vector<std::int64_t> samples;
+  for (std::int64_t i = 0; i < parts_->global(); ++i)
+    samples.push_back(order.at(step * parts_->global() + i).sample);
+  return samples;
+}
+
 const storage::MicroBatches& LittleRun::other_batches() const { return parts_->other_batches; }
 
 std::shared_ptr<RunSpec> LittleRun::spec(const std::function<Executor&()>& make) {
@@ -331,7 +347,8 @@ Digest LittleRun::plainly() const {
     for (int m = 0; m < piece.shape.micro_batches; ++m) {
       auto batch = parts.batches.read(memory, step, m);
       REQUIRE(batch.ok());
-      stage.forward(stream, {step, m, m * piece.micro}, *weights, std::move(batch->input),
+      const models::TargetCount targets{batch->target.count(), batch->counted};
+      stage.forward(stream, {step, m, m * piece.micro, targets}, *weights, std::move(batch->input),
                     std::move(batch->target));
       stage.backward(stream, m, *weights, {});
     }

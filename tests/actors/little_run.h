@@ -50,6 +50,8 @@ struct Piece {
   double dropout = 0.1;
   bool measures_staleness = false;
   std::optional<LayerFault> layer_fault;
+  // How many of a sample's first targets do not count. If it is not empty, the model ignores some.
+  std::function<std::int64_t(std::int64_t sample)> left_out;
   // Called before a sample is read; may be empty.
   std::function<Status(std::int64_t sample)> on_read;
 
@@ -67,6 +69,8 @@ class LittleRun {
 
   /// Returns the actors' spec; `make` is called for each executor.
   std::shared_ptr<RunSpec> spec(const std::function<Executor&()>& make);
+  /// Returns the samples of a step.
+  std::vector<std::int64_t> samples_of(std::int64_t step) const;
   /// Returns the same samples in another order, as if a loader had another file.
   const storage::MicroBatches& other_batches() const;
 

@@ -118,12 +118,14 @@ const Header header{.first_step = 7,
                     .m = 3,
                     .samples = digest_of("some"),
                     .content = digest_of("bytes"),
+                    .counted = 5,
                     .gap_factor = 1.5};
 
 void check_same(const Header& a, const Header& b) {
   CHECK(a.first_step == b.first_step);
   CHECK(a.m == b.m);
   CHECK(a.samples == b.samples);
+  CHECK(a.counted == b.counted);
   CHECK(a.gap_factor == b.gap_factor);
 }
 
@@ -160,6 +162,7 @@ TEST_CASE("gradients and weights of an asynchronous run survive the wire unchang
   const auto sets = models::GradientSets::of(journey.spec().optimizer, journey.spec().staleness);
   REQUIRE(sets.count > 2);
   gradients.rate_share = 0.25;
+  gradients.targets = {.all = 12, .counted = 7};
   gradients.sums[0].groups = 2;
   gradients.sums.push_back({2, 1, {}});
   for (auto& sum : gradients.sums) {
@@ -173,6 +176,7 @@ TEST_CASE("gradients and weights of an asynchronous run survive the wire unchang
   gradients.statistics[0][0].f32()[0] = 8;
   const auto arrived = journey.there(given, first_optimizer);
   CHECK(arrived.gradients->rate_share == 0.25);
+  CHECK(arrived.gradients->targets == models::TargetCount{12, 7});
   REQUIRE(arrived.gradients->sums.size() == 2);
   CHECK(arrived.gradients->sums[1].first_group == 2);
   CHECK(arrived.gradients->sums[0].groups == 2);
@@ -202,7 +206,8 @@ TEST_CASE("messages to a remote supervisor survive the wire unchanged", "[actors
   const double none = std::numeric_limits<double>::quiet_NaN();
   const auto loss = journey.there(MicroBatchLoss{2, 1, 0, 33, 5, Round::Purpose::evaluation, none,
                                                  digest_of(std::string("samples")),
-                                                 digest_of(std::string("bytes"))});
+                                                 digest_of(std::string("bytes")), 7});
+  CHECK(loss.counted == 7);
   CHECK(loss.content == digest_of(std::string("bytes")));
   CHECK(loss.attempt == 2);
   CHECK(loss.step == 33);

@@ -142,6 +142,31 @@ TEST_CASE("errors of low-rank additions name what is wrong", "[config]") {
         "error: model.lora.rank wants an integer from 1 to 65536, but found an integer 0");
 }
 
+TEST_CASE("the loss has a table of the model", "[config]") {
+  const auto loaded = load_text(good_run, {"model.loss={ignore=-100, smoothing=0.1, z=0.25}"});
+  REQUIRE(loaded.ok());
+  const auto text = recipe_text(recipe_of(loaded->tree));
+  CHECK(text.find("model.loss.ignore = -100\nmodel.loss.smoothing = 0.1\nmodel.loss.z = 0.25\n") !=
+        std::string::npos);
+  CHECK(loaded->config.model.ignored_target() == -100);
+  const auto model = model_from(loaded->config.model.table());
+  REQUIRE(model.ok());
+  CHECK(model->ignore == -100);
+  const auto plain = load_text(good_run);
+  CHECK(recipe_text(recipe_of(plain->tree)).find("model.loss") == std::string::npos);
+  CHECK_FALSE(plain->config.model.may_ignore());
+}
+
+TEST_CASE("errors of the loss name what is wrong", "[config]") {
+  CHECK(
+      complaint({"model.loss.ignore=0.5"}) ==
+      "error: model.loss.ignore wants an integer of at least -2147483648, but found a number 0.5");
+  CHECK(complaint({"model.loss.smoothing=1.5"}) ==
+        "error: model.loss.smoothing wants a number from 0 to 1, but found a number 1.5");
+  CHECK(complaint({"model.loss.z=-1"}) ==
+        "error: model.loss.z wants a number from 0 to 1, but found an integer -1");
+}
+
 TEST_CASE("an average of weights belongs to the recipe", "[config]") {
   const auto loaded = load_text(good_run, {"train.ema=0.999"});
   REQUIRE(loaded.ok());

@@ -86,6 +86,16 @@ TEST_CASE("staleness must not depend on the cluster", "[config]") {
                          "schedule \"pipedream\""));
 }
 
+TEST_CASE("remedies that are not linear in the gradient need targets that all count", "[config]") {
+  CHECK(complaint(asynchronous({"staleness.delay_compensation=0.04", "model.loss.ignore=-100"})) ==
+        "error: staleness.delay_compensation = 0.04 squares gradients before it is known how many "
+        "targets of a step count, which model.loss.ignore leaves open; leave one of them out");
+  CHECK(complaint(asynchronous({"staleness.predict=aggmsnag", "model.loss.ignore=-100"}))
+            .starts_with("error: staleness.predict = \"aggmsnag\" steps ahead by gradients"));
+  CHECK(complaint(asynchronous({"staleness.predict=msnag", "model.loss.ignore=-100"})).empty());
+  CHECK(complaint(asynchronous({"staleness.delay_compensation=0.04"})).empty());
+}
+
 TEST_CASE("predictions and penalties support only known optimizers", "[config]") {
   CHECK(complaint(asynchronous({"optimizer.kind=muon", "staleness.predict=msnag"})) ==
         "error: staleness.predict = \"msnag\" cannot predict the weights of optimizer.kind = "

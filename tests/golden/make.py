@@ -6,6 +6,7 @@ Run by hand where torch and transformers are, and commit what it writes:
     pip install torch==2.15.0 transformers==5.24.0 safetensors numpy
     python3 tests/golden/make.py              # all families
     python3 tests/golden/make.py qwen3 phi    # some
+    python3 tests/golden/make.py --losses     # llama/losses.json alone
     python3 tests/golden/make.py --load DIR --like qwen3
 
 Each family is a folder as transformers writes it (config.json, model.safetensors in float32), with
@@ -15,6 +16,8 @@ Each family is a folder as transformers writes it (config.json, model.safetensor
 - trace.json: the loss and the norm of each parameter's gradient at the first step, the losses of
   all steps of AdamW, and by how much the loss moves if float32 stays where transformers computes in
   float32 even in a float64 model (RMSNorm, rotary positions, softmax).
+
+llama/losses.json has the losses and the norms of gradients of all steps for other forms of the loss. With `ignore`, the first `left_out` targets of each sample do not count.
 
 --load reads a folder with from_pretrained and prints its logits; with --like their greatest
 difference from those of a family.
@@ -102,8 +105,10 @@ def double(model, config):
     return made.train()
 
 
-def loss_of(logits, target):
-    return torch.nn.functional.cross_entropy(logits.reshape(-1, VOCAB), target.reshape(-1))
+def loss_of(logits, target, ignore=-100, smoothing=0.0, z=0.0):
+    logits, target = logits.reshape(-1, VOCAB), target.reshape(-1)
+    loss = torch.nn.functional.cross_entropy(logits, target, ignore_index=ignore, label_smoothing=smoothing)
+    return loss + z * logits[target != ignore].logsumexp(-1).square().mean() if z else loss
 
 
 def make(name):
@@ -159,6 +164,40 @@ def make(name):
         sys.exit(f"{name}: found {size} bytes, wanted at most 250000")
 
 
+LOSSES = [{"ignore": -100}, {"smoothing": 0.1}, {"z": 1e-3}, {"ignore": -7, "smoothing": 0.2, "z": 1e-2}]
+
+
+def make_losses(name="llama"):
+    folder = HERE / name
+    config = transformers.AutoConfig.from_pretrained(folder)
+    config._attn_implementation = "eager"
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=torch.float32)
+    data = load_file(folder / "data.safetensors")
+    left_out = [(5 * row + 3) % (LENGTH + 1) for row in range(STEPS * SAMPLES)]
+    traces = []
+    for form in LOSSES:
+        target = data["target"].long()
+        for row, count in enumerate(left_out):
+            target[row, :count] = form.get("ignore", target[row, :count])
+        with in_float64():
+            wide = double(model, config)
+            optimizer = torch.optim.AdamW(wide.parameters(), lr=RECIPE["lr"], betas=tuple(RECIPE["betas"]),
+                                          eps=RECIPE["eps"], weight_decay=RECIPE["weight_decay"])
+            losses, norms = [], []
+            for step in range(STEPS):
+                rows = slice(step * SAMPLES, (step + 1) * SAMPLES)
+                optimizer.zero_grad()
+                loss = loss_of(wide(data["input"][rows].long()).logits, target[rows], **form)
+                loss.backward()
+                norms.append(torch.stack([weight.grad.norm() for weight in wide.parameters()]).norm().item())
+                optimizer.step()
+                losses.append(loss.item())
+        traces.append({"form": form, "losses": losses, "gradient_norms": norms})
+        print(f"{form}: loss {losses[0]:.6f} to {losses[-1]:.6f}")
+    made = {"family": name, **WANTED, "optimizer": RECIPE, "left_out": left_out, "traces": traces}
+    (folder / "losses.json").write_text(json.dumps(made, indent=1) + "\n")
+
+
 def load(folder, like):
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager",
                                                               dtype=torch.float32).eval()
@@ -175,6 +214,7 @@ def load(folder, like):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("family", nargs="*", help="default: all")
+    parser.add_argument("--losses", action="store_true")
     parser.add_argument("--load", metavar="DIR")
     parser.add_argument("--like", metavar="FAMILY", choices=FAMILIES)
     arguments = parser.parse_args()
@@ -183,8 +223,12 @@ def main():
             sys.exit(f"{library}: found {sys.modules[library].__version__}, wanted {version}")
     if arguments.load:
         return load(arguments.load, arguments.like)
+    if arguments.losses:
+        return make_losses()
     for name in arguments.family or FAMILIES:
         make(name)
+    if not arguments.family:
+        make_losses()
 
 
 if __name__ == "__main__":

@@ -308,3 +308,68 @@ TEST_CASE("a wrong option of a family is seen in its logits", "[models][families
   Family family(name, {change});
   CHECK(difference_of_logits(family) > 10 * tolerance);
 }
+
+namespace {
+
+/// Returns the options of the model for a form of the loss: "loss.z=0.001".
+std::vector<std::string> options_of_loss(const Value& form) {
+  std::vector<std::string> changes;
+  for (const auto& entry : *form.map())
+    changes.push_back("loss." + entry.key + "=" + to_json(entry.value));
+  return changes;
+}
+
+/// Makes the first targets of each sample those that do not count.
+void leave_out(Family& family, const Value& counts) {
+  if (!family.model.ignore) return;
+  Tensor& target = family.data.at("target");
+  const auto length = target.shape()[1];
+  for (std::size_t row = 0; row < counts.list()->size(); ++row)
+    std::fill_n(target.data<std::int32_t>() + static_cast<std::int64_t>(row) * length,
+                *(*counts.list())[row].integer(), *family.model.ignore);
+}
+
+}  // namespace
+
+TEST_CASE("forms of the loss train as in PyTorch, whatever the micro-batches",
+          "[models][families]") {
+  const auto all = parsed(families + "llama/losses.json");
+  const auto which = GENERATE(0, 1, 2, 3);
+  const int micro_batches = GENERATE(1, 2);
+  const Value& trace = (*all.find("traces")->list())[static_cast<std::size_t>(which)];
+  const Value& form = *trace.find("form");
+  CAPTURE(to_json(form), micro_batches);
+  Family family("llama", options_of_loss(form));
+  leave_out(family, *all.find("left_out"));
+  Pipeline pipeline(
+      {.model = family.model, .optimizer = adamw(all), .micro_batches = micro_batches}, {});
+  pipeline.start_from(family.weights);
+  const auto& losses = *trace.find("losses")->list();
+  const auto& norms = *trace.find("gradient_norms")->list();
+  for (std::size_t step = 0; step < losses.size(); ++step) {
+    CAPTURE(step);
+    const auto result = pipeline.step(family.batch(static_cast<std::int64_t>(step)));
+    CHECK(relative(result.loss, losses[step].number()) < 1e-5);
+    CHECK(relative(result.norm, norms[step].number()) < 1e-4);
+  }
+}
+
+TEST_CASE("a wrong form of the loss is seen in the first step", "[models][families]") {
+  const auto all = parsed(families + "llama/losses.json");
+  const auto [which, change] =
+      GENERATE(std::pair(0, "loss.ignore=-101"), std::pair(1, "loss.smoothing=0.11"),
+               std::pair(2, "loss.z=0.0011"), std::pair(3, "loss.z=0.011"),
+               std::pair(3, "loss.smoothing=0.22"));
+  CAPTURE(which, change);
+  const Value& trace = (*all.find("traces")->list())[static_cast<std::size_t>(which)];
+  auto options = options_of_loss(*trace.find("form"));
+  Family right("llama", options);
+  leave_out(right, *all.find("left_out"));
+  options.emplace_back(change);
+  Family wrong("llama", options);
+  if (which != 0) wrong.data.at("target") = right.data.at("target");
+  Pipeline pipeline({.model = wrong.model, .optimizer = adamw(all), .micro_batches = 1}, {});
+  pipeline.start_from(wrong.weights);
+  const auto result = pipeline.step(wrong.batch(0));
+  CHECK(relative(result.loss, (*trace.find("losses")->list())[0].number()) > 1e-4);
+}

@@ -132,6 +132,12 @@ std::vector<UnitRange> ranges(const Model& model, const std::vector<int>& cuts) 
   return found;
 }
 
+TargetCount count_of(const Tensor& targets, std::optional<std::int32_t> ignore) {
+  TargetCount count{targets.count(), targets.count()};
+  if (ignore) count.counted -= std::ranges::count(targets.numbers<std::int32_t>(), *ignore);
+  return count;
+}
+
 Stream stream_of(MemoryPool& memory, const Way& way) {
   return way.device ? Stream(memory, *way.device) : Stream(memory, way.threads);
 }
@@ -186,10 +192,14 @@ double Pipeline::run_passes(const Batch& batch) {
   const auto samples = batch.input.shape()[0] / recipe_.micro_batches;
   const auto step = weights_[0]->version;
   double loss = 0;
+  std::int64_t counted = 0;
   for (int m = 0; m < recipe_.micro_batches; ++m) {
     Tensor x = batch.input.slice(m * samples, samples);
+    const auto targets = count_of(batch.target.slice(m * samples, samples), recipe_.model.ignore);
+    counted += targets.counted;
     for (std::size_t i = 0; i < stages_.size(); ++i) {
-      const MicroBatch id{.step = step, .index = m, .first_sample = m * samples};
+      const MicroBatch id{
+          .step = step, .index = m, .first_sample = m * samples, .targets = targets};
       const auto target =
           stages_[i].is_last() ? batch.target.slice(m * samples, samples) : Tensor();
       x = stages_[i].forward(stream_, id, *weights_[i], std::move(x), target);
@@ -203,7 +213,7 @@ double Pipeline::run_passes(const Batch& batch) {
     for (int m = 0; m < recipe_.micro_batches; ++m)
       for (std::size_t i = 0; i < stages_.size(); ++i)
         stages_[i].backward_weight(stream_, m, *weights_[i]);
-  return loss / static_cast<double>(batch.target.count());
+  return counted == 0 ? 0 : loss / static_cast<double>(counted);
 }
 
 std::vector<StageGradients> Pipeline::gather() {

@@ -46,7 +46,7 @@ struct Way {
 };
 
 struct StepResult {
-  double loss = 0;  // Mean over the step's targets.
+  double loss = 0;  // Mean over the step's targets that count; 0 if none does.
   double norm = 0;  // Not finite if the step was skipped.
 };
 

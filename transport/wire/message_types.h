@@ -296,7 +296,7 @@ inline constexpr MessageType table[] = {
      "`attempt`, `optimizer`, `step`, `norm`, `is_skipped`, `loss_scale`, `skipped_steps`, "
      "[`penalised_norm`]",
      "An optimizer: its part of the new weights is published, and the gradients were clipped by "
-     "this norm. In fp16 the step may be skipped; then the weights stay as they were."},
+     "this norm. The step may be skipped; then the weights stay as they were."},
     {"divergence", run, node, 4_KiB, {H::player}, "`attempt`, `optimizer`, `step`, `parameter`",
      "An optimizer: a gradient is not finite any more."},
     {"round_played", run, node, 4_MiB, {H::player}, "",

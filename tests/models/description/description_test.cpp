@@ -191,6 +191,30 @@ TEST_CASE("a step that does not fit is refused with its place", "[models][descri
         "'a')");
 }
 
+TEST_CASE("a description may say what the loss ignores, and a configuration another",
+          "[models][description]") {
+  const auto with_loss = [](const std::string& more) {
+    std::string text = rows + "part = [{ body = [{ linear = 'a', out = 3 }] }]\n";
+    return text.replace(text.find("classes = 3"), 11, "classes = 3, " + more);
+  };
+  const auto ignored = [](const std::variant<Model, Fault>& made) {
+    REQUIRE(std::holds_alternative<Model>(made));
+    return std::get<Model>(made).ignore;
+  };
+  const auto described = with_loss("ignore = -1, smoothing = '1 / 10', z = 1e-4");
+  CHECK(ignored(expanded(described)) == -1);
+  CHECK_FALSE(ignored(expanded(with_loss("smoothing = 0.1"))));
+  Value given, loss;
+  loss.set("ignore", 2);
+  given.set("loss", loss);
+  CHECK(ignored(expanded(described, given)) == 2);
+  CHECK(
+      fault_in(with_loss("smoothing = 2")).ends_with("loss.smoothing is not a number from 0 to 1"));
+  CHECK(fault_in(with_loss("ignore = 0.5"))
+            .ends_with("loss.ignore is not an integer from -2147483648 to 2147483647"));
+  CHECK(fault_in(with_loss("weight = 1")).find("'weight'") != std::string::npos);
+}
+
 TEST_CASE("parameters are shared only if all agree", "[models][description]") {
   CHECK(fault_of_body(rows,
                       "{ linear = 'a', out = 5 }, { linear = 'a', out = 5 }, { linear = 'h', "
