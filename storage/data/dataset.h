@@ -69,6 +69,7 @@ struct DataNeeds {
 ///   made:gaussians?dims=16&classes=4&spread=25&samples=10000&seed=1&stream=0    clouds of points
 ///   a.txt, or any other text?tokenizer=tokenizer.json    bytes, or tokens
 ///   a.jsonl?tokenizer=tokenizer.json    a document per line: "text" or "tokens"
+///   a.jsonl?tokenizer=tokenizer.json    a sample per line: "prompt" and "answer"
 ///   a.bin, a_*.bin    token shards
 ///   train-images-idx3-ubyte?labels=train-labels-idx1-ubyte    images; labels are found beside them
 ///   a.safetensors    `input` and `target`, a sample per row

@@ -19,24 +19,27 @@ std::vector<std::int32_t> tokens_of(std::string_view text, const Tokenizer* toke
   return tokens;
 }
 
-Result<std::vector<std::int32_t>> read_line(std::string_view line, const Tokenizer* tokenizer) {
-  const auto document = parse_json(line, {longest_line, 16});
+Result<Value> parse_line(std::string_view line) {
+  auto parsed = parse_json(line, {longest_line, 16});
   // Keep only the column: the parser saw this line as a text of its own.
-  if (!document) return Error{document.error().text.substr(document.error().text.find(':') + 1)};
-  if (const auto* text = document->find("text"); text && text->text()) {
-    auto tokens = tokens_of(*text->text(), tokenizer);
-    if (!tokenizer)
-      tokens.push_back(line_break);
-    else if (const auto* end = tokenizer->end_of_text())
-      tokens.push_back(end->id);
-    return tokens;
-  }
-  const auto* list = document->find("tokens");
-  if (!list || !list->list())
-    return Error{"1: is no document; a map with \"text\", or with a list \"tokens\", was wanted"};
+  if (!parsed) return Error{parsed.error().text.substr(parsed.error().text.find(':') + 1)};
+  return parsed;
+}
+
+/// Returns the tokens of a text, with the token that ends a document.
+std::vector<std::int32_t> ended_tokens_of(std::string_view text, const Tokenizer* tokenizer) {
+  auto tokens = tokens_of(text, tokenizer);
+  if (!tokenizer)
+    tokens.push_back(line_break);
+  else if (const auto* end = tokenizer->end_of_text())
+    tokens.push_back(end->id);
+  return tokens;
+}
+
+Result<std::vector<std::int32_t>> tokens_in(const Value::List& list) {
   std::vector<std::int32_t> tokens;
-  tokens.reserve(list->list()->size());
-  for (const auto& item : *list->list()) {
+  tokens.reserve(list.size());
+  for (const auto& item : list) {
     if (!item.integer() || *item.integer() < 0 || *item.integer() > INT32_MAX)
       return Error{std::to_string(item.position.column) +
                    ": is no token; an integer of at least 0 "
@@ -46,9 +49,69 @@ Result<std::vector<std::int32_t>> read_line(std::string_view line, const Tokeniz
   return tokens;
 }
 
+Result<std::vector<std::int32_t>> read_document(std::string_view line, const Tokenizer* tokenizer) {
+  const auto document = parse_line(line);
+  if (!document) return document.error();
+  if (const auto* text = document->find("text"); text && text->text())
+    return ended_tokens_of(*text->text(), tokenizer);
+  if (document->find("prompt"))
+    return Error{
+        "1: is a prompt with an answer, and a document was wanted here; a .jsonl file has lines of "
+        "one kind, and of prompts and answers no shards are made: name the file itself in "
+        "data.train"};
+  const auto* list = document->find("tokens");
+  if (!list || !list->list())
+    return Error{"1: is no document; a map with \"text\", or with a list \"tokens\", was wanted"};
+  return tokens_in(*list->list());
+}
+
+Result<Example> read_example(std::string_view line, const Tokenizer* tokenizer) {
+  const auto map = parse_line(line);
+  if (!map) return map.error();
+  const Value *prompt = map->find("prompt"), *answer = map->find("answer");
+  const auto is_good = [](const Value* part) { return part && (part->text() || part->list()); };
+  if (!is_good(prompt) || !is_good(answer))
+    return Error{
+        "1: is no example; a map with \"prompt\" and \"answer\", each a text or a list of tokens, "
+        "was wanted"};
+  Example example;
+  if (prompt->text()) {
+    example.prompt = tokens_of(*prompt->text(), tokenizer);
+  } else {
+    auto tokens = tokens_in(*prompt->list());
+    if (!tokens) return tokens.error();
+    example.prompt = std::move(*tokens);
+  }
+  if (answer->text()) {
+    example.answer = ended_tokens_of(*answer->text(), tokenizer);
+  } else {
+    auto tokens = tokens_in(*answer->list());
+    if (!tokens) return tokens.error();
+    example.answer = std::move(*tokens);
+  }
+  return example;
+}
+
 bool is_blank(std::string_view line) {
   return std::all_of(line.begin(), line.end(),
                      [](char c) { return c == ' ' || c == '\t' || c == '\r'; });
+}
+
+/// Calls read(line), and then give() with its result, for each line that is not blank.
+template <class Read, class Give>
+Status for_each_line(const std::string& path, std::string_view contents, Read read,
+                     const Give& give) {
+  for (std::int64_t number = 1; !contents.empty(); ++number) {
+    const auto end = std::min(contents.find('\n'), contents.size());
+    const auto line = contents.substr(0, end);
+    contents.remove_prefix(std::min(end + 1, contents.size()));
+    if (is_blank(line)) continue;
+    const auto place = path + ":" + std::to_string(number);
+    auto found = read(line);
+    if (!found) return Error{place + ":" + found.error().text};
+    if (auto given = give(std::move(*found)); !given) return within(place, given.error());
+  }
+  return Done{};
 }
 
 }  // namespace
@@ -60,17 +123,27 @@ Status for_each_document(const std::string& path, std::string_view contents,
     auto given = give(tokens_of(contents, tokenizer));
     return given ? given : within(path, given.error());
   }
-  for (std::int64_t number = 1; !contents.empty(); ++number) {
+  return for_each_line(
+      path, contents, [&](std::string_view line) { return read_document(line, tokenizer); }, give);
+}
+
+bool holds_examples(const std::string& path, std::string_view contents) {
+  if (!path.ends_with(".jsonl")) return false;
+  while (!contents.empty()) {
     const auto end = std::min(contents.find('\n'), contents.size());
     const auto line = contents.substr(0, end);
     contents.remove_prefix(std::min(end + 1, contents.size()));
     if (is_blank(line)) continue;
-    const auto place = path + ":" + std::to_string(number);
-    auto tokens = read_line(line, tokenizer);
-    if (!tokens) return Error{place + ":" + tokens.error().text};
-    if (auto given = give(std::move(*tokens)); !given) return within(place, given.error());
+    const auto first = parse_line(line);
+    return first && first->find("prompt");
   }
-  return Done{};
+  return false;
+}
+
+Status for_each_example(const std::string& path, std::string_view contents,
+                        const Tokenizer* tokenizer, const std::function<Status(Example)>& give) {
+  return for_each_line(
+      path, contents, [&](std::string_view line) { return read_example(line, tokenizer); }, give);
 }
 
 }  // namespace troupe::storage

@@ -20,4 +20,19 @@ Status for_each_document(const std::string& path, std::string_view contents,
                          const Tokenizer* tokenizer,
                          const std::function<Status(std::vector<std::int32_t>)>& give);
 
+/// A prompt, and the answer that a model should give.
+struct Example {
+  std::vector<std::int32_t> prompt;
+  std::vector<std::int32_t> answer;
+};
+
+/// Returns whether a file is a .jsonl file whose first line that is not blank has a "prompt".
+bool holds_examples(const std::string& path, std::string_view contents);
+
+/// Calls `give` with each line that is not blank of a file that holds_examples(): a map with
+/// "prompt" and "answer", each a text or a list of tokens. An answer in a text ends as a document
+/// does. Otherwise like for_each_document().
+Status for_each_example(const std::string& path, std::string_view contents,
+                        const Tokenizer* tokenizer, const std::function<Status(Example)>& give);
+
 }  // namespace troupe::storage

@@ -80,10 +80,12 @@ Result<Value> inspect_data(Files& files, const std::string& spec) {
     if (name.ends_with(".json")) return inspect_tokenizer(files, spec);
   }
   // Token data needs a context, and its description does not depend on which. Other data has none.
+  // Prompts with answers need one that cuts none of them.
   auto dataset = open_dataset(spec, {.context = 1}, files);
-  if (!dataset) {
-    auto without = open_dataset(spec, {}, files);
-    if (without) dataset = std::move(without);
+  for (const DataNeeds& needs : {DataNeeds(), DataNeeds{.context = 1 << 24, .ignore = -100}}) {
+    if (dataset) break;
+    auto other = open_dataset(spec, needs, files);
+    if (other) dataset = std::move(other);
   }
   if (!dataset) return dataset.error();
   return describe_dataset(**dataset);

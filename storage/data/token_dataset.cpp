@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "storage/data/documents.h"
+#include "storage/data/example_dataset.h"
 #include "storage/data/token_shard.h"
 
 namespace troupe::storage {
@@ -206,6 +207,8 @@ Result<std::unique_ptr<Dataset>> open_text(DataSpec spec, const DataNeeds& needs
     if (!opened) return opened.error();
     tokenizer = std::move(*opened);
   }
+  if (holds_examples(path, bytes->text()))
+    return make_example_dataset(path, bytes->text(), tokenizer ? &*tokenizer : nullptr, needs);
   std::vector<std::int32_t> tokens;
   const auto status = for_each_document(
       path, bytes->text(), tokenizer ? &*tokenizer : nullptr,

@@ -132,11 +132,15 @@ TEST_CASE("the page on own models leads from an empty file to a net", "[apps]") 
 TEST_CASE("the page on fine-tuning leads from a base to a tuned model", "[apps]") {
   const Workplace here;
   const Page page = read_page("how-to/fine-tune.md");
-  REQUIRE(page.lines == 13);
-  REQUIRE(page.configs.size() == 3);
+  REQUIRE(page.lines == 15);
+  REQUIRE(page.configs.size() == 4);
   here.write("base.toml", page.configs[0]);
   here.write("tuned.toml", page.configs[1]);
   here.write("lora.toml", page.configs[2]);
+  here.write("answers.toml", page.configs[3]);
+  here.write("answers.jsonl",
+             "{\"prompt\": [1, 2, 3], \"answer\": [4, 5]}\n{\"prompt\": [9, 8], \"answer\": [7, 6, "
+             "5]}\n{\"prompt\": [3, 1, 4, 1, 5], \"answer\": [9]}\n");
   run_page(here, page);
   const std::string out = here.read("out");
   CHECK(mentions(out, "# group 1 takes 26 parameters: h.0.ln_1.weight, ...\n"));
@@ -153,6 +157,8 @@ TEST_CASE("the page on fine-tuning leads from a base to a tuned model", "[apps]"
   CHECK(mentions(here.read("merged/model.safetensors"), "h.2.attn.c_attn.weight"));
   CHECK_FALSE(mentions(here.read("merged/model.safetensors"), "lora"));
   CHECK_FALSE(mentions(here.read("merged/config.json"), "lora"));
+  CHECK(weights("answers") != weights("base"));
+  CHECK(mentions(out, "3 prompts with answers"));
   CHECK(weights("average") == weights("base"));
   CHECK(mentions(here.read("averaged/model.safetensors"), "wte.weight"));
   CHECK(here.read("averaged/model.safetensors") != weights("average"));

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "storage/data/dataset.h"
+#include "storage/tokenizer/tokenizer.h"
+
+namespace troupe::storage {
+
+/// Opens prompts with answers: a file that holds_examples(). A sample is a prompt and its answer,
+/// cut to needs.context tokens or padded at the end. Only tokens of the answer count as targets.
+/// Examples whose prompt leaves no room for an answer are left out. `path` is for errors.
+Result<std::unique_ptr<Dataset>> make_example_dataset(const std::string& path,
+                                                      std::string_view contents,
+                                                      const Tokenizer* tokenizer,
+                                                      const DataNeeds& needs);
+
+}  // namespace troupe::storage
