@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "actors/lead/player_host.h"
 #include "actors/lead/step_event.h"
 #include "actors/play/players.h"
 #include "core/units.h"
