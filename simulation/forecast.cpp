@@ -325,6 +325,7 @@ class SimulatedRun {
   void finish_step(std::int64_t step) {
     account_.step(step, in_seconds(step_time()));
     take(decide::StepDone{state_.attempt, step});
+    take(decide::StepEntered{state_.attempt, step});
     copies_.keep(
         {state_.attempt, step, state_.plan.members, plan_in_force().fetch, plan_in_force().copy});
     copies_.entered(step);

@@ -54,7 +54,7 @@ void Reaction::find_sources() {
   for (const Life life : state_.plan.members) kept.push_back(std::move(state_.kept[life]));
   state_.kept.clear();
   state_.sources =
-      sources_of({kept, state_.plan.owners, state_.saved, state_.decided, state_.was_ever_saved});
+      sources_of({kept, state_.plan.owners, state_.saved, state_.entered, state_.was_ever_saved});
 }
 
 /// Loads the best source that is left.
@@ -78,7 +78,7 @@ void Reaction::on(const Loaded& loaded) {
   record(Record::Kind::begun).step = state_.line;
   state_.phase = Phase::run;
   state_.timer = 0;
-  state_.decided = state_.line;
+  state_.decided = state_.entered = state_.line;
   state_.furthest = std::max(state_.furthest, state_.line);
   state_.did_new_step = false;
   ++state_.futile;  // Reset when it does a new step.

@@ -119,8 +119,13 @@ struct PairLost {
   std::uint64_t attempt = 0;
   std::string why;
 };
-/// The ledger has a step.
+/// A step is done, and its record is under way to the ledger.
 struct StepDone {
+  std::uint64_t attempt = 0;
+  std::int64_t step = 0;
+};
+/// The ledger has all steps up to this one.
+struct StepEntered {
   std::uint64_t attempt = 0;
   std::int64_t step = 0;
 };
@@ -177,8 +182,8 @@ struct RunFailed {
 using Event =
     std::variant<JournalRead, JournalFailed, Timeout, NodeCame, NodeLost, NodeHeard, NodeCordoned,
                  PlanMade, Prepared, PrepareFailed, Loaded, LoadFailed, AttemptEnded, KeptBy,
-                 PairLost, StepDone, PlayerFailed, AtBoundary, Collected, Saved, SaveFailed,
-                 ChangeAsked, ChangesMade, StopAsked, PauseAsked, RunFailed>;
+                 PairLost, StepDone, StepEntered, PlayerFailed, AtBoundary, Collected, Saved,
+                 SaveFailed, ChangeAsked, ChangesMade, StopAsked, PauseAsked, RunFailed>;
 
 /// Returns whether an event is of steps, saves, changes, or what a person asks of the run. Its
 /// answer has no record, so it needs no disk.

@@ -24,8 +24,8 @@ bool is_one_of(const Event& event) {
 }  // namespace
 
 bool is_of_steps(const Event& event) {
-  return is_one_of<StepDone, AtBoundary, Collected, Saved, SaveFailed, ChangeAsked, ChangesMade,
-                   StopAsked, PauseAsked, RunFailed>(event);
+  return is_one_of<StepDone, StepEntered, AtBoundary, Collected, Saved, SaveFailed, ChangeAsked,
+                   ChangesMade, StopAsked, PauseAsked, RunFailed>(event);
 }
 
 Answer Reaction::to(const Event& event) {
@@ -44,7 +44,7 @@ void Reaction::on(const JournalRead& read) {
   state_.attempt = std::max(found.attempt, read.earlier_attempts);
   state_.saved = read.saved;
   state_.was_ever_saved = !read.saved.empty();
-  state_.decided = read.committed;
+  state_.decided = state_.entered = read.committed;
   record(Record::Kind::term);
   if (read.is_torn)
     row(Row::boot_torn, "the last record of the journal was torn, and nobody was told of it");

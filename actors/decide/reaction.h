@@ -88,6 +88,7 @@ class Reaction {
   // boundaries.cpp.
 
   void on(const StepDone& done);
+  void on(const StepEntered& entered);
   void on(const AtBoundary& at);
   void on(const Collected& collected);
   void on(const Saved& saved);

@@ -125,7 +125,8 @@ struct State {
   std::set<Life> waits_for;                    // Nodes that have not prepared yet.
   std::set<std::string> led_before;            // Nodes to wait for: an earlier head led them.
   std::int64_t line = 0;                       // The step after which the attempt starts.
-  std::int64_t decided = 0;                    // The last step that is known to be in the ledger.
+  std::int64_t decided = 0;                    // The last step that is done.
+  std::int64_t entered = 0;                    // The last step that is known to be in the ledger.
   std::vector<std::int64_t> saved;             // Complete checkpoints, oldest first.
   bool was_ever_saved = false;                 // The run never begins from its seed again.
   std::map<Life, std::vector<KeptStep>> kept;  // In nodes' memory, as `Prepared` told.

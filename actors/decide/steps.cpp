@@ -24,6 +24,13 @@ void Reaction::on(const StepDone& done) {
   row(Row::step_done, "step " + std::to_string(done.step) + " is done");
 }
 
+/// No attempt begins after a step that the ledger may not have: a head that died then would find no
+/// state that its ledger knows.
+void Reaction::on(const StepEntered& entered) {
+  if (entered.attempt == state_.attempt && entered.step <= state_.decided)
+    state_.entered = std::max(state_.entered, entered.step);
+}
+
 void Reaction::on(const Saved& saved) {
   if (state_.saving == saved.step) state_.saving.reset();
   remember_saved(saved.step);

@@ -151,7 +151,12 @@ void StepDriver::heard(Snapshot snapshot) {
 }
 
 void StepDriver::recorded() {
-  if (spec_->ledger) copies_.entered(spec_->ledger->steps());
+  if (spec_->ledger) entered(spec_->ledger->steps());
+}
+
+void StepDriver::entered(std::int64_t steps) {
+  copies_.entered(steps);
+  around_.host.tell(decide::StepEntered{0, steps});
 }
 
 void StepDriver::advance() {
@@ -174,8 +179,8 @@ void StepDriver::complete_steps() {
                                       .content = storage::digest_of_step(done->entry.contents),
                                       .loss = done->entry.losses.mean(),
                                       .is_skipped = done->entry.done->is_skipped}});
-    if (!spec_->ledger) copies_.entered(step());
     around_.host.tell(decide::StepDone{0, step()});
+    if (!spec_->ledger) entered(step());
     tell_step(*done);
     if (auto recovered = around_.loss.made_good(run_reporter.event("run.recovered"),
                                                 around_.self->now(), step()))

@@ -130,6 +130,7 @@ class StepDriver {
   void drained();
   Status check_divergence(const StepLedger::Entry& entry);
   void complete_steps();
+  void entered(std::int64_t steps);
   void tell_step(const Progress::Done& done);
   void keep_another();
   bool keep(std::int64_t step);

@@ -68,7 +68,10 @@ class Head {
     REQUIRE(load() == Row::loaded);
   }
   void run_to(std::int64_t step) {
-    for (std::int64_t at = state.decided + 1; at <= step; ++at) on(StepDone{state.attempt, at});
+    for (std::int64_t at = state.decided + 1; at <= step; ++at) {
+      on(StepDone{state.attempt, at});
+      state = react(state, StepEntered{state.attempt, at}, now, limits).state;
+    }
   }
 
   Limits limits;

@@ -85,6 +85,7 @@ TEST_CASE("every event has an answer in every state", "[actors]") {
             KeptBy{attempt, {{life}}},
             PairLost{life, 3, attempt, "x"},
             StepDone{attempt, 5},
+            StepEntered{attempt, 5},
             PlayerFailed{life, attempt, "x"},
             PlayerFailed{0, attempt, "x"},
             NodeLost{life, "x", false, 11},

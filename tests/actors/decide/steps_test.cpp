@@ -11,11 +11,26 @@ TEST_CASE("a step that is done while its attempt ends counts", "[actors]") {
   head.run_to(4);
   head.on(NodeLost{1, "gone"});
   CHECK(head.on(StepDone{1, 5}) == Row::step_done);
+  head.on(StepEntered{1, 5});
   head.kept = {{5, {}}};
   head.end_attempt();
   head.plan();
   head.prepare_all();
   CHECK(head.ordered<Load>()->source == StateSource{StateSource::From::memory, 5, {}});
+}
+
+TEST_CASE("no attempt begins after a step that the ledger may not have", "[actors]") {
+  Head head;
+  head.run();
+  head.run_to(4);
+  CHECK(head.on(StepDone{1, 5}) == Row::step_done);
+  head.on(StepEntered{1, 6});  // It cannot have more steps than are done.
+  head.on(NodeLost{1, "gone"});
+  head.kept = {{4, {}}, {5, {}}};
+  head.end_attempt();
+  head.plan();
+  head.prepare_all();
+  CHECK(head.ordered<Load>()->source == StateSource{StateSource::From::memory, 4, {}});
 }
 
 TEST_CASE("a run resumes from a save that completes while the next attempt prepares", "[actors]") {
