@@ -28,9 +28,11 @@ void SimulatedDisk::fail_look(std::int64_t after) {
   files_.set_faults(faults_);
 }
 
-void SimulatedDisk::set_times(std::chrono::nanoseconds least, std::chrono::nanoseconds most) {
+void SimulatedDisk::set_times(std::chrono::nanoseconds least, std::chrono::nanoseconds most,
+                              std::string only) {
   least_time_ = least;
   most_time_ = most;
+  slow_paths_ = std::move(only);
 }
 
 void SimulatedDisk::lose() {
@@ -130,7 +132,7 @@ class SimulatedFiles::Reader final : public FileReader {
 Status SimulatedFiles::look(const std::string& path) const {
   auto& scheduler = disk_.scheduler_;
   if (!scheduler.is_alive(process_)) return Error{path + ": the process has ended"};
-  if (disk_.most_time_.count() > 0)
+  if (disk_.most_time_.count() > 0 && path.find(disk_.slow_paths_) != path.npos)
     scheduler.stall(scheduler.draw_time(disk_.least_time_, disk_.most_time_));
   if (disk_.is_lost_) return Error{path + ": Input/output error"};
   return Done{};

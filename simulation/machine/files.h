@@ -50,8 +50,10 @@ class SimulatedDisk {
   /// Lets one call fail that only looks: a read, an inspection, a listing or an existence check.
   void fail_look(std::int64_t after);
   /// Sets how long a call takes that changes something or reads. Each draws its time and stalls the
-  /// queue of its task.
-  void set_times(std::chrono::nanoseconds least, std::chrono::nanoseconds most);
+  /// queue of its task. `only`: a part of the paths of the files that take so long; all others take
+  /// no time.
+  void set_times(std::chrono::nanoseconds least, std::chrono::nanoseconds most,
+                 std::string only = {});
   /// Makes all calls fail for ever.
   void lose();
   bool is_lost() const { return is_lost_; }
@@ -74,6 +76,7 @@ class SimulatedDisk {
   std::function<void(const Call&)> hook_, watcher_;
   std::chrono::nanoseconds least_time_{0};
   std::chrono::nanoseconds most_time_{0};
+  std::string slow_paths_;  // Empty: all.
   bool is_lost_ = false;
 };
 

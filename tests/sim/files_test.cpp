@@ -137,6 +137,12 @@ TEST_CASE("a slow disk stalls the work that calls it and not the loop", "[sim]")
   // The calls create, write, sync and close.
   CHECK(written >= Scheduler::start + 4s);
   CHECK(written <= Scheduler::start + 8s);
+  const auto before = env.now();
+  machine.disk.set_times(1s, 2s, "led");
+  loop->aside(
+      "disk", [&] { write_and_sync(machine.files, "file", "text"); }, [&] { written = env.now(); });
+  CHECK(machine.scheduler.run_all() == Scheduler::Stopped::idle);
+  CHECK(written == before);
 }
 
 TEST_CASE("a flipped bit is in one of the files", "[sim]") {

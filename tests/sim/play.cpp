@@ -214,7 +214,8 @@ class Playing {
         repeat(fault);
         break;
       case Kind::slow_disk:
-        place.machine.disk.set_times(0ns, Duration(fault.number * 100));
+        place.machine.disk.set_times(0ns, Duration(fault.number * 100),
+                                     fault.number % 2 == 0 ? "" : "ledger");
         later(fault, [&place] { place.machine.disk.set_times(0ns, 0ns); });
         break;
       case Kind::full_disk:
