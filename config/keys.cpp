@@ -10,8 +10,8 @@ const std::vector<Section>& sections() {
        "Low-rank additions to projections (LoRA). They alone are trained. Without this table there "
        "are none."},
       {"model.loss",
-       "The loss. What is not given here is as the description of the model says: by default every "
-       "target counts, and the loss is the cross entropy alone."},
+       "The loss, where it differs from what the model's description says: the cross entropy "
+       "alone."},
       {"data", "Training and validation data."},
       {"batch", "Batch sizes."},
       {"optimizer", "The optimizer."},

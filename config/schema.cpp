@@ -98,18 +98,20 @@ std::vector<Key> model_keys(std::span<const models::ModelKind> of_models) {
                   .half = Half::recipe,
                   .help = "The target that does not count, such as -100. Every other target weighs "
                           "the same within a step."});
-  keys.push_back({.name = "model.loss.smoothing",
-                  .type = Type::number,
-                  .most = 1,
-                  .half = Half::recipe,
-                  .help = "Label smoothing: the share of a target's weight that all classes get, "
-                          "equally much each."});
-  keys.push_back({.name = "model.loss.z",
-                  .type = Type::number,
-                  .most = 1,
-                  .half = Half::recipe,
-                  .help = "The weight of logsumexp(logits)^2 in the loss, which keeps logits from "
-                          "drifting, such as 1e-4."});
+  keys.push_back(
+      {.name = "model.loss.smoothing",
+       .type = Type::number,
+       .most = 1,
+       .half = Half::recipe,
+       .help = "Label smoothing in training: the share of a target's weight that all classes get, "
+               "equally much each."});
+  keys.push_back(
+      {.name = "model.loss.z",
+       .type = Type::number,
+       .most = 1,
+       .half = Half::recipe,
+       .help = "The weight of logsumexp(logits)^2 in the loss of training, which keeps logits from "
+               "drifting, such as 1e-4."});
   keys.push_back({.name = "model.init",
                   .type = Type::text,
                   .fallback = "random",

@@ -10,10 +10,11 @@ Tensor CrossEntropy::forward(const In& in, Tensor logits, SavedSpan saved, Saved
   const auto rows = logits.shape().rows();
   assert(in.pass.targets.count() == rows);
   Tensor losses = in.pass.stream.make({rows});
-  const auto gradient = in.pass.mode == Mode::training ? kernels::LogitGradient::wanted
-                                                       : kernels::LogitGradient::unwanted;
+  const bool trains = in.pass.mode == Mode::training;
+  const auto gradient = trains ? kernels::LogitGradient::wanted : kernels::LogitGradient::unwanted;
   kernels::cross_entropy(in.pass.stream, logits, in.pass.targets, losses, gradient,
-                         in.pass.loss_gradient, form_);
+                         in.pass.loss_gradient,
+                         trains ? form_ : kernels::CrossEntropyForm{.ignore = form_.ignore});
   saved[0] = std::move(logits);
   return losses;
 }

@@ -7,6 +7,7 @@ namespace troupe::models {
 
 /// The loss of each target in this form, from logits [..., classes] and the pass's targets [...] to
 /// losses [targets]. In training the gradient of the logits overwrites the logits.
+/// Evaluation smooths nothing and has no z-loss.
 class CrossEntropy final : public Layer {
  public:
   explicit CrossEntropy(const kernels::CrossEntropyForm& form = {}) : form_(form) {}

@@ -76,7 +76,7 @@ class ExampleDataset final : public Dataset {
 
   SampleShape shape_;
   std::int32_t ignore_, padding_;
-  std::vector<std::int32_t> tokens_;  // Of all samples, one after another.
+  std::vector<std::int32_t> tokens_;  // All samples, one after another.
   std::vector<Sample> samples_;
   std::int64_t classes_ = 1;
   std::int64_t cut_ = 0, left_out_ = 0;

@@ -155,6 +155,36 @@ TEST_CASE("a skipped step counts as no update", "[models]") {
   CHECK(to_string(skipping.digest()) == to_string(plain.digest()));
 }
 
+TEST_CASE("an evaluation smooths nothing and has no z-loss", "[models]") {
+  const auto mlp = [](bool is_plain) {
+    Value options, loss;
+    loss.set("ignore", std::int64_t{no_target});
+    loss.set("smoothing", is_plain ? 0.0 : 0.5);
+    loss.set("z", is_plain ? 0.0 : 0.5);
+    options.set("kind", "mlp");
+    options.set("dims", Value::List{6, 8, 5});
+    options.set("loss", loss);
+    return build("mlp", options);
+  };
+  MemoryPool memory;
+  Stream stream(memory);
+  const auto evaluated = [&](const Model& model) {
+    const Stage stage(model, {0, static_cast<int>(model.units.size())}, {});
+    const Optimizer optimizer(adamw_of_counts(), stage.parameters(), stage.buffers(),
+                              kernels::Precision::fp32);
+    auto batch = made_batch(stream, model, counted_samples, 2);
+    batch.target.data<std::int32_t>()[3] = no_target;
+    const auto weights = optimizer.initial(stream, 3);
+    const auto losses = stage.evaluate(stream, *weights, batch.input, batch.target);
+    stream.wait();
+    const auto all = losses.numbers<float>();
+    return std::vector<float>(all.begin(), all.end());
+  };
+  const auto plain = evaluated(mlp(true));
+  CHECK(plain[3] == 0);
+  CHECK(evaluated(mlp(false)) == plain);
+}
+
 TEST_CASE("the mean over micro-batches is over their targets that count", "[models]") {
   CHECK(mean_of(std::vector<MeanLoss>{{2, 1}, {4, 3}}) == Approx(3.5));
   CHECK(mean_of(std::vector<MeanLoss>{{2, 0}, {4, 3}}) == Approx(4));

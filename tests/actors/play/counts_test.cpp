@@ -1,5 +1,5 @@
-// Where targets do not count, every plan gives the bits of a plain loop, and every target that
-// counts weighs the same.
+// Every plan gives the bits of a plain loop even if some targets do not count, and every target
+// that counts weighs the same.
 
 #include <set>
 #include <string>
