@@ -16,6 +16,7 @@
 #include "kernels/late.h"
 #include "kernels/layer_kernels.h"
 #include "kernels/patches.h"
+#include "kernels/pool.h"
 #include "kernels/steps.h"
 
 namespace troupe::kernels {
@@ -121,6 +122,10 @@ struct DeviceKernels {
   decltype(kernels::batch_norm_backward_weight)* batch_norm_backward_weight;
   decltype(kernels::average_pool_forward)* average_pool_forward;
   decltype(kernels::average_pool_backward)* average_pool_backward;
+  decltype(kernels::max_pool_forward)* max_pool_forward;
+  decltype(kernels::max_pool_backward)* max_pool_backward;
+  decltype(kernels::window_mean_forward)* window_mean_forward;
+  decltype(kernels::window_mean_backward)* window_mean_backward;
 
   decltype(kernels::conv2d_forward)* conv2d_forward;
   decltype(kernels::conv2d_backward_input)* conv2d_backward_input;

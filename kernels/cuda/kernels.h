@@ -30,6 +30,12 @@ decltype(kernels::batch_norm_backward_weight) batch_norm_backward_weight;
 decltype(kernels::average_pool_forward) average_pool_forward;
 decltype(kernels::average_pool_backward) average_pool_backward;
 
+// pool.cu
+decltype(kernels::max_pool_forward) max_pool_forward;
+decltype(kernels::max_pool_backward) max_pool_backward;
+decltype(kernels::window_mean_forward) window_mean_forward;
+decltype(kernels::window_mean_backward) window_mean_backward;
+
 // conv2d.cu
 decltype(kernels::conv2d_forward) conv2d_forward;
 decltype(kernels::conv2d_backward_input) conv2d_backward_input;

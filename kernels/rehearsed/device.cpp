@@ -89,6 +89,29 @@ void average_pool_backward(Stream& stream, const ImageShape& shape, const float*
   note_images(stream, "average_pool_backward", shape, moved(dx), real(shape.batch) * moved(dy));
 }
 
+/// Notes a pool that moves `of_pixel` bytes per pixel of the images and `of_output` per output.
+void note_pool(Stream& stream, std::string_view kernel, const PoolShape& shape, double of_pixel,
+               double of_output) {
+  note(stream, {.kernel = kernel,
+                .sizes = {shape.images, shape.height, shape.width, shape.kernel, shape.stride},
+                .bytes = real(shape.images * shape.height * shape.width) * of_pixel +
+                         real(shape.outputs()) * of_output});
+}
+void max_pool_forward(Stream& stream, const PoolShape& shape, const float* x, float* y,
+                      std::uint8_t* places) {
+  note_pool(stream, "max_pool_forward", shape, moved(x), moved(y, places));
+}
+void max_pool_backward(Stream& stream, const PoolShape& shape, const float* dy,
+                       const std::uint8_t* places, float* dx) {
+  note_pool(stream, "max_pool_backward", shape, moved(dx), moved(dy, places));
+}
+void window_mean_forward(Stream& stream, const PoolShape& shape, const float* x, float* y) {
+  note_pool(stream, "window_mean_forward", shape, moved(x), moved(y));
+}
+void window_mean_backward(Stream& stream, const PoolShape& shape, const float* dy, float* dx) {
+  note_pool(stream, "window_mean_backward", shape, moved(dx), moved(dy));
+}
+
 void own_conv2d_forward(Stream& stream, const Conv2dShape& shape, const float*, const float* w,
                         float*) {
   note_convolution(stream, "conv2d_forward", shape, sizeof(float), moved(w), Factors::fp32);
@@ -249,6 +272,10 @@ constexpr DeviceKernels all_kernels = {
     .batch_norm_backward_weight = batch_norm_backward_weight,
     .average_pool_forward = average_pool_forward,
     .average_pool_backward = average_pool_backward,
+    .max_pool_forward = max_pool_forward,
+    .max_pool_backward = max_pool_backward,
+    .window_mean_forward = window_mean_forward,
+    .window_mean_backward = window_mean_backward,
     .conv2d_forward = own_conv2d_forward,
     .conv2d_backward_input = own_conv2d_backward_input,
     .conv2d_backward_weight = own_conv2d_backward_weight,

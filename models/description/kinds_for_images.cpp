@@ -8,6 +8,7 @@
 #include "models/layers/images/batch_norm.h"
 #include "models/layers/images/conv2d.h"
 #include "models/layers/images/patches.h"
+#include "models/layers/images/window_pool.h"
 #include "models/layers/layer_norm.h"
 #include "models/layers/linear.h"
 #include "models/layers/rms_norm.h"
@@ -81,27 +82,37 @@ void build_norm(const StepContext& context) {
 
 // conv
 
-/// Returns the size behind a convolution, or -1 if the kernel is larger than the image. 0 is any:
-/// then the kernel must fit an image of one pixel.
-std::int64_t size_after(const StepOptions& options, std::int64_t size) {
-  const auto kernel = options.integer("kernel");
-  const auto smallest = std::max<std::int64_t>(size, 1);
-  const auto room = smallest + 2 * options.integer_or("padding", kernel / 2) - kernel;
+/// Returns the size behind windows, or -1 if they are larger than the image. 0 is any: then they
+/// must fit an image of one pixel.
+std::int64_t size_after(const Windows& windows, std::int64_t size) {
+  const auto room = std::max<std::int64_t>(size, 1) + 2 * windows.padding - windows.kernel;
   if (room < 0) return -1;
-  return size == 0 ? 0 : room / options.integer("stride") + 1;
+  return size == 0 ? 0 : room / windows.stride + 1;
+}
+
+/// Returns the images behind windows over images.
+Result<Flow> flow_behind(const Windows& windows, std::int64_t channels, const Flow& input) {
+  const auto height = size_after(windows, input.shape[1]);
+  const auto width = size_after(windows, input.shape[2]);
+  if (height < 0 || width < 0)
+    return Error{"has a kernel of " + std::to_string(windows.kernel) + ", which is larger than " +
+                 to_text(input) +
+                 (input.shape[1] == 0 || input.shape[2] == 0
+                      ? " can be, where 0 is any size; give more padding"
+                      : "")};
+  return Flow{.kind = Flow::Kind::images, .shape = {channels, height, width}};
+}
+
+Windows windows_of_conv(const StepOptions& options) {
+  const auto kernel = options.integer("kernel");
+  return {.kernel = kernel,
+          .stride = options.integer("stride"),
+          .padding = options.integer_or("padding", kernel / 2)};
 }
 
 Result<Flow> check_conv(const StepOptions& options, const Flow& input) {
   if (!has_images(input)) return not_taken("images", input);
-  const auto height = size_after(options, input.shape[1]);
-  const auto width = size_after(options, input.shape[2]);
-  if (height < 0 || width < 0)
-    return Error{"has a kernel of " + std::to_string(options.integer("kernel")) +
-                 ", which is larger than " + to_text(input) +
-                 (input.shape[1] == 0 || input.shape[2] == 0
-                      ? " can be, where 0 is any size; give more padding"
-                      : "")};
-  return Flow{.kind = Flow::Kind::images, .shape = {options.integer("out"), height, width}};
+  return flow_behind(windows_of_conv(options), options.integer("out"), input);
 }
 
 /// Without init the variance is 2 / (outputs * kernel^2), by fan-out, as He et al. 2015.
@@ -119,9 +130,40 @@ void build_conv(const StepContext& context) {
 
 // pool
 
-Result<Flow> check_pool(const StepOptions&, const Flow& input) {
+/// Requires a kernel: only the mean of all pixels has none.
+Windows windows_of_pool(const StepOptions& options) {
+  const auto kernel = options.integer("kernel");
+  return {.kernel = kernel,
+          .stride = options.integer_or("stride", kernel),
+          .padding = options.integer_or("padding", 0)};
+}
+
+Result<Flow> check_pool(const StepOptions& options, const Flow& input) {
   if (!has_images(input)) return not_taken("images", input);
-  return Flow{.shape = {input.shape[0]}};
+  if (options.text("kind") == "mean") {
+    for (const std::string_view name : {"kernel", "stride", "padding"})
+      if (options.has(name))
+        return Error{"takes the mean of all pixels and has no " + std::string(name) +
+                     "; \"average\" has windows"};
+    return Flow{.shape = {input.shape[0]}};
+  }
+  if (!options.has("kernel")) return Error{"needs kernel, the height and width of a window"};
+  const auto windows = windows_of_pool(options);
+  if (2 * windows.padding > windows.kernel)
+    return Error{"has padding = " + std::to_string(windows.padding) +
+                 "; at most half of kernel = " + std::to_string(windows.kernel) +
+                 " leaves each window a pixel"};
+  return flow_behind(windows, input.shape[0], input);
+}
+
+void build_pool(const StepContext& context) {
+  const auto kind = context.options.text("kind");
+  if (kind == "mean")
+    context.add(std::make_unique<const AveragePool>());
+  else if (kind == "max")
+    context.add(std::make_unique<const MaxPool>(windows_of_pool(context.options)));
+  else
+    context.add(std::make_unique<const WindowMean>(windows_of_pool(context.options)));
 }
 
 }  // namespace
@@ -192,16 +234,28 @@ std::vector<StepKind> kinds_for_images() {
        .check = check_conv,
        .build = build_conv},
       {.name = "pool",
-       .help = "Makes one number of each channel.",
+       .help = "Makes one number of each channel (mean), or of each window of it.",
        .head = StepKind::Head::option,
        .options = {{.name = "kind",
                     .type = Type::choice,
-                    .help = "The mean of all pixels.",
+                    .help = "The mean of all pixels, or the greatest number (max) or the mean "
+                            "(average) of each window.",
                     .presence = Presence::required,
-                    .among = {"mean"}}},
+                    .among = {"mean", "max", "average"}},
+                   {.name = "kernel",
+                    .help = "The height and width of a window. max and average need it.",
+                    .least = 1,
+                    .most = 16},
+                   {.name = "stride",
+                    .help = "The pixels from one window to the next. Default: kernel.",
+                    .least = 1,
+                    .most = 255},
+                   {.name = "padding",
+                    .help = "Pixels at each border that max skips and average counts as zeros. "
+                            "Default: 0.",
+                    .most = 8}},
        .check = check_pool,
-       .build =
-           [](const StepContext& context) { context.add(std::make_unique<const AveragePool>()); }},
+       .build = build_pool},
   };
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/linear.h"
 #include "kernels/linear_gelu.h"
 #include "kernels/norm.h"
+#include "kernels/pool.h"
 #include "kernels/rope.h"
 #include "kernels/rounding.h"
 #include "kernels/softmax_cross_entropy.h"
@@ -216,6 +217,25 @@ TEST_CASE("batch norm and pooling have the bits of the cores") {
     average_pool_forward(stream, shape, x.f32(), pooled.f32());
     average_pool_backward(stream, shape, pooled.f32(), spread.f32());
     return Made{y, z, mean, rstd, variance, dx, dw, db, pooled, spread};
+  }));
+}
+
+TEST_CASE("pools of windows have the bits of the cores") {
+  const auto shape = GENERATE(
+      PoolShape{.images = 1, .height = 1, .width = 1, .kernel = 1, .stride = 1},
+      PoolShape{.images = 6, .height = 9, .width = 7, .kernel = 3, .stride = 2, .padding = 1},
+      PoolShape{.images = 5, .height = 12, .width = 33, .kernel = 4, .stride = 3});
+  CHECK(same_on_device([&](Stream& stream) {
+    const Shape in{shape.images, shape.height, shape.width};
+    const Shape out{shape.images, shape.out_height(), shape.out_width()};
+    const Tensor x = made(stream, in, 1), dy = made(stream, out, 2);
+    Tensor y = stream.make(out), z = stream.make(out), places = stream.make(out, DType::u8);
+    Tensor dx = stream.make(in), dz = stream.make(in);
+    max_pool_forward(stream, shape, x.f32(), y.f32(), places.data<std::uint8_t>());
+    max_pool_backward(stream, shape, dy.f32(), places.data<std::uint8_t>(), dx.f32());
+    window_mean_forward(stream, shape, x.f32(), z.f32());
+    window_mean_backward(stream, shape, dy.f32(), dz.f32());
+    return Made{y, z, dx, dz};  // dx depends on each place.
   }));
 }
 

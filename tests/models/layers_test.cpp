@@ -15,6 +15,7 @@
 #include "models/layers/images/class_token.h"
 #include "models/layers/images/conv2d.h"
 #include "models/layers/images/patches.h"
+#include "models/layers/images/window_pool.h"
 #include "models/layers/layer_norm.h"
 #include "models/layers/linear.h"
 #include "models/layers/networks/feed_forward.h"
@@ -283,6 +284,13 @@ TEST_CASE("gradients of layers agree with finite differences", "[models]") {
   }
   SECTION("batch norm") { check(BatchNorm("n", 3, 1e-5f), stream, {4, 3, 3, 2}); }
   SECTION("average pool") { check(AveragePool(), stream, {2, 3, 3, 2}); }
+  SECTION("greatest numbers and means of windows") {
+    const Windows windows{.kernel = 3, .stride = 2, .padding = 1};
+    // Few numbers, of which no two are so close that the step of a difference swaps them.
+    check(MaxPool({.kernel = 2, .stride = 2}), stream, {1, 2, 4, 4});
+    check(WindowMean(windows), stream, {2, 3, 5, 4});
+    check(WindowMean({.kernel = 2, .stride = 2}), stream, {2, 1, 4, 5});
+  }
   SECTION("patches") { check(Patches(2), stream, {2, 3, 4, 6}); }
   SECTION("class token") {
     check(ClassToken({.name = "t", .shape = {1, 1, 4}}), stream, {3, 2, 4});

@@ -177,8 +177,14 @@ TEST_CASE("a step that does not fit is refused with its place", "[models][descri
   CHECK(fault_of_body(tokens, "{ embed = 'a', rows = 9, width = 3 }")
             .ends_with("tokens are below 9, and the loss has 3 classes; both are the size of the "
                        "vocabulary"));
+  CHECK(fault_of_body(images, "{ pool = 'least' }") ==
+        "5:28: kind of pool is one of mean, max, average, and not \"least\"");
   CHECK(fault_of_body(images, "{ pool = 'max' }") ==
-        "5:28: kind of pool is one of mean, and not \"max\"");
+        "5:19: pool needs kernel, the height and width of a window");
+  CHECK(fault_of_body(images, "{ pool = 'mean', kernel = 2 }") ==
+        "5:19: pool takes the mean of all pixels and has no kernel; \"average\" has windows");
+  CHECK(fault_of_body(images, "{ pool = 'average', kernel = 3, padding = 2 }") ==
+        "5:19: pool has padding = 2; at most half of kernel = 3 leaves each window a pixel");
   CHECK(fault_of_body(images, "{ residual = [{ conv = 'a', out = 2, kernel = 3 }] }") ==
         "5:19: residual adds images [2, 8, 8] to images [1, 8, 8], made at 5:33 (conv 'a')");
   CHECK(fault_of_body(rows, "{ residual = ['cut'] }")
