@@ -1,10 +1,10 @@
 #include "apps/samples/text_generator.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
-#include <numeric>
 #include <span>
 #include <sstream>
 #include <utility>
@@ -14,27 +14,36 @@
 namespace troupe::apps {
 namespace {
 
+/// Returns a number that is smaller for likelier tokens: for higher logits, and then for lower
+/// tokens. Its lower half is the token.
+std::uint64_t rank_of(float logit, std::size_t token) {
+  constexpr std::uint32_t sign = 0x80000000u;
+  const auto bits = std::bit_cast<std::uint32_t>(logit == 0 ? 0.0f : logit);  // -0 is 0.
+  const std::uint32_t descending = bits & sign ? bits : ~(bits | sign);
+  return std::uint64_t{descending} << 32 | token;
+}
+std::size_t token_of(std::uint64_t rank) { return rank & 0xffffffffu; }
+
 /// Draws a token from the `top_k` likeliest (0: all) by a random number in [0, 1).
 std::int32_t draw(std::span<const float> logits, double temperature, std::int64_t top_k,
                   double random) {
-  std::vector<std::int32_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto likelier = [&](std::int32_t a, std::int32_t b) {
-    const float x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
-    return x > y || (x == y && a < b);
-  };
-  const auto count =
-      top_k > 0 ? std::min(static_cast<std::size_t>(top_k), order.size()) : order.size();
-  if (temperature == 0) return *std::min_element(order.begin(), order.end(), likelier);
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
-                    likelier);
-  const double highest = logits[static_cast<std::size_t>(order[0])];
+  std::vector<std::uint64_t> ranks(logits.size());
+  for (std::size_t i = 0; i < logits.size(); ++i) ranks[i] = rank_of(logits[i], i);
+  const auto drawn = [](std::uint64_t rank) { return static_cast<std::int32_t>(token_of(rank)); };
+  if (temperature == 0) return drawn(*std::ranges::min_element(ranks));
+  const bool are_all = top_k <= 0 || static_cast<std::size_t>(top_k) >= ranks.size();
+  const auto count = are_all ? ranks.size() : static_cast<std::size_t>(top_k);
+  if (are_all)
+    std::ranges::sort(ranks);
+  else
+    std::ranges::partial_sort(ranks, ranks.begin() + static_cast<std::ptrdiff_t>(count));
+  const double highest = logits[token_of(ranks[0])];
   std::vector<double> upto(count);
   double sum = 0;
   for (std::size_t i = 0; i < count; ++i)
-    upto[i] = sum += std::exp((logits[static_cast<std::size_t>(order[i])] - highest) / temperature);
+    upto[i] = sum += std::exp((logits[token_of(ranks[i])] - highest) / temperature);
   const auto found = std::upper_bound(upto.begin(), upto.end(), random * sum);
-  return order[std::min(static_cast<std::size_t>(found - upto.begin()), count - 1)];
+  return drawn(ranks[std::min(static_cast<std::size_t>(found - upto.begin()), count - 1)]);
 }
 
 /// Computes what may follow a text that grows token by token. While the text fits the context, a
