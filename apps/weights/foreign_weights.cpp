@@ -22,7 +22,8 @@ struct Beside {
 };
 
 Beside beside(const models::Model& model) {
-  Beside all;
+  // PyTorch's batch norms count the batches that they have seen.
+  Beside all{.prefixes = {}, .leave = {"*.num_batches_tracked"}};
   if (const auto* kind = config::find_model_kind(model.kind)) {
     for (const auto& entry : kind->hugging_face()) {
       all.prefixes.insert(all.prefixes.end(), entry.prefixes.begin(), entry.prefixes.end());
@@ -30,8 +31,10 @@ Beside beside(const models::Model& model) {
     }
     if (!kind->hugging_face().empty()) return all;
   }
-  return {.prefixes = {"transformer.", "model."},
-          .leave = {"*.attn.bias", "*.attn.masked_bias", "*.rotary_emb.inv_freq"}};
+  all.prefixes = {"transformer.", "model."};
+  for (const char* mask : {"*.attn.bias", "*.attn.masked_bias", "*.rotary_emb.inv_freq"})
+    all.leave.emplace_back(mask);
+  return all;
 }
 
 /// Returns whether the tensor has nothing learned, such as a mask that older libraries saved.
