@@ -26,14 +26,19 @@ Error rendered(Diagnostic diagnostic, const Sources& sources) {
 Result<DescriptionFile> DescriptionFile::open(const std::string& name, const ReadText& read) {
   DescriptionFile file;
   if (!name.ends_with(".toml")) {
-    const auto* kind = find_model_kind(name);
+    const auto preset = find_preset(name);
+    const auto* kind = preset ? preset.kind : find_model_kind(name);
     if (!kind) {
       std::string known;
-      for (const auto& other : model_kinds()) known += other.name() + ", ";
+      for (const auto& other : model_kinds()) {
+        known += other.name() + ", ";
+        for (const auto& one : other.presets()) known += one.name + ", ";
+      }
       return Error{"error: \"" + name + "\" is no kind of model; there are " + known +
                    "and descriptions in files that end in .toml"};
     }
     file.kind_ = *kind;
+    if (preset) file.preset_ = preset.preset->options;
     return file;
   }
   auto text = read(name);
@@ -51,7 +56,7 @@ Result<DescriptionFile> DescriptionFile::open(const std::string& name, const Rea
 Result<Value> DescriptionFile::given(const std::vector<std::string>& settings) const {
   Diagnostics found;
   Document document;
-  document.tree = Value::Map{};
+  document.tree = preset_;
   apply_settings(settings, document, found);
   if (!found.ok()) return Error{found.render(document.sources)};
   std::vector<std::string_view> names;

@@ -16,7 +16,7 @@ namespace troupe::config {
 /// those of a configuration: with file, line and the text of the line.
 class DescriptionFile {
  public:
-  /// `name` is the path of a .toml file, or the name of a kind.
+  /// `name` is the path of a .toml file, or the name of a kind or of a preset.
   static Result<DescriptionFile> open(const std::string& name,
                                       const ReadText& read = read_text_file);
 
@@ -31,6 +31,7 @@ class DescriptionFile {
   Result<Value> given(const std::vector<std::string>& settings) const;
 
   std::optional<models::ModelKind> kind_;
+  Value preset_ = Value::Map{};  // The options that the name gives.
   Sources sources_;
 };
 

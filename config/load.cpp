@@ -29,9 +29,29 @@ std::string name_from(const std::string& path) {
   return name.empty() || name.front() == '.' ? "run" : name;
 }
 
+/// If model.kind is a preset, puts the name of its kind there, and adds the preset's options that
+/// the document does not state.
+void read_preset(Document& document) {
+  Value* model = document.tree.find("model");
+  Value* name = model && model->map() ? model->find("kind") : nullptr;
+  if (!name || !name->text() || model->find("description")) return;
+  const auto found = find_preset(*name->text());
+  if (!found) return;
+  const Position position = name->position;
+  *name = found.kind->name();
+  name->position = position;
+  for (const auto& [key, value, at] : *found.preset->options.map()) {
+    if (model->find(key)) continue;
+    Value given = value;
+    put_everything_at(position, given);
+    model->set(key, std::move(given));
+  }
+}
+
 Result<Loaded> check(Document document, Diagnostics& found, const std::string& fallback_name) {
   const auto failed = [&] { return Error{found.render(document.sources)}; };
   if (!document.whole) return failed();
+  read_preset(document);
   check_description(document.tree, document.sources, found);
   if (!found.ok()) return failed();
   if (!document.tree.find("name")) document.tree.set("name", fallback_name);

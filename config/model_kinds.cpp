@@ -50,6 +50,15 @@ const models::ModelKind* find_model_kind(std::string_view name) {
   return found == kinds.end() ? nullptr : &*found;
 }
 
+FoundPreset find_preset(std::string_view name) {
+  for (const auto& kind : model_kinds()) {
+    const auto presets = kind.presets();
+    const auto found = std::ranges::find(presets, name, &models::Preset::name);
+    if (found != presets.end()) return {&kind, &*found};
+  }
+  return {};
+}
+
 Result<models::ModelKind> kind_of(const Value& table) {
   if (const Value* description = table.find("description")) {
     auto read = models::ModelKind::read(*description);

@@ -16,6 +16,16 @@ std::span<const models::ModelKind> model_kinds();
 /// Returns the kind of that name, or null.
 const models::ModelKind* find_model_kind(std::string_view name);
 
+/// A preset, and the kind of models that it belongs to. Both pointers are null if there is none.
+struct FoundPreset {
+  const models::ModelKind* kind = nullptr;
+  const models::Preset* preset = nullptr;
+
+  explicit operator bool() const { return preset != nullptr; }
+};
+/// Returns the preset of that name, of a kind that the program comes with.
+FoundPreset find_preset(std::string_view name);
+
 /// Returns the kind of a table as checkpoints hold it: that of its `description`, or else the one
 /// that its `kind` names.
 Result<models::ModelKind> kind_of(const Value& table);

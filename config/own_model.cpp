@@ -23,7 +23,13 @@ void check_description(const Value& tree, const Sources& sources, Diagnostics& f
   const auto read = models::ModelKind::read(*description);
   if (const auto* fault = std::get_if<models::Fault>(&read))
     return found.add(diagnostic_of(*fault, sources));
-  const auto& name = std::get<models::ModelKind>(read).name();
+  const auto& kind = std::get<models::ModelKind>(read);
+  if (!kind.presets().empty())
+    found.add({.key = "model.description",
+               .message = "only the descriptions that the program comes with have presets; give "
+                          "the options under [model]",
+               .position = description->find("preset")->position});
+  const auto& name = kind.name();
   if (find_model_kind(name))
     found.add({.key = "model.description",
                .message = "model.name = \"" + name +

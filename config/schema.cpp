@@ -38,12 +38,15 @@ std::vector<Key> model_keys(std::span<const models::ModelKind> of_models) {
   std::vector<Key> keys;
   std::vector<std::string_view> kinds;
   for (const auto& kind : of_models) kinds.emplace_back(kind.name());
+  for (const auto& kind : of_models)
+    for (const auto& preset : kind.presets()) kinds.emplace_back(preset.name);
   keys.push_back({.name = "model.kind",
                   .type = Type::choice,
                   .presence = Key::Presence::required,
                   .choices = std::move(kinds),
                   .half = Half::recipe,
-                  .help = "Model architecture. A path that ends in .toml, relative to the file "
+                  .help = "Model architecture. A name such as resnet50 stands for a kind with some "
+                          "of its options given. A path that ends in .toml, relative to the file "
                           "that names it, is the description of a model of your own."});
   keys.push_back({.name = "model.from",
                   .type = Type::text,

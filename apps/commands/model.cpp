@@ -31,9 +31,16 @@ ExitCode list_kinds(const NoModelArguments&, const CommonFlags& flags) {
       Value line;
       line.set("name", kind.name());
       line.set("help", kind.help());
+      Value::List presets;
+      for (const auto& preset : kind.presets()) presets.emplace_back(preset.name);
+      line.set("presets", std::move(presets));
       std::puts(to_json(line).c_str());
     } else {
       std::printf("%-8s %s\n", kind.name().c_str(), kind.help().c_str());
+      std::string presets;
+      for (const auto& preset : kind.presets())
+        presets += (presets.empty() ? "" : ", ") + preset.name;
+      if (!presets.empty()) std::printf("         %s\n", presets.c_str());
     }
   }
   return ExitCode::done;

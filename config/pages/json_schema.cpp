@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "config/keys.h"
+#include "config/model_kinds.h"
 #include "config/pages/render.h"
 #include "config/schema.h"
 
@@ -140,7 +141,8 @@ class Writer {
     Value::List branches;
     for (const auto kind : kinds_of(name))
       if (Value own = properties(name, kind); !own.map()->empty())
-        branches.push_back(if_kind(kind, object({{"properties", std::move(own)}})));
+        branches.push_back(
+            if_kind(with_presets(name, kind), object({{"properties", std::move(own)}})));
     if (name == "model") branches.push_back(own_model());
     if (branches.empty()) {
       made.set("additionalProperties", false);
@@ -182,9 +184,18 @@ class Writer {
     const auto dot = section.rfind('.');
     return (dot == section.npos ? std::string_view() : section.substr(0, dot)) == of;
   }
+  /// Returns the values of `kind` that mean this kind.
+  static Value with_presets(std::string_view section, std::string_view kind) {
+    const auto* of_models = section == "model" ? find_model_kind(kind) : nullptr;
+    if (!of_models || of_models->presets().empty()) return object({{"const", kind}});
+    Value::List names{kind};
+    for (const auto& preset : of_models->presets()) names.emplace_back(preset.name);
+    return object({{"enum", std::move(names)}});
+  }
+
   /// Limits keys to a kind. If the extended file sets the kind, the keys of all kinds are allowed.
-  static Value if_kind(std::string_view kind, Value then) {
-    const Value chosen = object({{"kind", object({{"const", kind}})}});
+  static Value if_kind(const Value& kind, Value then) {
+    const Value chosen = object({{"kind", kind}});
     return object({{"if", object({{"properties", chosen}})}, {"then", std::move(then)}});
   }
 

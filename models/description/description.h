@@ -10,6 +10,7 @@
 #include "models/description/formula.h"
 #include "models/description/hugging_face.h"
 #include "models/description/option.h"
+#include "models/description/preset.h"
 #include "models/description/step_kind.h"
 
 namespace troupe::models {
@@ -64,6 +65,7 @@ struct Requirement {
 struct Description {
   std::string name, help;
   std::vector<Option> options;
+  std::vector<Preset> presets;
   std::vector<NamedFormula> let;
   std::vector<Divides> divides;
   std::vector<Requirement> require;

@@ -12,6 +12,7 @@
 #include "models/description/hugging_face.h"
 #include "models/description/names.h"
 #include "models/description/option.h"
+#include "models/description/preset.h"
 #include "models/model.h"
 
 namespace troupe::models {
@@ -28,6 +29,8 @@ class ModelKind {
   const std::string& name() const;
   const std::string& help() const;  // One sentence.
   std::span<const Option> options() const;
+  /// Names that a configuration may give in place of the kind's.
+  std::span<const Preset> presets() const;
   /// How folders of Hugging Face describe such models. Empty: in no way.
   std::span<const HuggingFace> hugging_face() const;
 

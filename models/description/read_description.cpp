@@ -3,6 +3,7 @@
 
 #include "core/json.h"
 #include "models/description/description.h"
+#include "models/description/preset.h"
 #include "models/description/read_options.h"
 #include "models/description/read_steps.h"
 
@@ -27,6 +28,7 @@ class Reader {
     check_tree();
     read_header();
     if (!sink_.fault) sink_.fault = read_options(tree_, made_.options);
+    if (!sink_.fault) sink_.fault = read_presets(tree_, made_.options, made_.presets);
     sink_.read_let(tree_.find("let"), "let", made_.let);
     read_divides();
     read_require();
@@ -51,8 +53,8 @@ class Reader {
           tree_, "model",
           "a description has at most " + std::to_string(bounds::bytes >> 10) + " KiB");
     sink_.check_keys(tree_, "",
-                     {"model", "common", "fallback", "options", "let", "divides", "require",
-                      "input", "loss", "every", "part", "huggingface"});
+                     {"model", "common", "fallback", "options", "preset", "let", "divides",
+                      "require", "input", "loss", "every", "part", "huggingface"});
     for (const std::string_view key : {"model", "input", "loss", "part"})
       if (!tree_.find(key))
         return sink_.fail(tree_, std::string(key),

@@ -28,14 +28,6 @@ std::optional<Option::Type> type_of(std::string_view word) {
   return {};
 }
 
-/// Returns a default without its place: in a configuration it is not written anywhere.
-Value without_place(Value value) {
-  value.position = {};
-  if (auto* list = value.list())
-    for (auto& item : *list) item.position = {};
-  return value;
-}
-
 Fault fault(const Value& at, std::string path, std::string what) {
   return {.at = {at.position, std::move(path)}, .message = std::move(what)};
 }
@@ -84,7 +76,7 @@ class RowReader {
   std::optional<Fault> read_key(const std::string& key, const Value& value, Option& option) {
     if (key == "type") return {};
     if (key == "default") {
-      option.fallback = without_place(value);
+      option.fallback = without_places(value);
     } else if (key == "least" || key == "most") {
       if (!value.is_number()) return fail(key + " is a number");
       (key == "least" ? option.least : option.most) = value.number();
@@ -132,7 +124,7 @@ std::optional<Fault> read_fallbacks(const Value& fallbacks, std::vector<Option>&
     if (!fits(*option, value))
       return fault(value, path,
                    "the default does not fit the type and the bounds of '" + key + "'");
-    option->fallback = without_place(value);
+    option->fallback = without_places(value);
   }
   return {};
 }
@@ -157,6 +149,13 @@ std::optional<Fault> read_later(const Value& tree, std::vector<Option>& into) {
 }
 
 }  // namespace
+
+Value without_places(Value value) {
+  value.position = {};
+  if (auto* list = value.list())
+    for (auto& item : *list) item.position = {};
+  return value;
+}
 
 bool is_name(std::string_view word) {
   if (word.empty() || word.size() > longest_name || word[0] < 'a' || word[0] > 'z') return false;

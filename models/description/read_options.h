@@ -13,6 +13,9 @@ namespace troupe::models {
 /// first fault.
 std::optional<Fault> read_options(const Value& tree, std::vector<Option>& into);
 
+/// Returns the value of an option without its place: in a configuration it is not written anywhere.
+Value without_places(Value value);
+
 /// Returns whether a word can be the name of an option, a value or a variable.
 bool is_name(std::string_view word);
 

@@ -149,6 +149,25 @@ TEST_CASE("a run begins with weights that have the names of another library", "[
   CHECK(begin("other", "named.safetensors") == begin("same", "out/model.safetensors"));
 }
 
+TEST_CASE("a state dict of torchvision is imported and trained", "[apps]") {
+  const Workplace here;
+  const std::string golden = TROUPE_TESTS "/golden/images/basic/model.safetensors";
+  here.write(
+      "net.toml",
+      "[model]\nkind = \"resnet18\"\nwidths = [10, 12]\nblocks = [1, 2]\nchannels = 2\n"
+      "classes = 7\n[data]\ntrain = \"made:glyphs\"\n[batch]\nglobal = 2\n[train]\nsteps = 1\n");
+  const Ended imported =
+      tests::troupe(here, {"checkpoint", "import", golden, "--config", "net.toml", "--to", "net"});
+  INFO(imported.err);
+  REQUIRE(imported.code == 0);
+  CHECK(mentions(imported.err + imported.out, "num_batches_tracked"));
+  const Ended exported =
+      tests::troupe(here, {"checkpoint", "export", "net", "--to", "out.safetensors"});
+  INFO(exported.err);
+  REQUIRE(exported.code == 0);
+  CHECK(mentions(here.read("out.safetensors"), "layer2.0.downsample.1.running_var"));
+}
+
 TEST_CASE("weights in bf16 come back as they were, and can be sampled and trained", "[apps]") {
   const Workplace here;
   train_with_tokenizer(here);

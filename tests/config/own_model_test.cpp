@@ -163,3 +163,25 @@ TEST_CASE("an error in a description names its line", "[config]") {
         "run.submit: error: model.description.loss.classes: the loss takes rows of 11 classes and "
         "gets rows of numbers [10], made at part[1].body[1] (linear 'head')\n");
 }
+
+TEST_CASE("a preset stands for a kind with options, and others may stand beside it", "[config]") {
+  const std::string rest =
+      "[data]\ntrain = \"made:glyphs\"\n[batch]\nglobal = 2\n[train]\nsteps = 1\n";
+  const auto named = load_text("[model]\nkind = \"resnet50\"\nclasses = 10\n" + rest);
+  if (!named) FAIL(named.error().text);
+  const auto spelled = load_text(
+      "[model]\nkind = \"resnet\"\nwidths = [64, 128, 256, 512]\nblocks = [3, 4, 6, 3]\n"
+      "block = \"bottleneck\"\nstem = \"imagenet\"\nchannels = 3\nclasses = 10\n" +
+      rest);
+  if (!spelled) FAIL(spelled.error().text);
+  CHECK(named->tree == spelled->tree);
+  CHECK(recipe_digest(recipe_of(named->tree)) == recipe_digest(recipe_of(spelled->tree)));
+  const auto wrong =
+      load_text("[model]\nkind = \"resnet50\"\nbase_width = 0\nblocks = [1]\n" + rest);
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.error().text.find("model.base_width wants an integer from 1 to 4096") !=
+        std::string::npos);
+  CHECK(error_of(tiny + "\n[preset]\nsmall = { width = 4 }\n")
+            .find("only the descriptions that the program comes with have presets") !=
+        std::string::npos);
+}

@@ -182,7 +182,7 @@ TEST_CASE("caches are allocated in the first pass, for the text and no more", "[
     places.push_back(cache.raw());
     bytes += cache.bytes();
   }
-  // Of 64 positions: keys of 12 numbers for each of 4 heads, and values in rows of 32.
+  // The caches have 64 positions: keys of 12 numbers for each of 4 heads, and values in rows of 32.
   CHECK(bytes == std::size_t{2} * 64 * 4 * (12 + 32) * sizeof(float));
   while (text.tokens < 40) writer.next(text, 1);
   for (std::size_t i = 0; i < places.size(); ++i) CHECK(text.caches[i].raw() == places[i]);

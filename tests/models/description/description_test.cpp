@@ -118,8 +118,8 @@ TEST_CASE("a description that is no description is refused", "[models][descripti
   const std::string body = "part = [{ body = [{ linear = 'a', out = 3 }] }]\n";
   CHECK(fault_in(rows + body) == "");
   CHECK(fault_in("x = 1") ==
-        "1:5: no description has a key 'x' here; there are model, common, fallback, options, let, "
-        "divides, require, input, loss, every, part, huggingface");
+        "1:5: no description has a key 'x' here; there are model, common, fallback, options, "
+        "preset, let, divides, require, input, loss, every, part, huggingface");
   CHECK(fault_in("model = 1")
             .ends_with("'input' is missing; a description has model, input, loss "
                        "and part"));
@@ -305,4 +305,29 @@ TEST_CASE("a description says how folders of Hugging Face describe such models",
   CHECK(with(types + "fixed = { two = {} }").ends_with("'two' is none of the types"));
   CHECK(with(types + "must = { n = '{2 *}' }").find("operand") != std::string::npos);
   CHECK(with(types + "leave = ['a*b']").find("at its beginning only") != std::string::npos);
+}
+
+TEST_CASE("a preset begins with another one", "[models][description]") {
+  const std::string body = "part = [{ body = [{ linear = 'a', out = 3 }] }]\n";
+  const auto read = [&](const std::string& presets) {
+    const auto tree = config::parse_toml(rows + body + presets);
+    if (!tree) FAIL(tree.error().text);
+    return ModelKind::read(*tree);
+  };
+  const auto kind = read(
+      "preset.a = { like = 'b' }\npreset.b = { width = 9 }\n"
+      "preset.c = { like = 'a', width = 2 }\n");
+  REQUIRE(std::holds_alternative<ModelKind>(kind));
+  std::string all;
+  for (const auto& preset : std::get<ModelKind>(kind).presets())
+    all += preset.name + " " + to_json(preset.options) + "\n";
+  CHECK(all == "a {\"width\":9}\nb {\"width\":9}\nc {\"width\":2}\n");
+
+  const auto fault = [&](const std::string& presets) { return fault_in(rows + body + presets); };
+  CHECK(fault("preset.a = { widht = 9 }").ends_with("the description has no option 'widht'"));
+  CHECK(fault("preset.a = { width = 65 }").ends_with("'width' does not fit its type and bounds"));
+  CHECK(fault("preset.a = { like = 'b' }").ends_with("like names no preset of this description"));
+  CHECK(fault("preset.a = { like = 'b' }\npreset.b = { like = 'a' }")
+            .ends_with("does one begin with itself?"));
+  CHECK(fault("preset.A = {}").ends_with("letters, digits and underscores"));
 }

@@ -222,3 +222,26 @@ TEST_CASE("families expand to the models of their first release", "[models][desc
   CHECK(to_string(digest_of(trained["phi"])) == "41ea1800af1631327efb785b1d21bba7");
   CHECK(to_string(digest_of(trained["gemma"])) == "a01eff8eca6757c93534903be91567ec");
 }
+
+TEST_CASE("presets have the numbers of parameters that are published", "[models][description]") {
+  const std::pair<const char*, std::int64_t> published[] = {
+      {"resnet18", 11'689'512},         {"resnet34", 21'797'672},  {"resnet50", 25'557'032},
+      {"resnet101", 44'549'160},        {"resnet152", 60'192'808}, {"wide_resnet50_2", 68'883'240},
+      {"wide_resnet101_2", 126'886'696}};
+  for (const auto& [name, wanted] : published) {
+    CAPTURE(name);
+    const auto found = config::find_preset(name);
+    REQUIRE(found);
+    CHECK(found.kind->name() == "resnet");
+    const auto options = complete(found.kind->options(), found.preset->options);
+    REQUIRE(options.ok());
+    const auto model = found.kind->build(*options);
+    REQUIRE(model.ok());
+    std::int64_t count = 0;
+    for (const auto& unit : model->units)
+      for (const auto& parameter : unit.layer->parameters()) count += parameter.shape.count();
+    CHECK(count == wanted);
+  }
+  CHECK_FALSE(config::find_preset("resnet"));
+  CHECK_FALSE(config::find_preset("resnet51"));
+}

@@ -1,0 +1,179 @@
+// Compares networks for images with torchvision in float64; see tests/golden/images.py.
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "catch.h"
+#include "config/model_kinds.h"
+#include "config/toml/toml.h"
+#include "core/json.h"
+#include "golden_trace.h"
+#include "storage/files/files.h"
+#include "storage/files/safetensors.h"
+
+namespace troupe::models {
+namespace {
+
+const std::string networks = TROUPE_TEST_DATA "/../golden/images/";
+
+/// A network with the weights of torchvision, and what torchvision computes.
+struct Network {
+  MemoryPool memory;
+  Value trace;
+  Model model;
+  std::vector<NamedTensor> weights;
+  std::map<std::string, Tensor> data;
+
+  explicit Network(const std::string& name) {
+    std::ifstream file(networks + name + "/trace.json");
+    std::ostringstream text;
+    text << file.rdbuf();
+    auto read = parse_json(text.str());
+    REQUIRE(read.ok());
+    trace = *std::move(read);
+    auto built = config::model_from(*trace.find("model"));
+    INFO((built.ok() ? "" : built.error().text));
+    REQUIRE(built.ok());
+    model = *std::move(built);
+    for (auto& [key, tensor] : tensors_in(name + "/model.safetensors"))
+      if (!key.ends_with("num_batches_tracked")) weights.push_back({key, tensor});
+    data = tensors_in(name + "/data.safetensors");
+  }
+
+  std::map<std::string, Tensor> tensors_in(const std::string& path) {
+    const auto files = storage::disk_files();
+    const auto file = storage::Safetensors::open(*files, networks + path);
+    REQUIRE(file.ok());
+    std::map<std::string, Tensor> all;
+    for (const auto& view : file->tensors()) {
+      auto tensor = storage::load(view, memory);
+      REQUIRE(tensor.ok());
+      all.emplace(view.name, std::move(*tensor));
+    }
+    return all;
+  }
+
+  Batch batch(std::int64_t step) const {
+    const auto samples = *trace.find("samples")->integer();
+    return {data.at("input").slice(step * samples, samples),
+            data.at("target").slice(step * samples, samples)};
+  }
+};
+
+OptimizerConfig adamw(const Value& trace) {
+  const Value& given = *trace.find("optimizer");
+  auto config = OptimizerConfig::of(OptimizerConfig::Kind::adamw);
+  config.rate.lr = given.find("lr")->number();
+  config.beta1 = (*given.find("betas")->list())[0].number();
+  config.beta2 = (*given.find("betas")->list())[1].number();
+  config.eps = given.find("eps")->number();
+  config.weight_decay = given.find("weight_decay")->number();
+  return config;
+}
+
+/// The whole network as one stage, before training.
+struct Begun {
+  Stream stream;
+  Stage stage;
+  Optimizer optimizer;
+  WeightsPtr weights;
+
+  explicit Begun(Network& network)
+      : stream(network.memory),
+        stage(network.model, {0, static_cast<int>(network.model.units.size())}, {}),
+        optimizer(adamw(network.trace), stage.parameters(), stage.buffers(),
+                  kernels::Precision::fp32) {
+    auto made = optimizer.from(stream, network.weights, 0);
+    INFO((made.ok() ? "" : made.error().text));
+    REQUIRE(made.ok());
+    weights = *std::move(made);
+  }
+};
+
+/// Returns the greatest difference of logits in evaluation, relative to the greatest logit.
+double difference_of_logits(Network& network) {
+  Begun begun(network);
+  const auto logits = begun.stage.evaluate(begun.stream, *begun.weights, network.batch(0).input);
+  const Tensor& theirs = network.data.at("logits");
+  REQUIRE(logits.shape() == theirs.shape());
+  double most = 0, greatest = 0;
+  for (std::int64_t i = 0; i < theirs.count(); ++i) {
+    const double wanted = theirs.f32()[i];
+    most = std::max(most, std::abs(logits.f32()[i] - wanted));
+    greatest = std::max(greatest, std::abs(wanted));
+  }
+  return most / greatest;
+}
+
+double norm_of(const Tensor& tensor) {
+  double squares = 0;
+  for (const float number : tensor.numbers<float>())
+    squares += static_cast<double>(number) * static_cast<double>(number);
+  return std::sqrt(squares);
+}
+
+}  // namespace
+
+TEST_CASE("networks for images train as in torchvision", "[models][images]") {
+  const std::string name = GENERATE("resnet", "wide_resnet", "basic");
+  CAPTURE(name);
+  Network network(name);
+  CHECK(difference_of_logits(network) < 1e-5);
+
+  Begun begun(network);
+  auto& [stream, stage, optimizer, weights] = begun;
+  const auto first = network.batch(0);
+  stage.begin_step(Share::whole(1, 1), first.target.count());
+  stage.forward(stream, {}, *weights, first.input, first.target);
+  stage.backward(stream, 0, *weights, {});
+  auto gradients = join(stream, {stage.take_gradients()});
+  for (const auto& [parameter, value, position] : *network.trace.find("gradient_norms")->map()) {
+    CAPTURE(parameter);
+    const double norm = norm_of(optimizer.gradient(stream, gradients, parameter));
+    CHECK(relative(norm, value.number()) < 1e-4);
+  }
+
+  Pipeline pipeline({.model = network.model, .optimizer = adamw(network.trace), .micro_batches = 1},
+                    {});
+  pipeline.start_from(network.weights);
+  const auto& losses = *network.trace.find("losses")->list();
+  for (std::size_t step = 0; step < losses.size(); ++step) {
+    CAPTURE(step);
+    const auto result = pipeline.step(network.batch(static_cast<std::int64_t>(step)));
+    CHECK(relative(result.loss, losses[step].number()) < 1e-5);
+  }
+}
+
+TEST_CASE("a wrong step of a network for images is seen in its logits", "[models][images]") {
+  // Parameters have the same names and shapes with these faults.
+  Network network("resnet");
+  std::string text(config::model_kind_text("resnet"));
+  const auto build = [&](const std::string& right, const std::string& wrong) {
+    auto changed = text;
+    const auto at = changed.find(right);
+    REQUIRE(at != changed.npos);
+    changed.replace(at, right.size(), wrong);
+    const auto tree = config::parse_toml(changed);
+    REQUIRE(tree.ok());
+    const auto kind = ModelKind::read(*tree);
+    REQUIRE(std::holds_alternative<ModelKind>(kind));
+    const auto& described = std::get<ModelKind>(kind);
+    auto built = described.build(*complete(described.options(), *network.trace.find("model")));
+    REQUIRE(built.ok());
+    network.model = *std::move(built);
+  };
+  build("pool = \"max\"", "pool = \"max\"");
+  CHECK(difference_of_logits(network) < 1e-5);
+  build("pool = \"max\"", "pool = \"average\"");
+  CHECK(difference_of_logits(network) > 1e-3);
+  build("kernel = 3, stride = 2, padding = 1, when", "kernel = 2, stride = 2, padding = 1, when");
+  CHECK(difference_of_logits(network) > 1e-3);
+}
+
+}  // namespace troupe::models
