@@ -6,6 +6,7 @@
 #include "transport/control/delivery.h"
 #include "transport/control/dialing_end.h"
 #include "transport/control/loop_delivery.h"
+#include "transport/wire/event_frame.h"
 
 namespace troupe::simulation {
 namespace {
@@ -150,8 +151,9 @@ class SimulatedSubscriber final : public transport::Subscriber, private DialingE
   }
 
   void heard(const Parts& parts) override {
-    constexpr auto most = transport::most_parts_of_event;
-    auto event = transport::decode_event(views_of(parts, most), parts.size() <= most);
+    auto event = parts.size() == 1
+                     ? transport::decode_event(parts[0])
+                     : Result<Message>(Error{"event: found several parts, wanted one"});
     if (!event) {
       counters_.add(Count::malformed);
       return tell_refused(event.error().text);

@@ -6,6 +6,7 @@
 #include "simulation/machine/sockets.h"
 #include "transport/control/delivery.h"
 #include "transport/control/loop_delivery.h"
+#include "transport/wire/event_frame.h"
 
 namespace troupe::simulation {
 namespace {
@@ -217,18 +218,17 @@ class SimulatedPublisher final : public transport::Publisher, private Listening 
   Status publish(Message event) override {
     event.ack = 0;
     event.seq = numbers_.next(event.run);
-    auto parts = encode(event);
-    if (!parts) return parts.error();
-    const auto topic = transport::topic_of(event);
-    parts->insert(parts->begin(), topic);
-    if (bytes_of_parts(*parts) > options_.link.queue_bytes)
+    auto frame = transport::encode_event(event);
+    if (!frame) return frame.error();
+    const Parts parts = {std::move(*frame)};
+    if (bytes_of_parts(parts) > options_.link.queue_bytes)
       return Error{event.type + ": " + std::to_string(options_.link.queue) + " events or " +
                    std::to_string(options_.link.queue_bytes) + " bytes wait to leave " +
                    endpoint() + " already"};
     if (!scheduler_.is_alive(process_)) return Done{};
     // A listener that lets too many wait misses this event.
     for (auto& [number, guest] : guests_)
-      if (topic.starts_with(guest->topic)) guest->plug.send(*parts);
+      if (parts[0].starts_with(guest->topic)) guest->plug.send(parts);
     counters_.add(Count::sent);
     return Done{};
   }

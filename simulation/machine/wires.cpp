@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "simulation/machine/cord.h"
+#include "transport/wire/event_frame.h"
 #include "transport/wire/wire.h"
 
 namespace troupe::simulation {
@@ -27,8 +28,7 @@ std::string told_of(const Parts& parts, const Cord& cord, Side to) {
   const std::vector<std::string_view> views(parts.begin(), parts.end());
   std::string what = std::to_string(parts.size()) + " parts";
   auto message = transport::decode(views);
-  // An event has a topic before it.
-  if (!message && !views.empty()) message = transport::decode(std::span(views).subspan(1));
+  if (!message && views.size() == 1) message = transport::decode_event(views[0]);
   if (message) {
     what = message->type;
     if (message->seq != 0) what += " " + std::to_string(message->seq);

@@ -107,7 +107,7 @@ TEST_CASE("a subscriber of a run gets its events in order, and no others", "[tra
   CHECK(std::filesystem::is_empty(directory / "."));
 }
 
-TEST_CASE("an event is sent as a topic and an encoded message", "[transport]") {
+TEST_CASE("an event is sent in one part, behind its topic", "[transport]") {
   Stage stage;
   zmq::context_t context;
   zmq::socket_t script(context, zmq::socket_type::sub);
@@ -117,16 +117,11 @@ TEST_CASE("an event is sent as a topic and an encoded message", "[transport]") {
   REQUIRE(stage.subscribed.wait());
   CHECK(stage.subscribed[0] == "gpt/");
   REQUIRE(stage.socket->publish(event_of("gpt", "step", 7)));
-  std::vector<std::string> parts;
-  for (bool more = true; more;) {
-    zmq::message_t part;
-    REQUIRE(script.recv(part));
-    parts.push_back(part.to_string());
-    more = part.more();
-  }
-  REQUIRE(parts.size() == 4);
-  CHECK(parts[0] == "gpt/step");
-  const auto event = decode(std::vector<std::string_view>(parts.begin() + 1, parts.end()));
+  zmq::message_t part;
+  REQUIRE(script.recv(part));
+  CHECK_FALSE(part.more());
+  CHECK(part.to_string_view().starts_with(std::string_view("gpt/step\0TRPE", 13)));
+  const auto event = decode_event(part.to_string_view());
   REQUIRE(event);
   CHECK(event->run == "gpt");
 }
@@ -195,6 +190,24 @@ TEST_CASE("subscribers reconnect to a publisher that was away", "[transport]") {
   // The new publisher counts from 1 again, and nothing was missed.
   CHECK(listener.events[1].seq == 1);
   CHECK(listener.missed.count() == 0);
+}
+
+TEST_CASE("bytes that are not exactly one event are refused", "[transport]") {
+  const auto good = encode_event(event_of("gpt", "step", 7));
+  REQUIRE(good);
+  const auto read = decode_event(*good);
+  REQUIRE(read);
+  CHECK(topic_of(*read) == "gpt/step");
+  for (std::size_t size = 0; size < good->size(); ++size) {
+    INFO(size);
+    CHECK_FALSE(decode_event(std::string_view(*good).substr(0, size)));
+  }
+  CHECK_FALSE(decode_event(*good + "x"));
+  CHECK_FALSE(decode_event("gpt-other" + good->substr(3)));
+  CHECK_FALSE(encode_event(event_of(std::string("g\0t", 3), "step")));
+  auto heavy = event_of("gpt", "step");
+  heavy.payload = {"x"};
+  CHECK_FALSE(encode_event(heavy));
 }
 
 TEST_CASE("only keys on the allow list may subscribe", "[transport]") {

@@ -61,14 +61,6 @@ HeadMessages::Verdict HeadMessages::bad(Count count, const std::string& why) {
   return verdict;
 }
 
-Result<Message> decode_event(const std::vector<std::string_view>& parts, bool all_kept) {
-  if (!all_kept || parts.empty()) return Error{"found too many parts"};
-  auto event = decode(std::span(parts).subspan(1));
-  if (event && topic_of(*event) != parts[0])
-    return Error{event->type + ": has another topic than it says"};
-  return event;
-}
-
 MissedEvents::MissedEvents(const std::string& topic)
     : is_whole_(topic.empty() || topic.ends_with('/')) {}
 

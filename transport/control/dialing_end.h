@@ -36,8 +36,6 @@ inline constexpr const char* other_user_maybe =
 /// The parts of a message that a client reads: three, the payload, and one more to detect an
 /// excess.
 constexpr std::size_t most_parts_of_message = 3 + 8 + 1;
-/// The parts of an event, which has a topic.
-constexpr std::size_t most_parts_of_event = 1 + most_parts_of_message;
 
 /// Decides about each message that a client hears.
 class HeadMessages {
@@ -68,9 +66,6 @@ class HeadMessages {
   Counters& counters_;
   int bad_messages_ = 0;  // On this connection.
 };
-
-/// Reads an event, whose topic is the first part. Its type may be unknown.
-Result<Message> decode_event(const std::vector<std::string_view>& parts, bool all_kept);
 
 /// Counts the events that a listener has missed.
 class MissedEvents {

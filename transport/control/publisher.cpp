@@ -22,6 +22,8 @@ constexpr std::int64_t longest_subscription = 1024;
 constexpr int subscriptions_at_once = 16;
 /// Runs with counters; the longest silent one is dropped and would start from 1.
 constexpr std::size_t most_numbered_runs = 4096;
+/// How long the last events may take to leave after the publisher has ended.
+constexpr auto leave_patience = std::chrono::milliseconds(500);
 
 class ZmqPublisher final : public Publisher {
  public:
@@ -56,11 +58,10 @@ class ZmqPublisher final : public Publisher {
     event.ack = 0;
     // An event that cannot be sent leaves a gap that listeners notice.
     event.seq = numbers_.next(event.run);
-    auto parts = encode(event);
-    if (!parts) return parts.error();
-    parts->insert(parts->begin(), topic_of(event));
-    const auto bytes = bytes_of(*parts);
-    if (queue_.push(std::move(*parts), bytes)) return Done{};
+    auto frame = encode_event(event);
+    if (!frame) return frame.error();
+    const auto bytes = frame->size();
+    if (queue_.push({std::move(*frame)}, bytes)) return Done{};
     return Error{event.type + ": " + std::to_string(options_.link.queue) + " events or " +
                  std::to_string(options_.link.queue_bytes) + " bytes wait to leave " + endpoint() +
                  " already"};
@@ -93,9 +94,16 @@ class ZmqPublisher final : public Publisher {
       if (read < fair_share)
         for (const auto& connection : listening_.connections().endless(Clock::now()))
           shut(connection.descriptor, connection.far_end);
-      for (const auto& parts : queue_.take())
-        if (send_parts(listening_.socket(), std::nullopt, parts) == 0) counters_.add(Count::sent);
+      send_all();
     }
+    // The last events tell why nothing follows.
+    listening_.socket().set(zmq::sockopt::linger, static_cast<int>(leave_patience.count()));
+    send_all();
+  }
+
+  void send_all() {
+    for (const auto& parts : queue_.take())
+      if (send_parts(listening_.socket(), std::nullopt, parts) == 0) counters_.add(Count::sent);
   }
 
   void take_new_list() {
@@ -208,8 +216,6 @@ std::uint64_t RunNumbers::next(const std::string& run) {
   entry.used = clock_;
   return ++entry.seq;
 }
-
-std::string topic_of(const Message& event) { return event.run + "/" + event.type; }
 
 Result<std::unique_ptr<Publisher>> bind_publisher(PublisherOptions options,
                                                   PublisherEvents events) {

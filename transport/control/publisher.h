@@ -9,27 +9,22 @@
 
 #include "core/result.h"
 #include "transport/control/control_socket.h"
+#include "transport/wire/event_frame.h"
 
 /// Publishes events from the head to all listeners. Events are not sent again: read a run's event
 /// file to see all of them.
 ///
-/// On the wire an event is a message as in wire.h, with its topic first:
-///
-///     [topic] [prelude] [envelope] [body]
-///
-/// The topic is "RUN/TYPE", or "/TYPE" without a run, so that a script can subscribe to
-/// "gpt-small/" or to "gpt-small/step":
+/// On the wire an event is one part (event_frame.h). Its topic is "RUN/TYPE", or "/TYPE" without a
+/// run, so that a script can subscribe to "gpt-small/" or to "gpt-small/step":
 ///
 ///     socket = context.socket(zmq.SUB)
 ///     socket.connect(address)
 ///     socket.subscribe(b"gpt-small/")
-///     topic, prelude, envelope, body = socket.recv_multipart()
+///     topic, _, message = socket.recv().partition(b"\0")
 ///
 /// An event's seq counts the events of its run. A gap means that a listener missed events, because
 /// it was too slow or came late.
 namespace troupe::transport {
-
-std::string topic_of(const Message& event);
 
 struct PublisherOptions {
   std::string endpoint;

@@ -9,6 +9,7 @@
 #include "transport/control/loop_delivery.h"
 #include "transport/control/zmq_parts.h"
 #include "transport/control/zmq_sockets.h"
+#include "transport/wire/event_frame.h"
 
 namespace troupe::transport {
 namespace {
@@ -80,8 +81,10 @@ class ZmqSubscriber final : public Subscriber {
   }
 
   bool receive() {
-    if (!parts_.receive(*dialer_.socket(), most_parts_of_event)) return false;
-    auto event = decode_event(parts_.from(0), parts_.all_kept());
+    if (!parts_.receive(*dialer_.socket(), 1)) return false;
+    auto event = parts_.all_kept()
+                     ? decode_event(parts_[0])
+                     : Result<Message>(Error{"event: found several parts, wanted one"});
     if (!event) {
       counters_.add(Count::malformed);
       tell_refused(event.error().text);

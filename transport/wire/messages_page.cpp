@@ -50,7 +50,9 @@ constexpr std::array<Section, 6> sections = {{
      "A long answer comes as JSON in a fourth part, and its body is empty."},
     {Topic::event, "Events",
      "The head publishes events at the address that it sends in the answer to `hello` (SUB; the "
-     "topic is\n`RUN/TYPE`). It also writes them to the file of the run. See [their "
+     "topic is\n`RUN/TYPE`). An event is one part: its topic, a zero byte, and the three parts of "
+     "a message\none after another. The head also writes events to the file of the run. See "
+     "[their\n"
      "fields](program.md#events)."},
     {Topic::host, "A head and the processes of a host", ""},
     {Topic::run, "A run: its head and its nodes",
