@@ -32,8 +32,9 @@ void leave_behind(std::unique_ptr<Device> device, std::unique_ptr<MemoryPool> me
 
 DeviceThread::DeviceThread(std::unique_ptr<Device> device, std::unique_ptr<MemorySource> memory,
                            std::shared_ptr<DeviceProgress> devices, DeviceLimits limits,
-                           const Pace* pace)
-    : device_(std::move(device)),
+                           const Pace* pace, std::string name)
+    : name_(std::move(name)),
+      device_(std::move(device)),
       devices_(std::move(devices)),
       limits_(limits),
       pace_(pace),
@@ -52,7 +53,7 @@ std::optional<std::string> DeviceThread::fault() const {
 }
 
 void DeviceThread::run() {
-  name_thread("computing");
+  name_thread(name_.c_str());
   (void)prctl(PR_SET_TIMERSLACK, nap_slack);
   prepare_computing_thread();
   DeviceWork work(*devices_);

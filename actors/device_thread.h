@@ -35,7 +35,7 @@ class DeviceThread final : public Executor {
   /// it.
   DeviceThread(std::unique_ptr<Device> device, std::unique_ptr<MemorySource> memory,
                std::shared_ptr<DeviceProgress> devices, DeviceLimits limits,
-               const Pace* pace = nullptr);
+               const Pace* pace = nullptr, std::string name = "computing");
   /// Finishes all posted jobs. A failed device and its memory are leaked until the process ends,
   /// since nothing can be asked of the device, not even to free memory.
   ~DeviceThread() override;
@@ -68,6 +68,7 @@ class DeviceThread final : public Executor {
   void rest() const;
   void fail(const std::string& why);
 
+  const std::string name_;  // The name of its thread.
   std::unique_ptr<Device> device_;
   std::shared_ptr<DeviceProgress> devices_;
   DeviceLimits limits_;

@@ -16,9 +16,9 @@ std::chrono::nanoseconds Executor::computed() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-ComputingThread::ComputingThread(int threads, const Pace* pace, const char* name)
-    : pace_(pace), thread_([this, threads, name] {
-        name_thread(name);
+ComputingThread::ComputingThread(int threads, const Pace* pace, std::string name)
+    : pace_(pace), thread_([this, threads, name = std::move(name)] {
+        name_thread(name.c_str());
         prepare_computing_thread();
         Stream stream(memory_, threads);
         run(stream);

@@ -58,7 +58,7 @@ class Executor {
 class ComputingThread final : public Executor {
  public:
   /// `pace` may be null; otherwise it must outlive the thread.
-  explicit ComputingThread(int threads, const Pace* pace = nullptr, const char* name = "computing");
+  explicit ComputingThread(int threads, const Pace* pace = nullptr, std::string name = "computing");
   /// Finishes all posted jobs.
   ~ComputingThread() override;
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "actors/device_thread.h"
@@ -9,11 +11,14 @@
 
 namespace troupe::actors {
 
+/// Threads that compute for a device of a run have its number behind this in their name.
+inline constexpr std::string_view device_thread_prefix = "device ";
+
 /// An executor that computes on cores.
 struct OnCores {
   int threads = 1;
   const Pace* pace = nullptr;      // May be null; else it outlives the executor.
-  const char* name = "computing";  // The name of its thread.
+  std::string name = "computing";  // The name of its thread.
 };
 
 /// An executor that drives a device.
@@ -22,7 +27,8 @@ struct OnDevice {
   std::unique_ptr<MemorySource> memory;
   std::shared_ptr<DeviceProgress> devices;  // Tracks all devices that use each other's memory.
   DeviceLimits limits;
-  const Pace* pace = nullptr;  // May be null; else it outlives the executor.
+  const Pace* pace = nullptr;      // May be null; else it outlives the executor.
+  std::string name = "computing";  // The name of its thread.
 };
 
 /// Opens executors. Main functions hand down what opens real ones. A simulator opens executors
@@ -43,7 +49,8 @@ class RealExecutors final : public Executors {
   }
   std::unique_ptr<Executor> open(OnDevice order) override {
     return std::make_unique<DeviceThread>(std::move(order.device), std::move(order.memory),
-                                          std::move(order.devices), order.limits, order.pace);
+                                          std::move(order.devices), order.limits, order.pace,
+                                          order.name);
   }
 };
 

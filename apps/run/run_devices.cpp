@@ -39,6 +39,10 @@ Result<int> find_gpus(int devices, const DevicesHere& here) {
   return gpus;
 }
 
+std::string thread_name_of(int device) {
+  return std::string(actors::device_thread_prefix) + std::to_string(device);
+}
+
 std::string slow_precision_text(kernels::Precision precision, double slowness) {
   char times[32];
   std::snprintf(times, sizeof times, "%.1f", slowness);
@@ -73,8 +77,10 @@ Result<RunDevices> RunDevices::open(const config::RunConfig& config, kernels::Pr
     opened.linked_.emplace_back();
     if (!here.are_here(device)) continue;
     if (!on_gpus) {
-      executor = here.executors.open(actors::OnCores{
-          .threads = std::max(1, cores / std::max(1, how_many)), .pace = here.pace});
+      executor =
+          here.executors.open(actors::OnCores{.threads = std::max(1, cores / std::max(1, how_many)),
+                                              .pace = here.pace,
+                                              .name = thread_name_of(device)});
       continue;
     }
     if (auto added = opened.add_gpu(turn, config, precision, here); !added) return added.error();
@@ -110,7 +116,8 @@ Status RunDevices::add_gpu(const Turn& turn, const config::RunConfig& config,
   actors::DeviceLimits limits;
   limits.patience = config.limits.stuck_floor * actors::Allowed().usual;
   devices_.back() = here.executors.open(
-      actors::OnDevice{std::move(*opened), std::move(*memory), gpus_, limits, here.pace});
+      actors::OnDevice{std::move(*opened), std::move(*memory), gpus_, limits, here.pace,
+                       thread_name_of(static_cast<int>(devices_.size()) - 1)});
   if (!here.want_links) return Done{};
   auto links = link_gpu({.number = number,
                          .turn = turn.number < gpus ? OnGpu::first : OnGpu::with_others,

@@ -17,7 +17,7 @@ class SimulatedExecutors::Cores final : public actors::Executor {
         const ExecutorTimes& times, std::shared_ptr<std::size_t> open)
       : scheduler_(scheduler),
         times_(times),
-        is_device_(name == "computing"),
+        is_device_(name == "computing" || name.starts_with(actors::device_thread_prefix)),
         open_(std::move(open)),
         // A thread for all: helpers of a stream change no result.
         stream_(memory_),

@@ -86,7 +86,8 @@ TEST_CASE("a run excludes a node whose device never finishes a computation", "[c
     INFO(submit.said() << cluster.head.said());
     REQUIRE(has_begun);
     const auto threads = threads_of(cluster.node_process(0));
-    const auto computing = std::ranges::find(threads, "computing", &Thread::name);
+    const auto computing = std::ranges::find_if(
+        threads, [](const Thread& thread) { return thread.name.starts_with("device "); });
     REQUIRE(computing != threads.end());
     std::optional<StoppedThread> hangs(computing->id);
     if (hangs->has() == StoppedThread::Has::no_right) {

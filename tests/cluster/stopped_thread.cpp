@@ -34,7 +34,8 @@ std::vector<Thread> threads_of(pid_t process) {
   const auto folder = "/proc/" + std::to_string(process) + "/task";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     Thread thread{std::stoi(entry.path().filename()), {}};
-    std::ifstream(entry.path() / "comm") >> thread.name;
+    std::ifstream comm(entry.path() / "comm");
+    std::getline(comm, thread.name);
     threads.push_back(std::move(thread));
   }
   std::ranges::sort(threads, {}, &Thread::id);
