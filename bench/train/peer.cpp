@@ -31,7 +31,9 @@ Result<TorchPeer> find_torch(const std::string& python) {
   TorchPeer peer;
   peer.script = sources / "bench/peers/peer_torch.py";
   peer.version = pinned_version();
-  peer.python = python;
+  // Runs are started in folders of their own. A link of a virtual environment must stay a link.
+  const bool is_path = python.find('/') != python.npos;
+  peer.python = is_path ? fs::absolute(python).string() : python;
   if (peer.version.empty())
     return Error{"this needs the sources of troupe, which are not in " + sources.string()};
   if (python.empty()) {

@@ -1,6 +1,8 @@
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
+#include "bench/train/peer.h"
 #include "bench/train/rows.h"
 #include "catch.h"
 
@@ -138,6 +140,13 @@ TEST_CASE("a line tells of a run as soon as it ends", "[programs]") {
   const auto row = row_of(Trainer::troupe, 8);
   CHECK(mentions(train_line(work, row, run_of(8)), "1000 tokens/s, 0.746 of the peak, 700 MiB"));
   CHECK(mentions(train_line(work, row, busy(run_of(8))), "; the machine is busy"));
+}
+
+TEST_CASE("a relative path to Python holds in every folder", "[programs]") {
+  const auto missing = find_torch("nowhere/python");
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().text ==
+        (std::filesystem::current_path() / "nowhere/python").string() + " cannot import torch");
 }
 
 TEST_CASE("PyTorch of another version is no peer", "[programs]") {
