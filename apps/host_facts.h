@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "actors/nodes/node_messages.h"
+#include "core/threads/thread_stacks.h"
 
 namespace troupe::apps {
 
@@ -20,6 +21,8 @@ struct HostFacts {
   std::vector<actors::Network> networks;  // Networks that lead to other machines.
   std::vector<std::string> command;       // The words of the process' command line.
   std::string folder;                     // The working folder.
+  /// Returns where the threads of the process are; null if that cannot be known.
+  std::vector<ThreadStack> (*thread_stacks)() = nullptr;
 
   /// Describes the process: "process 4711 on alpha".
   std::string process_text() const { return "process " + std::to_string(process) + " on " + host; }

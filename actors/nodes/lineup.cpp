@@ -99,6 +99,12 @@ Lineup line_up(const RunSpec& spec, const std::vector<NodeHere>& nodes, const Sh
   }
   lineup.placement = place(spec, std::move(process_of), static_cast<int>(lineup.nodes.size()));
   lineup.busiest = shares.busiest;
+  const auto round = spec.round(0, 1);
+  lineup.stages.resize(lineup.placement.stages.size());
+  for (int stage = 0; stage < round->schedule.stages; ++stage)
+    for (const auto& holder : holders_of(*round, stage))
+      lineup.stages[static_cast<std::size_t>(holder.replica * round->devices() + holder.device)]
+          .push_back(stage);
   return lineup;
 }
 

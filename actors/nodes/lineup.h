@@ -15,6 +15,7 @@ namespace troupe::actors {
 struct Lineup {
   std::vector<NodeHere> nodes;  // Indexed by process; each node has a device.
   Placement placement;
+  std::vector<std::vector<int>> stages = {};  // The stages of each device, by replica, then device.
   double busiest = 0;  // The most work per core of any node, which determines the step time.
 };
 

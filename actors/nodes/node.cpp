@@ -10,6 +10,8 @@
 #include <variant>
 
 #include "actors/decide/detector.h"
+#include "actors/link_probe.h"
+#include "actors/nodes/node_stacks.h"
 #include "actors/play/state_store.h"
 #include "core/digest.h"
 #include "core/json.h"
@@ -287,12 +289,20 @@ class Node::Work {
   void act_on(transport::Message& message) {
     using Act = void (Work::*)(const transport::Message&);
     static constexpr transport::Handles<Act> handlers[] = {
-        {Prepare::type, &Work::prepare},   {Start::type, &Work::start},
-        {Stop::type, &Work::stop},         {Forget::type, &Work::forget},
-        {Chaos::type, &Work::apply_fault}, {Unfit::type, &Work::unfit},
-        {Dismiss::type, &Work::dismiss},   {transport::Refusal::type, &Work::refused},
-        {Rejected::type, &Work::reject},   {Welcome::type, &Work::welcome},
+        {Prepare::type, &Work::prepare},
+        {Start::type, &Work::start},
+        {Stop::type, &Work::stop},
+        {Forget::type, &Work::forget},
+        {Chaos::type, &Work::apply_fault},
+        {Unfit::type, &Work::unfit},
+        {Dismiss::type, &Work::dismiss},
+        {transport::Refusal::type, &Work::refused},
+        {Rejected::type, &Work::reject},
+        {Welcome::type, &Work::welcome},
         {Retire::type, &Work::retired},
+        {TellStacks::type, &Work::tell_stacks},
+        {OpenDoors::type, &Work::open_doors},
+        {ProbeLinks::type, &Work::probe_links},
     };
     static_assert(transport::handles_all(transport::Handler::node, handlers));
     if (const auto* act = transport::find_handler(handlers, message.type))
@@ -508,6 +518,34 @@ class Node::Work {
     chaos->what == Chaos::What::partition ? part(chaos->time()) : options_.apply_fault(*chaos);
   }
 
+  /// Answers where the threads of this process are. This loop goes on meanwhile.
+  void tell_stacks(const transport::Message& message) {
+    const auto question = transport::from_message<TellStacks>(message);
+    if (!question) return options_.say("dropped a question: " + question.error().text);
+    const auto stacks = std::make_shared<std::vector<ThreadStack>>();
+    (void)loop_->aside(
+        "stacks",
+        [this, stacks] {
+          if (options_.thread_stacks) *stacks = options_.thread_stacks();
+        },
+        [this, stacks, question = *question] {
+          (void)say(transport::to_message(answer_with(std::move(*stacks), question)));
+        });
+  }
+
+  void open_doors(const transport::Message& message) {
+    const auto order = transport::from_message<OpenDoors>(message);
+    if (!order) return options_.say("dropped a question: " + order.error().text);
+    (void)say(transport::to_message(link_probe_.open(*order)));
+  }
+
+  void probe_links(const transport::Message& message) {
+    auto order = transport::from_message<ProbeLinks>(message);
+    if (!order) return options_.say("dropped a question: " + order.error().text);
+    link_probe_.measure(std::move(*order),
+                        [this](NodeLinks links) { (void)say(transport::to_message(links)); });
+  }
+
   /// Closes all connections for this long.
   void part(std::chrono::nanoseconds time) {
     conversation()->pause();
@@ -573,6 +611,8 @@ class Node::Work {
   std::unique_ptr<transport::ControlClient> client_;
   const std::unique_ptr<Loop> loop_ = env_.make_loop({"node"});
   const std::unique_ptr<Loop> heart_ = env_.make_loop({"heart"});
+  LinkProbe link_probe_{{env_, *loop_, network_, options_.interface + ":0",
+                         options_.carriers == Carriers::shm_and_tcp}};
 };
 
 Node::Node(const Context& context, NodeOptions options)

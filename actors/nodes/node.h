@@ -5,12 +5,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "actors/chaos.h"
 #include "actors/executors.h"
 #include "actors/nodes/node_attempt.h"
 #include "actors/nodes/node_messages.h"
 #include "core/env.h"
+#include "core/threads/thread_stacks.h"
 #include "transport/control/control_socket.h"
 #include "transport/network.h"
 
@@ -32,7 +34,9 @@ struct NodeOptions {
   std::function<Result<std::shared_ptr<RunHome>>(const Value& config, const Placement& placement,
                                                  int here)>
       open_run;
-  std::function<void(const Chaos&)> apply_fault;     // Applies an injected fault.
+  std::function<void(const Chaos&)> apply_fault;  // Applies an injected fault.
+  /// Returns where the threads of this process are. Runs aside. May be empty.
+  std::function<std::vector<ThreadStack>()> thread_stacks;
   std::function<void(const std::string&)> say;       // Prints a line for the user.
   std::function<void(const std::string&)> rejected;  // The head has rejected the node for good.
   /// Called when a device has failed or does not let go of a run's memory. It must end the process

@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "apps/client/head_tables.h"
+#include "apps/client/links_text.h"
+#include "apps/client/stacks_text.h"
 #include "apps/client/which_head.h"
 #include "apps/command.h"
 #include "core/json.h"
@@ -134,6 +136,46 @@ ExitCode resume(const AboutRun& asked, const CommonFlags& flags) {
   return about_run(asked, flags, "run.resume", "running", "continuing");
 }
 
+struct StacksArguments {
+  WhichHead head;
+  std::string run;
+  std::string node;
+  std::optional<std::int64_t> stage;
+  std::size_t frames = 12;
+};
+
+ExitCode stacks(const StacksArguments& arguments, const CommonFlags& flags) {
+  if (arguments.run.empty() == arguments.node.empty())
+    return complain(ExitCode::usage,
+                    "error: wanted either a run or --node NAME; use `troupe stacks RUN`");
+  auto client = arguments.head.dial(flags);
+  if (!client) return no_head(client.error());
+  Value body = Value::Map{};
+  if (!arguments.run.empty()) body.set("run", arguments.run);
+  if (!arguments.node.empty()) body.set("node", arguments.node);
+  if (arguments.stage) body.set("stage", *arguments.stage);
+  const auto answer = (*client)->ask("stacks", std::move(body));
+  if (!answer) return refused(answer.refusal());
+  const auto text =
+      flags.output == "json" ? to_json(*answer) + "\n" : stacks_text(*answer, arguments.frames);
+  std::fputs(text.c_str(), stdout);
+  const auto silent = silent_processes(*answer);
+  for (const auto& who : silent) complain(ExitCode::failed, "error: " + who);
+  return silent.empty() ? ExitCode::done : ExitCode::failed;
+}
+
+struct ProbeArguments {
+  WhichHead head;
+  std::string run;
+};
+
+ExitCode probe(const ProbeArguments& arguments, const CommonFlags& flags) {
+  Value body = Value::Map{};
+  if (!arguments.run.empty()) body.set("run", arguments.run);
+  return ask(arguments.head, "probe", std::move(body), flags,
+             [](const Value& answer) { std::fputs(links_text(answer).c_str(), stdout); });
+}
+
 struct SetArguments {
   WhichHead head;
   std::string run;
@@ -200,6 +242,24 @@ void add_ask_head(Program& program) {
         ->check(CLI::IsMember({"drain", "cordon", "uncordon", "end"}));
     command->add_option("node", arguments.node,
                         "the node's name; `end` without a name ends all nodes");
+  }
+  {
+    auto [command, arguments] = add_command(
+        program, program.app, "stacks", "show where the threads of a run or a node are", stacks);
+    arguments.head.add_to(*command);
+    command->add_option("run", arguments.run, "the run's name");
+    command->add_option("--node", arguments.node, "a node, instead of a run");
+    command->add_option("--stage", arguments.stage,
+                        "only the threads that compute for this stage of the run");
+    command->add_option("--frames", arguments.frames,
+                        "functions of each thread, the innermost ones (default: 12)");
+  }
+  {
+    auto [command, arguments] =
+        add_command(program, program.app, "probe",
+                    "measure the ways between the nodes of a run, or between all nodes", probe);
+    arguments.head.add_to(*command);
+    command->add_option("run", arguments.run, "the run's name (default: all nodes)");
   }
   const auto about = [&](const std::string& name, const std::string& help, auto run) {
     auto [command, arguments] = add_command(program, program.app, name, help, run);

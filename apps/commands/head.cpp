@@ -18,6 +18,7 @@
 #include "apps/machine/keeper.h"
 #include "apps/machine/kept_process.h"
 #include "apps/machine/notify_arguments.h"
+#include "apps/machine/print_stacks.h"
 #include "apps/machine/service_manager.h"
 #include "apps/machine/signals.h"
 #include "apps/page/metrics_page.h"
@@ -113,6 +114,7 @@ ExitCode supervise(const CommonFlags& flags) {
                    static_cast<int>(end.process), to_text(end).c_str());
     return again;
   };
+  print_stacks_on_quit();
   RealEnv env;
   RealProcesses processes;
   KeptProcess process(env, processes, std::move(options));
@@ -280,6 +282,7 @@ ExitCode head(const HeadArguments& arguments, const CommonFlags& flags) {
     else
       say("this head shares no secret with other heads and yields to none: " + seal.error().text);
   }
+  print_stacks_on_quit();
   // Signals must work before clients can reach the head.
   EventFd bell;
   ring_on_signals(bell);

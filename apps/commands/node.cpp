@@ -9,6 +9,7 @@
 #include "apps/client/head_address.h"
 #include "apps/command.h"
 #include "apps/hosts/interfaces.h"
+#include "apps/machine/print_stacks.h"
 #include "apps/machine/service_manager.h"
 #include "apps/machine/signals.h"
 #include "apps/node/node_daemon.h"
@@ -57,6 +58,7 @@ ExitCode node(const DaemonArguments& given, const CommonFlags& flags) {
     bell.ring();
   };
   RealEnv env;
+  print_stacks_on_quit();
   transport::RealNetwork network;
   RealProcesses processes;
   const auto daemon = NodeDaemon::start({env, network, processes}, std::move(options));

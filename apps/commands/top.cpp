@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <deque>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -16,8 +17,10 @@
 
 #include "apps/client/event_reader.h"
 #include "apps/client/head_tables.h"
+#include "apps/client/links_text.h"
 #include "apps/client/run_screen.h"
 #include "apps/client/screen.h"
+#include "apps/client/stacks_text.h"
 #include "apps/client/which_head.h"
 #include "apps/command.h"
 #include "apps/machine/signals.h"
@@ -116,17 +119,21 @@ class View {
         std::ranges::find(runs, run_, [](const Value& run) { return text_of(run, "name"); });
     const auto place = open - runs.begin(), count = std::ssize(runs);
     if (key == Screen::end_key) return false;
-    if (key == 's') sort_ = static_cast<Sort>((static_cast<int>(sort_) + 1) % sort_names.size());
-    if (key == 'b') show({});
+    if (key == 's' && run_.empty())
+      sort_ = static_cast<Sort>((static_cast<int>(sort_) + 1) % sort_names.size());
+    if (key == 'b') asked_.empty() ? show({}) : asked_.clear();
+    if (key == 'c') ask_for_links();
     if (count == 0) return true;
     const bool is_open = !run_.empty() && place < count;
     if (key == '\n' || key == '\r') show(text_of(runs[0], "name"));
+    if (key == 's' && is_open) ask_for_stacks();
     if (key == 'n' && is_open) show(text_of(runs[(place + 1) % count], "name"));
     if (key == 'p' && is_open) show(text_of(runs[(place + count - 1) % count], "name"));
     return true;
   }
 
   std::string text(Value status, const RunSpeeds& speeds, std::size_t columns) {
+    if (!asked_.empty()) return asked_;
     auto runs = sorted(runs_of(status), sort_, speeds);
     for (const auto& run : runs)
       if (!run_.empty() && text_of(run, "name") == run_) return page(run, speeds, columns);
@@ -135,11 +142,12 @@ class View {
     return runs_table(status, speeds, columns) + "\n" + nodes_table(status, columns);
   }
 
-  /// Returns what the keys do.
+  /// Returns what the keys do. A narrow terminal shows the first ones.
   std::string keys() const {
-    if (!run_.empty()) return "b back   n p other runs   q ends";
-    return std::string("s sort: ") + sort_names[static_cast<std::size_t>(sort_)] +
-           "   Enter run   q ends";
+    if (!asked_.empty()) return "q ends   b back";
+    if (!run_.empty()) return "q ends   b back   s stacks   c carriers   n p other runs";
+    return std::string("q ends   s sort: ") + sort_names[static_cast<std::size_t>(sort_)] +
+           "   Enter run   c carriers";
   }
 
  private:
@@ -147,7 +155,26 @@ class View {
     if (run == run_) return;
     run_ = std::move(run);
     screen_ = {};
+    asked_.clear();
     reader_.reset();
+  }
+
+  /// Asks the head about the open run, or about all nodes. Shows the answer until `b` is pressed.
+  void ask(transport::MessageName type, const std::string& title,
+           const std::function<std::string(const Value&)>& text_of_answer) {
+    Value body = Value::Map{};
+    if (!run_.empty()) body.set("run", run_);
+    const auto answer = client_.ask(type, std::move(body));
+    asked_ = title + "\n\n" + (answer ? text_of_answer(*answer) : answer.refusal().text + "\n");
+  }
+  void ask_for_stacks() {
+    constexpr std::size_t most_frames = 6;
+    ask("stacks", run_ + ": stacks",
+        [](const Value& answer) { return stacks_text(answer, most_frames); });
+  }
+  void ask_for_links() {
+    ask("probe", run_.empty() ? "ways between all nodes" : run_ + ": ways between its nodes",
+        links_text);
   }
 
   std::string page(const Value& run, const RunSpeeds& speeds, std::size_t columns) {
@@ -164,7 +191,8 @@ class View {
 
   HeadClient& client_;
   Sort sort_ = Sort::name;
-  std::string run_;  // The run whose page is shown; empty: none.
+  std::string run_;    // The run whose page is shown; empty: none.
+  std::string asked_;  // The answer that a person has asked for; empty: none is shown.
   RunScreen screen_;
   std::optional<EventReader> reader_;
 };

@@ -8,6 +8,7 @@
 #include "apps/events/sinks.h"
 #include "apps/machine/exit_now.h"
 #include "apps/machine/notify_arguments.h"
+#include "apps/machine/print_stacks.h"
 #include "apps/machine/signals.h"
 #include "apps/machine/this_machine.h"
 #include "apps/node/local_nodes.h"
@@ -213,6 +214,7 @@ ExitCode train(const TrainArguments& given, const CommonFlags& flags) {
   const auto otlp = open_otlp(arguments.otlp, host.host, say);
   if (!otlp) return complain(ExitCode::usage, "error: " + otlp.error().text);
   RealEnv env;
+  print_stacks_on_quit();
   EventFd bell;
   actors::RealExecutors executors;
   std::atomic<std::optional<ExitCode>> told;  // How the run ended, once the user knows.

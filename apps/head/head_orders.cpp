@@ -28,11 +28,6 @@ HeadRun::Answer with_step(const Answer& answer, const HeadRun& run,
   };
 }
 
-Refusal unknown_node(const std::string& name, const std::string& path) {
-  return transport::refusal(RefusalCode::not_found, path, "no node is called '" + name + "'",
-                            "`troupe nodes` lists the connected nodes");
-}
-
 void set(const HeadOrdersContext& people, const transport::Message& message, const Answer& answer) {
   const auto name = text_in(message.body, "run");
   const auto run = people.find_run(name);
@@ -174,6 +169,11 @@ static_assert(transport::handles_all(transport::Handler::orders, order_handlers)
 Refusal unknown_run(const std::string& name, const std::string& path) {
   return transport::refusal(RefusalCode::not_found, path, "no run is called '" + name + "'",
                             "`troupe runs` lists the known runs");
+}
+
+Refusal unknown_node(const std::string& name, const std::string& path) {
+  return transport::refusal(RefusalCode::not_found, path, "no node is called '" + name + "'",
+                            "`troupe nodes` lists the connected nodes");
 }
 
 bool HeadOrders::take(const transport::Message& message, const Answer& answer) {

@@ -40,5 +40,7 @@ class HeadOrders {
 
 /// Returns the refusal for an unknown run. `path` is the field of the request that names the run.
 Refusal unknown_run(const std::string& name, const std::string& path = "run");
+/// Returns the refusal for an unknown node.
+Refusal unknown_node(const std::string& name, const std::string& path);
 
 }  // namespace troupe::apps

@@ -411,6 +411,18 @@ bool HeadRun::plays_on(const std::string& node) const {
          std::ranges::count(lineup_->nodes, node, &actors::NodeHere::name) > 0;
 }
 
+std::vector<HeadRun::NodeOfRun> HeadRun::nodes_of_run() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<NodeOfRun> nodes;
+  if (report_.has_ended() || !lineup_) return nodes;
+  for (const auto& node : lineup_->nodes) nodes.push_back({node});
+  const auto& process_of = lineup_->placement.stages;
+  for (std::size_t device = 0; device < process_of.size(); ++device)
+    nodes[static_cast<std::size_t>(process_of[device])].devices.push_back(
+        {static_cast<int>(device), lineup_->stages[device]});
+  return nodes;
+}
+
 bool HeadRun::can_use(const actors::NodeHere& node) const {
   const std::lock_guard lock(mutex_);
   return report_.has_ended() || actors::has(node.inventory, least_);

@@ -82,6 +82,18 @@ class HeadRun {
   /// Saves, and continues with the nodes that may be used then.
   void cast_anew(Answer answer);
   bool plays_on(const std::string& node) const;
+  /// A node that plays this run, and its devices of the run.
+  struct NodeOfRun {
+    struct DeviceThere {
+      int device = 0;
+      std::vector<int> stages;
+    };
+
+    actors::NodeHere node;
+    std::vector<DeviceThere> devices = {};
+  };
+  /// Returns the nodes that play this run by the plan in force.
+  std::vector<NodeOfRun> nodes_of_run() const;
   /// Returns whether the node supports the run's precision.
   bool can_use(const actors::NodeHere& node) const;
   int fewest_nodes() const;

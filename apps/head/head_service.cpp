@@ -16,8 +16,10 @@
 #include "apps/head/head_orders.h"
 #include "apps/head/head_questions.h"
 #include "apps/head/head_run.h"
+#include "apps/head/link_questions.h"
 #include "apps/head/misconfigured.h"
 #include "apps/head/node_gate.h"
+#include "apps/head/node_questions.h"
 #include "apps/head/submitted_paths.h"
 #include "apps/run/run_record.h"
 #include "apps/run/run_setup.h"
@@ -161,6 +163,10 @@ class HeadService::Service {
       for (const auto& news : gpu_warnings_.news(node, gpus)) warn(news);
     };
     events.deposed = options_.deposed;
+    events.answered = [this](std::uint64_t node, transport::Message message) {
+      if (!link_questions_->answered(node, message))
+        node_questions_->answered(node, std::move(message));
+    };
     events.about_run = [this](std::uint64_t node, transport::Message message) {
       if (const auto run = find(message.run)) run->heard(node, std::move(message));
     };
@@ -176,6 +182,13 @@ class HeadService::Service {
         *gate_, [this](const std::string& name) { return find(name); },
         [this](const std::string& name) { return no_run(name); }, [this] { return all_runs(); },
         [this](const Value& event) { publish(event); }, options_.drills});
+    node_questions_.emplace(
+        NodeQuestionsContext{program_.env, program_.host, gate_->nodes(),
+                             [this](const std::string& name) { return find(name); },
+                             [this](const std::string& name) { return no_run(name); }});
+    link_questions_.emplace(LinkQuestionsContext{
+        program_.env, gate_->nodes(), [this](const std::string& name) { return find(name); },
+        [this](const std::string& name) { return no_run(name); }});
     questions_.emplace(
         program_.env, program_.files, [this] { return gate_->nodes().all(); },
         [this](const config::Loaded& loaded) { return may_use(loaded); });
@@ -280,6 +293,8 @@ class HeadService::Service {
     clearing_->end();
     submits_->end();
     if (questions_) questions_->close();
+    if (node_questions_) node_questions_->close();
+    if (link_questions_) link_questions_->close();
   }
 
   Result<std::shared_ptr<HeadRun>> make_run(config::Loaded loaded, RunStart begins,
@@ -423,7 +438,9 @@ class HeadService::Service {
     if (is_order(message.type))
       if (auto noted = journal_->ordered(who_is(peer), message.type, subject_of(message)); !noted)
         return (*answer)(noted.error());
-    if (orders_->take(message, answer) || questions_->take(message, answer)) return;
+    if (orders_->take(message, answer) || questions_->take(message, answer) ||
+        node_questions_->take(message, answer) || link_questions_->take(message, answer))
+      return;
     if (const auto* act = find_act(message.type)) return (this->**act)(peer, message, answer);
     (*answer)(unsupported(message));
   }
@@ -512,6 +529,8 @@ class HeadService::Service {
   void lost(const actors::NodeHere& node, const actors::NodeLoss& loss) {
     const auto& why = loss.why;
     gpu_warnings_.forget(node.incarnation);
+    node_questions_->lost(node.incarnation);
+    link_questions_->lost(node.incarnation);
     options_.say("node " + node.name + " is lost: " + why);
     Value lost = event("node.lost", "");
     lost.set("node", node.name);
@@ -670,6 +689,8 @@ class HeadService::Service {
   std::unique_ptr<transport::Publisher> publisher_;
   std::optional<HeadQuestions> questions_;
   std::optional<HeadOrders> orders_;
+  std::optional<NodeQuestions> node_questions_;
+  std::optional<LinkQuestions> link_questions_;
   std::unique_ptr<Loop> submits_ =
       program_.env.make_loop({.name = "submits", .most_waiting = most_submits});
   std::unique_ptr<Loop> clearing_ = program_.env.make_loop({"ended runs"});

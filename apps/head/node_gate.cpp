@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "actors/link_probe.h"
 #include "actors/nodes/node_messages.h"
+#include "actors/nodes/node_stacks.h"
 #include "core/printable.h"
 #include "transport/wire/message_types.h"
 #include "transport/wire/refusal.h"
@@ -156,11 +158,14 @@ void NodeGate::heard_from_node(std::uint64_t node, transport::Message message) {
       {actors::Heartbeat::type, &NodeGate::beat},
       {actors::GpuReadings::type, &NodeGate::hear_gpus},
       {actors::Leaving::type, &NodeGate::hear_leaving},
+      {actors::NodeStacks::type, &NodeGate::hear_answer},
+      {actors::NodeDoors::type, &NodeGate::hear_answer},
+      {actors::NodeLinks::type, &NodeGate::hear_answer},
   };
   static_assert(transport::handles_all(
       transport::Handler::gate,
       {actors::Join::type, actors::ExitNotice::type, transport::Refusal::type, handlers[0].type,
-       handlers[1].type, handlers[2].type}));
+       handlers[1].type, handlers[2].type, handlers[3].type, handlers[4].type, handlers[5].type}));
   if (const auto* act = transport::find_handler(handlers, message.type))
     return (this->**act)(node, message);
   if (message.type == transport::Refusal::type) {
@@ -181,6 +186,10 @@ void NodeGate::heard_from_node(std::uint64_t node, transport::Message message) {
   refusal.re = message.id;
   (void)send(node, refusal);
   strike(node, message.type + ": a node may not send this");
+}
+
+void NodeGate::hear_answer(std::uint64_t node, const transport::Message& message) {
+  events_.answered(node, message);
 }
 
 void NodeGate::hear_leaving(std::uint64_t node, const transport::Message& message) {

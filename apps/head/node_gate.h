@@ -48,6 +48,9 @@ struct GateEvents {
   /// The node has reported its GPUs.
   std::function<void(const actors::NodeHere&, const std::vector<actors::GpuReading>&)> gpus =
       [](const actors::NodeHere&, const std::vector<actors::GpuReading>&) {};
+  /// The node has answered a question of the head.
+  std::function<void(std::uint64_t node, transport::Message)> answered = [](std::uint64_t,
+                                                                            transport::Message) {};
   /// A message of a node to one of its runs.
   std::function<void(std::uint64_t node, transport::Message)> about_run;
   /// Any other message.
@@ -109,6 +112,7 @@ class NodeGate {
   void heard_from_node(std::uint64_t node, transport::Message message);
   void beat(std::uint64_t node, const transport::Message& message);
   void hear_gpus(std::uint64_t node, const transport::Message& message);
+  void hear_answer(std::uint64_t node, const transport::Message& message);
   void hear_leaving(std::uint64_t node, const transport::Message& message);
   void hear_refusal(transport::PeerId peer, const std::string& who,
                     const transport::Message& message);

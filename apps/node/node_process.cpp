@@ -12,6 +12,7 @@
 #include "apps/gpu/nccl_links.h"
 #include "apps/machine/apply_fault.h"
 #include "apps/machine/exit_now.h"
+#include "apps/machine/print_stacks.h"
 #include "apps/machine/signals.h"
 #include "apps/machine/this_machine.h"
 #include "apps/node/node_arguments.h"
@@ -41,6 +42,7 @@ actors::Speed speed_of(const NodeArguments& arguments, const HostFacts& host) {
 }
 
 ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) {
+  print_stacks_on_quit();
   EventFd bell;
   constexpr int unknown = -1;
   std::atomic<int> code = unknown;

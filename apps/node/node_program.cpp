@@ -90,6 +90,7 @@ actors::NodeOptions NodeProgram::node_options() {
   };
   options.stuck = options_.stuck;
   options.apply_fault = [this](const actors::Chaos& chaos) { options_.apply_fault(chaos, pace_); };
+  options.thread_stacks = program_.host.thread_stacks;
   options.say = options_.say;
   options.rejected = [this](const std::string& why) {
     options_.ended(ExitCode::no_head, "error: the head rejected this node: " + why);

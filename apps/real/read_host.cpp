@@ -44,6 +44,7 @@ HostFacts read_host() {
   facts.command = command_words();
   std::error_code error;
   facts.folder = std::filesystem::current_path(error).string();
+  facts.thread_stacks = [] { return thread_stacks(); };
   return facts;
 }
 

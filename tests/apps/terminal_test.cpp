@@ -89,11 +89,11 @@ TEST_CASE("without a terminal every tenth step has a line of its own", "[apps]")
   CHECK(ended.err.find("\nstep 10 of 40   25 %  loss ") != std::string::npos);
 }
 
-TEST_CASE("top sorts by a key and shows the page of a run", "[apps]") {
+TEST_CASE("top sorts by a key and shows the page of a run, its stacks and ways", "[apps]") {
   SmallCluster cluster;
   REQUIRE(cluster.run({"submit", quickstart, "--set", "train.steps=100000"}).code == 0);
   Terminal terminal(100, 30);
-  std::string sorted, page, all;
+  std::string sorted, page, stacks, ways, all;
   const Ended ended = tests::troupe(
       cluster.here(), Launch{{"top", "--every", "0.1"},
                              {},
@@ -109,16 +109,28 @@ TEST_CASE("top sorts by a key and shows the page of a run", "[apps]") {
                                sorted = terminal.read_until("sort: state");
                                terminal.type("\n");
                                page = terminal.read_until("b back") + terminal.read_until("b back");
+                               terminal.type("s");
+                               stacks = terminal.read_until("device 0 (thread ");
+                               terminal.type("b");
+                               terminal.read_until("s stacks");
+                               terminal.type("c");
+                               ways = terminal.read_until("round trip");
+                               terminal.type("b");
+                               terminal.read_until("s stacks");
                                terminal.type("b");
                                all = terminal.read_until("sort: state");
                                terminal.type("q");
                                terminal.read_all();
                              }});
   CHECK(ended.code == 0);
-  INFO(sorted << page);
+  INFO(sorted << page << stacks << ways);
   CHECK(sorted.ends_with("sort: state"));
   CHECK(page.find("quickstart: ") != std::string::npos);
   CHECK(page.find("events, the newest first") != std::string::npos);
+  CHECK(stacks.find("quickstart: stacks") != std::string::npos);
+  CHECK(stacks.ends_with("device 0 (thread "));
+  CHECK(ways.find("quickstart: ways between its nodes") != std::string::npos);
+  CHECK(ways.ends_with("round trip"));
   CHECK(all.ends_with("sort: state"));
 }
 

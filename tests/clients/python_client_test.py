@@ -167,6 +167,14 @@ class ClusterTest(unittest.TestCase):
         self.assertEqual(refusal(self.client.set, run, "optimizer.lr", 0.1), ("conflict", "run"))
         self.assertEqual(refusal(self.client.checkpoint, run), ("conflict", "run"))
 
+    def test_stacks_show_where_the_threads_of_a_node_are(self) -> None:
+        (node,) = self.client.stacks(node="alpha")
+        self.assertEqual((node["kind"], node["name"]), ("node", "alpha"))
+        self.assertIn("heart", [thread["name"] for thread in node["threads"]])
+        with self.assertRaises(HeadError) as raised:
+            self.client.stacks(node="gamma")
+        self.assertEqual(raised.exception.code, "not_found")
+
     def test_a_configuration_is_judged_planned_and_simulated_for_the_nodes_that_are_there(self) -> None:
         self.assertEqual(self.client.validate(SMALL), "")
         with self.assertRaisesRegex(HeadError, "batch.gobal"):

@@ -60,16 +60,18 @@ inline constexpr Roles all_dialers = {Role::daemon, Role::node, Role::operator_,
 /// The part of Troupe that acts on a message. Each part keeps a table of its handlers and checks at
 /// compile time that the table names all of its messages (handles_all()).
 enum class Handler {
-  conversation,  // transport/control/conversation.cpp
-  client,        // apps/client/head_client.cpp, and clients in other languages
-  gate,          // apps/head/node_gate.cpp: messages about a process
-  head,          // apps/head/head_service.cpp: questions that the head answers at once
-  orders,        // apps/head/head_orders.cpp: changes of runs and nodes
-  questions,     // apps/head/head_questions.cpp: questions that take long
-  node,          // actors/nodes/node.cpp
-  attempt,       // actors/nodes/attempt.cpp: what nodes report about an attempt of a run
-  player,        // actors/nodes/wire_message.cpp: messages for players and for the supervisor
-  listener,      // Every subscriber to the head's events
+  conversation,    // transport/control/conversation.cpp
+  client,          // apps/client/head_client.cpp, and clients in other languages
+  gate,            // apps/head/node_gate.cpp: messages about a process
+  head,            // apps/head/head_service.cpp: questions that the head answers at once
+  orders,          // apps/head/head_orders.cpp: changes of runs and nodes
+  questions,       // apps/head/head_questions.cpp: questions that take long
+  node_questions,  // apps/head/node_questions.cpp: questions that nodes answer
+  link_questions,  // apps/head/link_questions.cpp: questions about the ways between nodes
+  node,            // actors/nodes/node.cpp
+  attempt,         // actors/nodes/attempt.cpp: what nodes report about an attempt of a run
+  player,          // actors/nodes/wire_message.cpp: messages for players and for the supervisor
+  listener,        // Every subscriber to the head's events
 };
 using Handlers = EnumSet<Handler>;
 
@@ -166,6 +168,16 @@ inline constexpr MessageType table[] = {
     {"node.end", question, person, 4_KiB, {H::orders}, "[`node`]",
      "Ends a node, or all nodes, for good. A node leaves its runs first, and its daemon ends "
      "with exit code 0. [`nodes`]"},
+    {"stacks", question, looks, 4_KiB, {H::node_questions}, "`run` or `node`, [`stage`]",
+     "Returns where the threads of a node are, or those of all nodes of a run and of the head. With "
+     "`stage`: the threads that compute for this stage alone. [`processes`, each with `kind` (node or head), `name`, `process`, "
+     "`threads` and [`devices`, `left_out`, `why`]. A process that does not answer within 3 s has `why`. "
+     "A thread has `name`, `thread`, `state` and `frames`, the innermost first, or `why_none`.]"},
+    {"probe", question, person, 4_KiB, {H::link_questions}, "[`run`]",
+     "Lets the nodes of a run, or all nodes, at most 8, measure their ways to each other by each "
+     "carrier, one way after another. [`links`: `from`, `to`, `carrier`, `round_trip` in seconds, "
+     "`bytes_per_second`; `seconds_ago` of a figure that runs have measured; `why` nothing was measured; "
+     "`bytes`: how many were sent; `bytes_of_each`; `left_out`]"},
     {"config.validate", question, person, 1_MiB, {H::questions}, "a configuration",
      "Checks a configuration and its data on the head's machine. [`name`, `warnings`]"},
     {"plan.request", question, person, 1_MiB, {H::questions}, "a configuration",
@@ -245,6 +257,19 @@ inline constexpr MessageType table[] = {
      "(bytes), `watts`, `megahertz`, `celsius`, `slowed_by` (a list), `fault`]. `status` and "
      "`node.list` return the same in `gpus` of the node.",
      unordered},
+    {"node.stacks", host, node, 256_KiB, {H::gate}, "`question`, `threads`, [`left_out`]",
+     "A node: where its threads are. Each has `name`, `thread`, `state`, and `frames` (separated by "
+     "semicolons) or `why_none`."},
+    {"tell_stacks", host, head, 1_KiB, {H::node}, "`question`, `bytes`",
+     "The head: tell where your threads are, in at most this many bytes."},
+    {"open_doors", host, head, 1_KiB, {H::node}, "`question`, `secret`, `nodes`",
+     "The head: let the other nodes of a probe measure their ways to you."},
+    {"node.doors", host, node, 4_KiB, {H::gate}, "`question`, `machine`, `shm`, `tcp`, [`why`]",
+     "A node: the addresses of its doors, which are open for 20 s."},
+    {"probe_links", host, head, 16_KiB, {H::node}, "`question`, `secret`, `here`, `targets`",
+     "The head: measure your ways to these nodes."},
+    {"node.links", host, node, 16_KiB, {H::gate}, "`question`, `links`",
+     "A node: its ways to other nodes. Each has `to`, `carrier` and what was measured."},
     {"node.unfit", host, head, 64_KiB, {H::node, H::listener}, "`run`, `why`",
      "The head: the run gives this node no work. The head also publishes this as an event, with "
      "`node`."},

@@ -280,6 +280,22 @@ class Client:
     def uncordon(self, node: str) -> None:
         self.ask("node.uncordon", node=node)
 
+    def stacks(
+        self, run: str | None = None, *, node: str | None = None, stage: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Returns where the threads of a run's processes are, or those of one node.
+
+        With `stage` only the threads that compute for this stage of the run. A process that does not
+        answer has `why` in the place of its threads.
+        """
+        asked = {"run": run, "node": node, "stage": stage}
+        body = {key: value for key, value in asked.items() if value is not None}
+        return list(self.ask("stacks", **body)["processes"])
+
+    def probe(self, run: str | None = None) -> list[dict[str, Any]]:
+        """Lets the nodes of a run, or all nodes, measure their ways to each other by each carrier."""
+        return list(self.ask("probe", **({"run": run} if run else {}))["links"])
+
     def end_nodes(self, node: str | None = None) -> list[str]:
         """Asks one node, or all, to leave their runs and end for good.
 

@@ -24,6 +24,8 @@ MessageName = Literal[
     "node.uncordon",
     "node.drain",
     "node.end",
+    "stacks",
+    "probe",
     "config.validate",
     "plan.request",
     "sim.request",
