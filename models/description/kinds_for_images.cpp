@@ -7,6 +7,7 @@
 #include "models/layers/images/average_pool.h"
 #include "models/layers/images/batch_norm.h"
 #include "models/layers/images/conv2d.h"
+#include "models/layers/images/group_norm.h"
 #include "models/layers/images/patches.h"
 #include "models/layers/images/window_pool.h"
 #include "models/layers/layer_norm.h"
@@ -56,8 +57,17 @@ void build_patches(const StepContext& context) {
 // norm
 
 Result<Flow> check_norm(const StepOptions& options, const Flow& input) {
-  if (options.text("kind") == "batch") {
-    if (!has_images(input)) return not_taken("images with kind = \"batch\"", input);
+  const auto kind = options.text("kind");
+  const bool is_of_groups = kind == "group";
+  if (options.has("groups") != is_of_groups)
+    return Error{is_of_groups ? "needs groups, the number of groups of channels"
+                              : "has groups only with kind = \"group\""};
+  if (kind == "batch" || is_of_groups) {
+    if (!has_images(input))
+      return not_taken("images with kind = \"" + std::string(kind) + "\"", input);
+    if (is_of_groups && input.shape[0] % options.integer("groups") != 0)
+      return Error{"has " + std::to_string(options.integer("groups")) +
+                   " groups, which do not divide the channels of " + to_text(input)};
   } else if (input.kind != Flow::Kind::rows) {
     return not_taken("rows of numbers", input);
   }
@@ -74,6 +84,9 @@ void build_norm(const StepContext& context) {
   const auto offset = static_cast<float>(context.options.number("offset"));
   if (kind == "batch")
     context.add(std::make_unique<const BatchNorm>(context.name, width, eps));
+  else if (kind == "group")
+    context.add(std::make_unique<const GroupNorm>(context.name, width,
+                                                  context.options.integer("groups"), eps));
   else if (kind == "rms")
     context.add_norm(std::make_unique<const RmsNorm>(context.name, width, eps, offset));
   else
@@ -188,12 +201,14 @@ std::vector<StepKind> kinds_for_images() {
        .check = check_patches,
        .build = build_patches},
       {.name = "norm",
-       .help = "Normalizes rows (layer, rms) or the channels of images (batch).",
+       .help =
+           "Normalizes rows (layer, rms), the channels of images (batch), or groups of channels of "
+           "each image (group).",
        .options = {{.name = "kind",
                     .type = Type::choice,
                     .help = "The normalization.",
                     .presence = Presence::required,
-                    .among = {"layer", "rms", "batch"}},
+                    .among = {"layer", "rms", "batch", "group"}},
                    {.name = "eps",
                     .type = Type::number,
                     .help = "What is added to the variance.",
@@ -205,7 +220,11 @@ std::vector<StepKind> kinds_for_images() {
                     .help = "What is added to the scales of rms: 0, or 1 as in Gemma, where scales "
                             "begin at 0.",
                     .fallback = 0.0,
-                    .most = 1}},
+                    .most = 1},
+                   {.name = "groups",
+                    .help = "With group: the number of groups, which divides the channels.",
+                    .least = 1,
+                    .most = 1 << 20}},
        .check = check_norm,
        .build = build_norm},
       {.name = "conv",

@@ -14,6 +14,7 @@
 #include "models/layers/images/batch_norm.h"
 #include "models/layers/images/class_token.h"
 #include "models/layers/images/conv2d.h"
+#include "models/layers/images/group_norm.h"
 #include "models/layers/images/patches.h"
 #include "models/layers/images/window_pool.h"
 #include "models/layers/layer_norm.h"
@@ -283,6 +284,11 @@ TEST_CASE("gradients of layers agree with finite differences", "[models]") {
     check(Conv2d({.name = "w", .shape = {4, 3, 1, 1}}, 2, 0), stream, {2, 3, 5, 6});
   }
   SECTION("batch norm") { check(BatchNorm("n", 3, 1e-5f), stream, {4, 3, 3, 2}); }
+  SECTION("group norm") {
+    check(GroupNorm("n", 6, 2, 1e-5f), stream, {2, 6, 3, 2});
+    check(GroupNorm("n", 3, 3, 1e-5f), stream, {2, 3, 3, 2});
+    check(GroupNorm("n", 4, 1, 1e-5f), stream, {3, 4, 2, 2});
+  }
   SECTION("average pool") { check(AveragePool(), stream, {2, 3, 3, 2}); }
   SECTION("greatest numbers and means of windows") {
     const Windows windows{.kernel = 3, .stride = 2, .padding = 1};
@@ -348,6 +354,32 @@ TEST_CASE("cross entropy returns a loss for each target and the gradient of the 
   for (int c = 0; c < 5; ++c) sum += std::exp(static_cast<double>(logits.f32()[c]));
   CHECK(outcome.y.f32()[0] == Approx(std::log(sum) - logits.f32()[4]).epsilon(1e-6));
   compare("logits", logits, outcome.dx, [&] { return dot(trial.forward(logits), ones); });
+}
+
+TEST_CASE("group norm agrees with its formula and depends on no other sample", "[models]") {
+  MemoryPool memory;
+  Stream stream(memory);
+  const GroupNorm layer("n", 6, 3, 1e-3f);
+  const Tensor x = numbers(stream, {4, 6, 5, 3}, 1);
+  Trial trial(layer, stream);
+  const Tensor y = trial.forward(x);
+  const std::int64_t pixels = 15, of_group = 2 * pixels;
+  for (std::int64_t group = 0; group < 4 * 3; ++group) {
+    const float* first = x.f32() + group * of_group;
+    double mean = 0, squares = 0;
+    for (std::int64_t i = 0; i < of_group; ++i) mean += static_cast<double>(first[i]) / of_group;
+    for (std::int64_t i = 0; i < of_group; ++i) squares += (first[i] - mean) * (first[i] - mean);
+    const double deviation = std::sqrt(squares / of_group + 1e-3);
+    for (std::int64_t i = 0; i < of_group; ++i) {
+      const auto channel = group % 3 * 2 + i / pixels;
+      const double wanted =
+          (first[i] - mean) / deviation * static_cast<double>(trial.value(0).f32()[channel]) +
+          static_cast<double>(trial.value(1).f32()[channel]);
+      CHECK(y.f32()[group * of_group + i] == Approx(wanted).margin(1e-5));
+    }
+  }
+  const Tensor alone = trial.forward(x.slice(2, 1));
+  CHECK(std::equal(alone.f32(), alone.f32() + alone.count(), y.f32() + 2 * alone.count()));
 }
 
 TEST_CASE("batch norm returns statistics in training and uses its buffers in evaluation",

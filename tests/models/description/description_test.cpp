@@ -177,6 +177,14 @@ TEST_CASE("a step that does not fit is refused with its place", "[models][descri
   CHECK(fault_of_body(tokens, "{ embed = 'a', rows = 9, width = 3 }")
             .ends_with("tokens are below 9, and the loss has 3 classes; both are the size of the "
                        "vocabulary"));
+  CHECK(fault_of_body(images, "{ norm = 'a', kind = 'group' }") ==
+        "5:19: norm 'a' needs groups, the number of groups of channels");
+  CHECK(fault_of_body(images, "{ norm = 'a', kind = 'batch', groups = 1 }") ==
+        "5:19: norm 'a' has groups only with kind = \"group\"");
+  CHECK(fault_of_body(images, "{ norm = 'a', kind = 'group', groups = 2 }") ==
+        "5:19: norm 'a' has 2 groups, which do not divide the channels of images [1, 8, 8]");
+  CHECK(fault_of_body(rows, "{ norm = 'a', kind = 'group', groups = 5 }")
+            .ends_with("takes images with kind = \"group\" and gets rows of numbers [5]"));
   CHECK(fault_of_body(images, "{ pool = 'least' }") ==
         "5:28: kind of pool is one of mean, max, average, and not \"least\"");
   CHECK(fault_of_body(images, "{ pool = 'max' }") ==
