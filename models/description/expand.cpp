@@ -7,6 +7,7 @@
 
 #include "models/description/divides.h"
 #include "models/description/evaluation.h"
+#include "models/layers/concat.h"
 #include "models/layers/cross_entropy.h"
 #include "models/layers/lora.h"
 #include "models/layers/parallel.h"
@@ -286,23 +287,51 @@ class Expander {
 
   void add_parallel_step(const Step& step, Layers& into, const Part& part) {
     const Current before = current_;
-    std::vector<LayerPtr> branches;
+    const bool is_concat = at_.options_of(step).text("join") == "concat";
+    std::vector<Concat::Branch> branches;
     std::optional<Current> first;
+    std::int64_t width = 0;  // The sum over the branches.
     for (const auto& steps : step.branches) {
       current_ = before;
       Layers inner;
       add_steps(steps, inner, Outermost::no, part);
       if (at_.fault) return;
       if (inner.empty()) return at_.fail(step.place, "a branch has at least one step");
-      branches.push_back(sequence_of(std::move(inner)));
+      const std::int64_t own_width = current_.flow.width();
+      branches.push_back({sequence_of(std::move(inner)), own_width});
+      width += own_width;
       if (!first) first = current_;
-      if (current_.flow.kind != first->flow.kind || !(current_.flow.shape == first->flow.shape))
+      Flow alike = current_.flow;
+      if (is_concat) alike = with_width(alike, first->flow.width());
+      if (alike.kind != first->flow.kind || !(alike.shape == first->flow.shape))
         return fail_of_flow(step, label(step, ""),
-                            "adds " + to_text(current_.flow) + " to " + to_text(first->flow),
+                            std::string(is_concat ? "joins " : "adds ") + to_text(current_.flow) +
+                                " to " + to_text(first->flow),
                             current_);
     }
     current_ = *first;
-    into.push_back(plain(std::make_unique<const Parallel>(std::move(branches))));
+    if (is_concat) return add_concat(step, std::move(branches), width, into);
+    std::vector<LayerPtr> layers;
+    for (auto& branch : branches) layers.push_back(std::move(branch.layer));
+    into.push_back(plain(std::make_unique<const Parallel>(std::move(layers))));
+  }
+
+  static Flow with_width(Flow flow, std::int64_t width) {
+    if (flow.kind == Flow::Kind::tokens) return flow;
+    const int changed = flow.kind == Flow::Kind::images ? 0 : flow.shape.rank() - 1;
+    const Shape before = std::exchange(flow.shape, {});
+    for (int i = 0; i < before.rank(); ++i) flow.shape.append(i == changed ? width : before[i]);
+    return flow;
+  }
+
+  /// Joins branches whose first one made the current stream.
+  void add_concat(const Step& step, std::vector<Concat::Branch> branches, std::int64_t width,
+                  Layers& into) {
+    const auto along =
+        current_.flow.kind == Flow::Kind::images ? Concat::Along::channels : Concat::Along::last;
+    current_ = {with_width(current_.flow, width), &step, label(step, "") + variables_text()};
+    check_size(current_.flow.shape, step.place, "the result of parallel");
+    into.push_back(plain(std::make_unique<const Concat>(along, std::move(branches))));
   }
 
   void add_step(const Step& step, Layers& into) {

@@ -27,13 +27,20 @@ std::vector<StepKind> all_kinds() {
                               .help = "Steps for the stream that is added. None of them: the "
                                       "stream itself."}}});
   all.push_back({.name = "parallel",
-                 .help = "Adds what branches, each a list of steps, make of the same stream. There "
-                         "are two branches or more.",
+                 .help =
+                     "Adds what branches, each a list of steps, make of the same stream, or puts "
+                     "it side by side. There are two branches or more.",
                  .head = StepKind::Head::branches,
                  .options = {{.name = "branches",
                               .type = Type::steps,
                               .help = "The branches.",
-                              .presence = StepOption::Presence::required}}});
+                              .presence = StepOption::Presence::required},
+                             {.name = "join",
+                              .type = Type::choice,
+                              .help = "The sum of the results, or their channels or widths one "
+                                      "behind the other (concat).",
+                              .fallback = "add",
+                              .among = {"add", "concat"}}}});
   all.push_back({.name = "cut",
                  .help = "Ends a unit: a plan may put what follows on another stage. For the "
                          "outermost steps of a part.",

@@ -8,6 +8,7 @@
 #include "models/layers/attention/fused_attention.h"
 #include "models/layers/attention/rotary_attention.h"
 #include "models/layers/attention/self_attention.h"
+#include "models/layers/concat.h"
 #include "models/layers/cross_entropy.h"
 #include "models/layers/dropout.h"
 #include "models/layers/images/average_pool.h"
@@ -272,6 +273,19 @@ TEST_CASE("gradients of layers agree with finite differences", "[models]") {
         std::make_unique<const GeGlu>(matrix("a", 6, 9), matrix("b", 6, 9), kernels::Gelu::erf));
     branches.push_back(std::make_unique<const Linear>(matrix("c", 6, 9)));
     check(Parallel(std::move(branches)), stream, {4, 6});
+  }
+  SECTION("branches side by side") {
+    std::vector<Concat::Branch> rows, images;
+    rows.push_back({std::make_unique<const Linear>(matrix("a", 6, 4)), 4});
+    rows.push_back({std::make_unique<const SwiGlu>(matrix("b", 6, 3), matrix("c", 6, 3)), 3});
+    check(Concat(Concat::Along::last, std::move(rows)), stream, {2, 3, 6});
+    for (const std::int64_t channels : {2, 1, 3})
+      images.push_back(
+          {std::make_unique<const Conv2d>(
+               Parameter{.name = "w" + std::to_string(channels), .shape = {channels, 2, 3, 3}}, 1,
+               1),
+           channels});
+    check(Concat(Concat::Along::channels, std::move(images)), stream, {2, 2, 3, 4});
   }
   SECTION("dropout") { check(Dropout(0.3, 5), stream, {3, 11}); }
   SECTION("convolution") {

@@ -229,6 +229,25 @@ TEST_CASE("a description may say what the loss ignores, and a configuration anot
   CHECK(fault_in(with_loss("weight = 1")).find("'weight'") != std::string::npos);
 }
 
+TEST_CASE("branches may be put side by side", "[models][description]") {
+  const std::string two =
+      "{ parallel = [[{ conv = 'a', out = 2, kernel = 3 }], [{ conv = 'b', out = 1, kernel = 1 "
+      "}]], "
+      "join = 'concat' }";
+  CHECK(fault_of_body(images, two + ", { pool = 'mean' }") == "");
+  CHECK(fault_of_body(images, two + ", { pool = 'mean' }, { linear = 'c', out = 4 }")
+            .find("gets rows of numbers [4]") != std::string::npos);
+  CHECK(fault_of_body(images, two).find("gets images [3, 8, 8], made at 5:19 (parallel)") !=
+        std::string::npos);
+  CHECK(
+      fault_of_body(images,
+                    "{ parallel = [[{ conv = 'a', out = 2, kernel = 3 }], [{ conv = 'b', out = 2, "
+                    "kernel = 3, stride = 2 }]], join = 'concat' }")
+          .find("parallel joins images [2, 4, 4] to images [2, 8, 8]") != std::string::npos);
+  CHECK(fault_of_body(rows, "{ parallel = [['relu'], [{ linear = 'a', out = 1 }]], join = 'mix' }")
+            .find("join of parallel is one of add, concat, and not \"mix\"") != std::string::npos);
+}
+
 TEST_CASE("parameters are shared only if all agree", "[models][description]") {
   CHECK(fault_of_body(rows,
                       "{ linear = 'a', out = 5 }, { linear = 'a', out = 5 }, { linear = 'h', "
