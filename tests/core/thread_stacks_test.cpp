@@ -37,6 +37,13 @@ using namespace troupe;
 
 namespace {
 
+#if defined(__SANITIZE_THREAD__)
+/// ThreadSanitizer runs handlers of signals only where it intercepts a call, which it leaves.
+constexpr bool handlers_are_late = true;
+#else
+constexpr bool handlers_are_late = false;
+#endif
+
 std::string all_of(const ThreadStack& stack) {
   std::string text = stack.name + " " + stack.state + ": " + stack.why_none;
   for (const auto& frame : stack.frames) text += "\n  " + frame;
@@ -81,8 +88,10 @@ TEST_CASE("stacks tell where threads are, in system calls, locks and loops", "[c
     (void)compute_in_a_loop(ends);
   });
   CHECK(is_in("calling", "wait_in_a_system_call"));
-  CHECK(is_in("locked", "wait_for_a_lock"));
-  CHECK(is_in("looping", "compute_in_a_loop"));
+  if (!handlers_are_late) {
+    CHECK(is_in("locked", "wait_for_a_lock"));
+    CHECK(is_in("looping", "compute_in_a_loop"));
+  }
   held.unlock();
   ends = true;
   // The system call was interrupted and goes on.
