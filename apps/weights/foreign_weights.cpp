@@ -22,8 +22,7 @@ struct Beside {
 };
 
 Beside beside(const models::Model& model) {
-  // PyTorch's batch norms count the batches that they have seen.
-  Beside all{.prefixes = {}, .leave = {"*.num_batches_tracked"}};
+  Beside all;
   if (const auto* kind = config::find_model_kind(model.kind)) {
     for (const auto& entry : kind->hugging_face()) {
       all.prefixes.insert(all.prefixes.end(), entry.prefixes.begin(), entry.prefixes.end());
@@ -36,6 +35,9 @@ Beside beside(const models::Model& model) {
     all.leave.emplace_back(mask);
   return all;
 }
+
+/// How many batches a batch norm of PyTorch has seen. Nothing here uses it, so nobody misses it.
+constexpr std::string_view batch_count = ".num_batches_tracked";
 
 /// Returns whether the tensor has nothing learned, such as a mask that older libraries saved.
 bool is_left(std::string_view name, const std::vector<std::string>& leave) {
@@ -78,6 +80,7 @@ Result<ForeignWeights> read_weights(const std::vector<storage::TensorView>& foun
   weights.prefix = prefix_of(more.prefixes, found, names);
   std::vector<storage::TensorView> views;
   for (auto view : found) {
+    if (view.name.ends_with(batch_count)) continue;
     if (is_left(view.name, more.leave) && !names.contains(view.name)) {
       weights.ignored.push_back(view.name);
       continue;

@@ -160,7 +160,7 @@ TEST_CASE("a state dict of torchvision is imported and trained", "[apps]") {
       tests::troupe(here, {"checkpoint", "import", golden, "--config", "net.toml", "--to", "net"});
   INFO(imported.err);
   REQUIRE(imported.code == 0);
-  CHECK(mentions(imported.err + imported.out, "num_batches_tracked"));
+  CHECK_FALSE(mentions(imported.err + imported.out, "num_batches_tracked"));
   const Ended exported =
       tests::troupe(here, {"checkpoint", "export", "net", "--to", "out.safetensors"});
   INFO(exported.err);
