@@ -104,6 +104,7 @@ sched::UnitCost unit_cost(const models::UnitCosts& costs, const sched::PlanReque
   unit.stash_input = std::min(costs.stash_input, first_stash);
   unit.workspace = costs.workspace;
   unit.boundary = costs.boundary;
+  unit.returns_gradient = costs.returns_gradient;
   return unit;
 }
 

@@ -96,6 +96,7 @@ class Rehearsal {
     gives_ = amid.gives;
     keeps_output_ = amid.keeps_output;
     costs_.boundary = alone.input;
+    costs_.returns_gradient = trains_before_;
     costs_.stash = alone.stash;
     costs_.stash_input = alone.stash_input;
     costs_.stash_shared = std::max<std::int64_t>(

@@ -44,6 +44,7 @@ struct UnitCosts {
   std::int64_t statistics = 0;    // Statistics that stay until the step ends.
   std::int64_t workspace = 0;     // The most beyond `stash` while a pass runs.
   std::int64_t boundary = 0;      // The input activation.
+  bool returns_gradient = true;   // A stage that begins here sends the gradient of its input back.
 };
 
 /// The conditions under which to find the costs.

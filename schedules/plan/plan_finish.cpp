@@ -97,7 +97,8 @@ Bytes boundary_traffic(const PlanDraft& draft, const std::vector<StageCosts>& st
           (static_cast<std::size_t>(schedule.micro_batches) + routes - 1 - k) / routes;
       for (std::size_t s = 0; s + 1 < route.size(); ++s)
         if (route[s] != route[s + 1])
-          bytes += 2 * static_cast<Bytes>(micro_batches) * static_cast<Bytes>(stages[s].boundary);
+          bytes += static_cast<Bytes>(micro_batches) *
+                   static_cast<Bytes>(stages[s].boundary + stages[s].gradient());
     }
   }
   return bytes;
@@ -124,10 +125,12 @@ LinkTimes link_times(const Schedule& schedule, const Costs& costs) {
       const std::size_t from = route[s], to = route[s + 1];
       if (from == to) continue;
       const Link& link = costs.between(from, to);
-      const double occupied = micro_batches * costs.stages[s].boundary / link.bandwidth;
-      leaves[from] += occupied, arrives[to] += occupied;  // Activations,
-      leaves[to] += occupied, arrives[from] += occupied;  // and gradients.
-      hops += 2 * link.time(costs.stages[s].boundary);
+      const auto& stage = costs.stages[s];
+      const double there = micro_batches * stage.boundary / link.bandwidth;
+      const double back = micro_batches * stage.gradient() / link.bandwidth;
+      leaves[from] += there, arrives[to] += there;  // Activations,
+      leaves[to] += back, arrives[from] += back;    // and gradients.
+      hops += link.time(stage.boundary) + link.time(stage.gradient());
     }
     trip = std::max(trip, hops);
   }

@@ -37,8 +37,11 @@ std::vector<StageCosts> stage_costs(const PlanRequest& request, const std::vecto
     costs.activations = static_cast<double>(stash + first.stash_shared);
     costs.weight_activations = static_cast<double>(stash_weight);
     costs.input_activations = static_cast<double>(first.stash_input);
-    costs.boundary =
-        stage + 2 < cuts.size() ? static_cast<double>(request.units[cuts[stage + 1]].boundary) : 0;
+    if (stage + 2 < cuts.size()) {
+      const auto& next = request.units[cuts[stage + 1]];
+      costs.boundary = static_cast<double>(next.boundary);
+      costs.gets_gradient = next.returns_gradient;
+    }
     all.push_back(costs);
   }
   return all;

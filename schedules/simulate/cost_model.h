@@ -93,6 +93,7 @@ struct UnitCost {
   Bytes stash_weight = 0;  // The part of `stash` kept between the halves of the backward pass.
   Bytes workspace = 0;     // Used while a pass runs.
   Bytes boundary = 0;      // Received per micro-batch; a cut before this unit sends it.
+  bool returns_gradient = true;  // Such a cut sends a gradient of equal size back.
 };
 
 /// Checks that all numbers are finite, not negative and plausible; errors name unit and number.

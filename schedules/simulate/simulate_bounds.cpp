@@ -37,9 +37,9 @@ void add_route(const Costs& costs, const Route& route, double passes, std::vecto
   double head = 0, tail = 0;
   for (std::size_t stage = 0; stage < route.size(); ++stage) {
     if (stage > 0) {
-      const double boundary = costs.stages[stage - 1].boundary;
-      head += costs.travel(route[stage - 1], route[stage], boundary);
-      tail += costs.travel(route[stage], route[stage - 1], boundary);
+      const auto& before = costs.stages[stage - 1];
+      head += costs.travel(route[stage - 1], route[stage], before.boundary);
+      tail += costs.travel(route[stage], route[stage - 1], before.gradient());
     }
     auto& load = loads[route[stage]];
     const auto times = pass_times(costs, stage, route[stage]);

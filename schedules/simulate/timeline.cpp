@@ -86,9 +86,10 @@ class TimelineBuilder {
     if (sender.device == receiver.device) return;
     timeline_.messages.push_back({from, to});
 
-    const auto boundary = costs_.stages[std::min(action.stage, sender.action.stage)].boundary;
+    const auto& before = costs_.stages[std::min(action.stage, sender.action.stage)];
+    const double size = action.kind == Kind::forward ? before.boundary : before.gradient();
     const double travel = costs_.travel(static_cast<std::size_t>(sender.device),
-                                        static_cast<std::size_t>(receiver.device), boundary);
+                                        static_cast<std::size_t>(receiver.device), size);
     const double sent = std::max(sender.end, slot_granted(action, receiver.end));
     if (travel == 0) return;
     timeline_.spans.push_back({sender.device, Track::send, sender.action, sent, sent + travel});

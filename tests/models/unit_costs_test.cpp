@@ -230,6 +230,23 @@ TEST_CASE("unit costs of a huge model need no memory and overflowing sizes are r
   CHECK(absurd.error().text.starts_with("the parameter layers.0.weight [4, 4] with micro-batches"));
 }
 
+TEST_CASE("a unit before which nothing is trained returns no gradient", "[models]") {
+  Value options;
+  options.set("dims", Value::List{4, 4, 4, 4});
+  Model model = build("mlp", options);
+  const auto returned = [&] {
+    const auto costs = unit_costs(model, {.micro = micro, .input = {4}, .target = {}});
+    REQUIRE(costs);
+    std::vector<bool> returns;
+    for (const auto& unit : *costs) returns.push_back(unit.returns_gradient);
+    return returns;
+  };
+  CHECK(returned() == std::vector<bool>{false, true, true});
+  for (const auto& parameter : model.units[0].layer->parameters())
+    model.frozen.insert(parameter.name);
+  CHECK(returned() == std::vector<bool>{false, false, true});
+}
+
 TEST_CASE("a GPU holds a second copy of each matrix, rounded for tensor cores", "[models]") {
   Value options;
   options.set("dims", Value::List{64, 64});

@@ -27,6 +27,12 @@ TEST_CASE("a plan predicts the duration of a step", "[schedules]") {
   CHECK(plan.reduction_traffic == 0);
 }
 
+TEST_CASE("a plan counts no gradients for units before which nothing is trained", "[schedules]") {
+  PlanRequest request = two_stages();
+  for (auto& unit : request.units) unit.returns_gradient = false;
+  CHECK(planned(request).boundary_traffic == 4 * 3);
+}
+
 TEST_CASE("replicas divide the reduction groups and sum their gradients", "[schedules]") {
   PlanRequest request = two_stages();
   request.cluster = nodes(4, 1000);
