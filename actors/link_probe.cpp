@@ -84,7 +84,7 @@ struct LinkProbe::Measuring {
   int carrier = 0;
   int channel = 0;
   std::chrono::nanoseconds least{};  // The least time that a parcel of this size took.
-  bool has_arrived = false;          // What was sent last,
+  bool has_arrived = false;          // The last parcel has arrived,
   std::chrono::nanoseconds took{};   // and how long that took.
 
   const ProbeTarget& to() const { return order.targets[target]; }

@@ -89,13 +89,13 @@ struct ProbeLinks {
   }
 };
 
-/// What was measured of a way.
+/// The measurement of a way.
 struct ProbedLink {
   std::string to;
   std::string carrier;                          // "shm" or "tcp".
   std::optional<double> round_trip = {};        // Seconds.
   std::optional<double> bytes_per_second = {};  // Unset: it took no longer than a round trip.
-  std::int64_t bytes = 0;                       // That were sent.
+  std::int64_t bytes = 0;                       // The bytes sent.
   std::string why = {};                         // Why nothing was measured.
 
   static constexpr auto fields() {

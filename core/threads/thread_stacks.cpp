@@ -40,7 +40,7 @@ struct Slot {
   std::uintptr_t place = 0;  // The instruction at which the thread was interrupted.
 };
 
-/// What the handler uses. It is never freed, since a thread may answer late.
+/// The memory of the handler. It is never freed, since a thread may answer late.
 struct Answers {
   std::array<Slot, most_threads> slots;
   sem_t came{};
@@ -80,7 +80,7 @@ void on_asked(int, siginfo_t*, void* context) {
   errno = error;
 }
 
-/// What the system knows of a thread.
+/// A thread, as the system shows it.
 struct SystemView {
   std::string name;
   char state = '?';

@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-/// Where a thread of this process is.
+/// The place at which a thread of this process is.
 struct ThreadStack {
   int thread = 0;                   // The system's number, as `top -H` shows it.
   std::string name;                 // As name_thread() set it.

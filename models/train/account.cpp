@@ -49,7 +49,7 @@ class AddressSpace final : public MemorySource {
 
   MemoryPlace place_;
   std::vector<std::span<std::byte>> pieces_;
-  std::span<std::byte> left_;  // Of the newest piece.
+  std::span<std::byte> left_;  // The rest of the newest piece.
 };
 
 std::unique_ptr<Device> device_of(Computer computer, std::vector<kernels::KernelCall>* calls) {
