@@ -60,6 +60,7 @@ void Monitor::look() {
 void Monitor::learn(const Value& event) {
   const auto type = text_in(event, "type");
   if (type == "step") check_step(integer_in(event, "step"), number_in(event, "loss"));
+  if (type == "eval") check_evaluation(integer_in(event, "step"), number_in(event, "loss"));
   if (type == "warn") check_patience(text_in(event, "text"));
   if (type == "run.state") state_ = text_in(event, "state");
   if (type == "run.recovered") ++recoveries_;
@@ -77,6 +78,14 @@ void Monitor::check_step(std::int64_t step, double loss) {
   else if (expected->second.loss != loss)
     violate(7, "step " + std::to_string(step) + " is done with the loss " + std::to_string(loss) +
                    ", but without faults it has " + std::to_string(expected->second.loss));
+}
+
+/// Rule 7: an evaluation has the loss that it would have without faults.
+void Monitor::check_evaluation(std::int64_t step, double loss) {
+  const auto expected = expected_.find(step);
+  if (expected == expected_.end() || expected->second.evaluated != loss)
+    violate(7, "step " + std::to_string(step) + " is evaluated with the loss " +
+                   std::to_string(loss) + ", which it does not have without faults");
 }
 
 /// Rule 9: a head that waits because attempts came to nothing has had so many without a new step.

@@ -54,6 +54,7 @@ class Monitor {
  private:
   void learn(const Value& event);
   void check_step(std::int64_t step, double loss);
+  void check_evaluation(std::int64_t step, double loss);
   void check_patience(const std::string& warning);
   void look_at_decisions();
   void check_decisions(const std::vector<actors::decide::Record>& records);

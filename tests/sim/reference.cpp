@@ -48,6 +48,7 @@ TrainedSteps really_trained(const Value& config) {
         const auto step = integer_in(event, "step");
         if (type == "checkpoint.saved") trained[step].weights = text_in(event, "weights");
         if (type == "step") trained[step].loss = number_in(event, "loss");
+        if (type == "eval") trained[step].evaluated = number_in(event, "loss");
       },
       nullptr, [] {});
   INFO(outcome.why);

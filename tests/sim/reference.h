@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "core/value.h"
@@ -12,6 +13,7 @@ namespace troupe::simulation {
 struct TrainedStep {
   std::string weights;  // Their digest after it.
   double loss = 0;
+  std::optional<double> evaluated;  // The loss on the data for evaluations.
 };
 using TrainedSteps = std::map<std::int64_t, TrainedStep>;
 

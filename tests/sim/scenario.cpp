@@ -306,13 +306,13 @@ class Stories {
   /// A device fails now and then, each time otherwise, and the run needs its node.
   void fails_now_and_then() {
     need_all_nodes();
-    // So each node plays.
+    // Each node plays.
     scenario_.stages = scenario_.nodes;
     scenario_.replicas = 1;
     scenario_.is_impatient = true;
     at_ = Duration(0);
     add_at(Row::player_failed, Kind::kill, node_).times = 4;
-    // So long that a job begins meanwhile.
+    // A job begins meanwhile.
     auto& fails = add_at(Row::loaded, Kind::failing_jobs, node_, 2 * scenario_.slowest_job);
     fails.later = draw_.time_between(milliseconds(2), milliseconds(60));
     fails.times = 4;
@@ -365,7 +365,7 @@ class Stories {
 void make_asynchronous(Drawing& draw, Scenario& scenario) {
   scenario.schedule = "pipedream";
   scenario.remedies = draw.one_of(std::array<const char*, 4>{"stale", "ws", "msnag", "ws_ga"});
-  // That schedule chooses the weights itself, and steps seldom.
+  // The schedule chooses the weights itself, and steps seldom.
   if (scenario.remedies == "stale" &&
       scenario.micro_batches / scenario.replicas >= std::max(2, scenario.stages))
     scenario.schedule = "pipedream-2bw";
@@ -391,6 +391,11 @@ void draw_more(Scenario& scenario) {
   }
   if (!draw.one_in(16)) Stories(draw, scenario).draw();
   if (draw.one_in(5)) make_asynchronous(draw, scenario);
+  if (draw.one_in(6)) scenario.evaluate_every = draw.between(3, 10);
+  scenario.at_server = draw.one_in(2);
+  // Clipping waits for all stages in each step.
+  if (scenario.remedies.empty() && draw.one_in(3))
+    scenario.optimizer.insert(scenario.optimizer.size() - 1, R"(, "clip_norm": 0.7)");
   std::ranges::stable_sort(scenario.faults, {}, &Fault::at);
 }
 
@@ -431,11 +436,17 @@ constexpr auto impatient = R"({"strikes": 1, "futile_epochs": 1, "start_patience
   "prepare_patience": "60ms", "load_patience": "20ms", "suspend_patience": "4s",
   "head_patience": "3s"})";
 
+constexpr auto validation = R"(, "validate": "made:gaussians?dims=4&classes=3&stream=1")";
+
 Value Scenario::config() const {
+  std::string evaluations;
+  if (evaluate_every > 0)
+    evaluations = R"(, "eval_batches": 1, "eval_every": )" + std::to_string(evaluate_every);
   auto tree = parse_json(R"({
     "name": "tiny", "seed": 3,
     "model": {"kind": "mlp", "dims": [4, 8, 8, 8, 3]},
-    "data": {"train": "made:gaussians?dims=4&classes=3"},
+    "data": {"train": "made:gaussians?dims=4&classes=3")" +
+                         std::string(evaluate_every == 0 ? "" : validation) + R"(},
     "batch": {"global": )" +
                          std::to_string(2 * micro_batches) + R"(, "micro": 2},
     "optimizer": )" + optimizer +
@@ -444,6 +455,8 @@ Value Scenario::config() const {
     "pipeline": {"schedule": ")" +
                          schedule + R"(", "stages": )" + std::to_string(stages) +
                          R"(, "replicas": )" + std::to_string(replicas) + R"(},
+    "parallel": {"exchange": ")" +
+                         (at_server ? "server" : "all_to_all") + R"("},
     "elastic": {"nodes": ")" +
                          std::to_string(fewest) + ":" + std::to_string(nodes) + R"(", "copies": )" +
                          std::to_string(copies) + R"(},
@@ -452,7 +465,7 @@ Value Scenario::config() const {
     "limits": )" + std::string(is_impatient ? impatient : patient) +
                          R"(,
     "train": {"steps": )" +
-                         std::to_string(steps) + R"(}})");
+                         std::to_string(steps) + evaluations + "}}");
   if (!tree) return {};
   if (!remedies.empty())
     tree->set(
@@ -514,7 +527,11 @@ std::string to_text(const Scenario& scenario) {
       (scenario.remedies.empty() ? "" : " with " + scenario.remedies) + ", " +
       std::to_string(scenario.copies) + " copies; " + std::to_string(scenario.steps) +
       " steps of " + std::to_string(scenario.micro_batches) + " micro-batches, saved every " +
-      std::to_string(scenario.save_every) + "; jobs up to " + in_seconds(scenario.slowest_job) +
+      std::to_string(scenario.save_every) +
+      (scenario.evaluate_every == 0
+           ? ""
+           : ", evaluated every " + std::to_string(scenario.evaluate_every)) +
+      "; jobs up to " + in_seconds(scenario.slowest_job) +
       (scenario.is_impatient ? "; short limits" : "") + "; healthy in the end:";
   for (std::size_t i = 0; i < scenario.stays_healthy.size(); ++i)
     if (scenario.stays_healthy[i]) text += " " + std::to_string(i);

@@ -65,7 +65,7 @@ std::string to_text(const Fault& fault);
 /// A cluster, a run and the faults that a seed has drawn.
 struct Scenario {
   static constexpr int most_steps = 40;
-  static constexpr int steps_between_drains = 4;  // Of an asynchronous run.
+  static constexpr int steps_between_drains = 4;  // An asynchronous run drains so often.
 
   std::uint64_t seed = 0;
   bool has_daemons = false;         // Daemons keep the nodes running.
@@ -74,6 +74,8 @@ struct Scenario {
   std::string schedule;
   int stages = 1, replicas = 1, fewest = 1, copies = 1, steps = 12, save_every = 4;
   int micro_batches = 4;
+  int evaluate_every = 0;  // 0: it evaluates nothing.
+  bool at_server = false;  // Replicas reduce gradients at the first of them.
   /// The remedies of an asynchronous run; empty: the schedule is synchronous. Its stages, schedule
   /// and replicas affect its weights.
   std::string remedies;

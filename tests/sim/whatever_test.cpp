@@ -30,6 +30,7 @@ const TrainedSteps& expected(const Scenario& scenario) {
   if (steps.empty()) {
     Scenario undisturbed = scenario;
     undisturbed.steps = Scenario::most_steps;
+    undisturbed.evaluate_every = 1;
     steps = really_trained(undisturbed.config());
   }
   return steps;
