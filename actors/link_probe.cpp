@@ -172,8 +172,8 @@ void LinkProbe::send_by(std::unique_ptr<transport::Sender> sender,
         const double took = in_seconds(measuring->least);
         if (channel < empty_parcels)
           link.round_trip = took;
-        else if (took > *link.round_trip)
-          link.bytes_per_second = static_cast<double>(probe_bytes) / (took - *link.round_trip);
+        else if (took > 0)
+          link.bytes_per_second = static_cast<double>(probe_bytes) / took;
         if (++measuring->channel == channels) measuring->next_way();
         go_on(measuring);
       });

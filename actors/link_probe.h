@@ -89,14 +89,15 @@ struct ProbeLinks {
   }
 };
 
-/// The measurement of a way.
+/// What was measured of a way.
 struct ProbedLink {
   std::string to;
-  std::string carrier;                          // "shm" or "tcp".
-  std::optional<double> round_trip = {};        // Seconds.
-  std::optional<double> bytes_per_second = {};  // Unset: it took no longer than a round trip.
-  std::int64_t bytes = 0;                       // The bytes sent.
-  std::string why = {};                         // Why nothing was measured.
+  std::string carrier;                    // "shm" or "tcp".
+  std::optional<double> round_trip = {};  // Seconds.
+  /// The rate of one parcel until it has arrived, which includes a round trip.
+  std::optional<double> bytes_per_second = {};
+  std::int64_t bytes = 0;  // That were sent.
+  std::string why = {};    // Why nothing was measured.
 
   static constexpr auto fields() {
     return std::tuple(

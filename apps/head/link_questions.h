@@ -48,7 +48,7 @@ class LinkQuestions {
     std::string name;
     Env::Time sent;                                    // When it was asked to open doors.
     std::optional<actors::NodeDoors> doors = {};       // Once it has answered.
-    enum { opens, waits, measures, done } at = opens;  // Its state.
+    enum { opens, waits, measures, done } at = opens;  // The present part of its work.
   };
   struct Probe {
     std::int64_t number = 0;

@@ -47,7 +47,7 @@ class NodeQuestions {
   /// A process that a question is about.
   struct Asked {
     std::uint64_t node = 0;                 // 0: this process.
-    Value told;                             // Its part of the answer.
+    Value told;                             // The entry in the answer.
     std::vector<std::string> threads = {};  // The names of the wanted threads; empty: all.
     bool is_open = true;                    // It has not answered yet.
   };

@@ -80,7 +80,7 @@ void on_asked(int, siginfo_t*, void* context) {
   errno = error;
 }
 
-/// A thread, as the system shows it.
+/// A thread, as the system describes it.
 struct SystemView {
   std::string name;
   char state = '?';

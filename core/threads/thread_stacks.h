@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-/// The place at which a thread of this process is.
+/// A thread of this process, and the place in the program where it is.
 struct ThreadStack {
   int thread = 0;                   // The system's number, as `top -H` shows it.
   std::string name;                 // As name_thread() set it.
