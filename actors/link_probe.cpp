@@ -84,8 +84,8 @@ struct LinkProbe::Measuring {
   int carrier = 0;
   int channel = 0;
   std::chrono::nanoseconds least{};  // The least time that a parcel of this size took.
-  bool has_arrived = false;          // The last parcel has arrived,
-  std::chrono::nanoseconds took{};   // and how long that took.
+  bool has_arrived = false;          // The last parcel has,
+  std::chrono::nanoseconds took{};   // after this time.
 
   const ProbeTarget& to() const { return order.targets[target]; }
   /// Goes to the next way.

@@ -89,14 +89,14 @@ struct ProbeLinks {
   }
 };
 
-/// What was measured of a way.
+/// A measured way.
 struct ProbedLink {
   std::string to;
   std::string carrier;                    // "shm" or "tcp".
   std::optional<double> round_trip = {};  // Seconds.
   /// The rate of one parcel until it has arrived, which includes a round trip.
   std::optional<double> bytes_per_second = {};
-  std::int64_t bytes = 0;  // That were sent.
+  std::int64_t bytes = 0;  // The number of bytes that were sent.
   std::string why = {};    // Why nothing was measured.
 
   static constexpr auto fields() {

@@ -11,7 +11,7 @@
 #include "core/value.h"
 #include "transport/wire/fields.h"
 
-/// Messages that say where the threads of a node are, for a person who looks for one that is stuck.
+/// The places of a node's threads in the program, for a person who looks for one that is stuck.
 namespace troupe::actors {
 
 /// Head to node: tell where your threads are.
