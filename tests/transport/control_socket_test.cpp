@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <thread>
 #include <zmq.hpp>
 
@@ -207,6 +208,27 @@ TEST_CASE("the end of a node is reported after all its messages", "[transport]")
     CHECK(head.gone[i].gone == Gone::closed);
     CHECK(head.gone[i].why == "its connection has ended");
   }
+}
+
+TEST_CASE("a node that is behind gets the last messages of a head that has gone", "[transport]") {
+  const RawListener head;
+  auto options = dial_options(head.endpoint());
+  options.link.queue = 1;
+  Node node(options);
+  RawConnection last = head.accept();
+  REQUIRE(last.shake_hands("ROUTER"));
+  REQUIRE(last.wait_for("hello"));
+  REQUIRE(node.connected.wait());
+  std::promise<void> go_on;
+  node.own.loop->post([until_then = go_on.get_future().share()] { until_then.wait(); });
+  constexpr std::size_t count = 20;
+  for (std::size_t i = 1; i <= count; ++i)
+    last.send_message(parts_of(message_of("node.welcome", i)));
+  last.finish();
+  REQUIRE(last.closed());
+  go_on.set_value();
+  REQUIRE(node.gone.wait());
+  CHECK(node.messages.count() == count);
 }
 
 TEST_CASE("a peer that is silent for longer than it announced is gone", "[transport]") {

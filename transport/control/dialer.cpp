@@ -9,6 +9,16 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int key_refused = 400;  // The status (ZAP) for a key that is not on the list.
 
+/// Longer than the dialer keeps a socket whose connection has ended, in milliseconds.
+constexpr int no_reconnect_before = 3'600'000;
+
+/// Keeps what has arrived readable after the end of the connection. A socket that is "immediate",
+/// or that ZeroMQ does not connect again, drops its unread messages when ZeroMQ notices the end.
+void keep_unread_messages(zmq::socket_t& socket) {
+  socket.set(zmq::sockopt::immediate, false);
+  socket.set(zmq::sockopt::reconnect_ivl, no_reconnect_before);
+}
+
 }  // namespace
 
 Dialer::Dialer(zmq::context_t& context, DialOptions options, zmq::socket_type type, Prepare prepare)
@@ -48,6 +58,7 @@ std::optional<Dialer::News> Dialer::dial() {
   try {
     link_.emplace(context_, type_);
     set_link_options(link_->socket, options_.link, endpoint_);
+    keep_unread_messages(link_->socket);
     ask_far_end(link_->socket, options_.link);
     set_client_keys(link_->socket, options_.keys, options_.head_key);
     prepare_(link_->socket);
