@@ -14,6 +14,7 @@
 #include "apps/hosts/interfaces.h"
 #include "apps/machine/signals.h"
 #include "core/json.h"
+#include "transport/wire/wire.h"
 
 namespace troupe::apps {
 namespace {
@@ -69,6 +70,7 @@ class HeadClient::Line {
     message.id = random_id();
     message.incarnation = incarnation_;
     message.body = std::move(body);
+    if (auto parts = transport::encode(message); !parts) return parts.error();
     const auto end = Clock::now() + answer_patience;
     std::unique_lock lock(mutex_);
     asked_ = message.id;
@@ -76,8 +78,8 @@ class HeadClient::Line {
     while (!answer_) {
       if (auto connected = wait_for_connection(lock, end); !connected) return connected.error();
       const auto asked_on = connection_;
-      if (auto sent = say(message); !sent && connection_ == asked_on && ended_ < connection_)
-        return sent.error();
+      // A send can fail only because the connection has ended, and `gone` is about to tell that.
+      (void)say(message);
       const auto waited = wait(lock, end, [&] { return answer_ || ended_ >= asked_on; });
       if (waited == Waited::met) continue;
       if (waited == Waited::interrupted) return interrupted();
