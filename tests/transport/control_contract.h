@@ -185,7 +185,8 @@ inline void check_control_contract(NetworkUnderTest& under_test) {
     wait_for([&] { return client.refused.size() >= 2; });
     server = std::make_unique<NotingServer>(under_test, options);
     server->socket->start();
-    wait_for([&] { return server->messages.size() == 1; });
+    // The client notes the connection after it has said hello on it.
+    wait_for([&] { return server->messages.size() == 1 && client.connected.size() >= 2; });
     CHECK(client.connected.size() == 2);
   }
 
