@@ -140,7 +140,8 @@ TEST_CASE("a slow disk stalls the work that calls it and not the loop", "[sim]")
   const auto before = env.now();
   machine.disk.set_times(1s, 2s, "led");
   loop->aside(
-      "disk", [&] { write_and_sync(machine.files, "other", "text"); }, [&] { written = env.now(); });
+      "disk", [&] { write_and_sync(machine.files, "other", "text"); },
+      [&] { written = env.now(); });
   CHECK(machine.scheduler.run_all() == Scheduler::Stopped::idle);
   CHECK(written == before);
 }
