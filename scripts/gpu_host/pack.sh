@@ -35,7 +35,10 @@ pack() {
   done
   cp -r config "$folder/troupe-gpu/config"
   find "$folder/troupe-gpu/config" -type f ! -name '*.toml' -delete
-  cp -r tests/golden "$folder/troupe-gpu/golden"  # What test_cuda reads.
+  # What test_cuda reads, and the configurations of families.
+  cp -r tests/golden "$folder/troupe-gpu/golden"
+  rm -r "$folder/troupe-gpu/golden/images"
+  find "$folder/troupe-gpu/golden/families" -type f ! -name config.json -delete
   cp -r scripts/gpu-host scripts/gpu_host bench/peers/peer_torch.py bench/peers/peer_torch_gpu.py "$folder/troupe-gpu/"
   git describe --always --dirty >"$folder/troupe-gpu/version"
   # The programs share most of their code. Only a dictionary larger than a program finds that.

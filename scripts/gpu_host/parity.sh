@@ -25,7 +25,7 @@ compare_with_cores() {
   done
 }
 
-# Families of models with the golden weights of transformers, and what fine-tuning adds to a model.
+# Families of models by the configurations that transformers wrote, and what fine-tuning adds to a model.
 families=(gpt2 llama llama3 linear yarn mistral qwen2 qwen3 gpt_neox gpt_neox_serial gptj phi gemma gemma2)
 
 # config_of_family NAME FAMILY [LINE ...]: writes NAME.toml, and prints its place without ".toml".
@@ -33,7 +33,7 @@ config_of_family() {
   local place=$PWD/$1
   mkdir -p "$(dirname "$place")"
   {
-    printf '[model]\nfrom = "%s"\n' "$here/golden/families/$2"
+    printf '[model]\nfrom = "%s"\ninit = "random"\n' "$here/golden/families/$2"
     printf '[data]\ntrain = "made:markov?states=48"\n[batch]\nglobal = 8\nmicro = 4\n[optimizer]\nlr = 1e-3\nclip_norm = 1.0\n'
     printf '%s\n' "${@:3}"
   } >"$place.toml"
