@@ -212,7 +212,7 @@ std::optional<Stragglers::Judgement> Stragglers::judge(std::size_t device) const
   if (is_known) {
     judged.factor = now / usual;
     judged.share = share_of(now - usual);
-    judged.steps = about.busy.latest_from(limits_.fast * usual);
+    judged.steps = std::max<std::size_t>(1, about.busy.latest_from(limits_.fast * usual));
     judged.spread = about.busy.spread();
   }
   const auto compared = compare_with_others(about);
@@ -261,7 +261,7 @@ std::optional<Stragglers::Judgement> Stragglers::judge(const Link& link) const {
   return Judgement{.factor = *now / usual,
                    .share = longer < in_seconds(limits_.least_late) ? 0 : share_of(longer),
                    .than = Straggler::Than::before,
-                   .steps = link.both.latest_from(limits_.fast * usual),
+                   .steps = std::max<std::size_t>(1, link.both.latest_from(limits_.fast * usual)),
                    .spread = link.both.spread()};
 }
 
