@@ -123,18 +123,18 @@ class Stories {
   void draw() {
     // Stories that seldom lead to their decision are there more often.
     constexpr std::array<std::pair<Story, int>, 23> all = {
-        {{&Stories::gather_in_vain, 3},   {&Stories::gather_and_lose, 3},
+        {{&Stories::gather_in_vain, 3},   {&Stories::gather_and_lose, 4},
          {&Stories::tear_decision, 3},    {&Stories::prepare_late, 1},
-         {&Stories::load_late, 3},        {&Stories::load_and_fail, 12},
-         {&Stories::bad_source, 8},       {&Stories::no_progress, 2},
+         {&Stories::load_late, 3},        {&Stories::load_and_fail, 13},
+         {&Stories::bad_source, 10},      {&Stories::no_progress, 2},
          {&Stories::too_few_for_long, 2}, {&Stories::no_paths, 12},
-         {&Stories::every_cordon, 4},     {&Stories::unheard, 2},
+         {&Stories::every_cordon, 5},     {&Stories::unheard, 2},
          {&Stories::nobody_is_left, 13},  {&Stories::every_device_fails, 14},
          {&Stories::full_disk, 6},        {&Stories::lose_some, 2},
          {&Stories::faulty_step, 8},      {&Stories::keeps_ending, 10},
          {&Stories::come_back_soon, 6},   {&Stories::fails_now_and_then, 13},
          {&Stories::nodes_leave, 11},     {&Stories::stop_and_go_on, 9},
-         {&Stories::last_save_fails, 13}}};
+         {&Stories::last_save_fails, 15}}};
     // In half of such seeds one or two stories are all that happens.
     const bool is_alone = draw_.one_in(2);
     if (is_alone) {
