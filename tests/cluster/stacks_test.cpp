@@ -34,6 +34,12 @@ const Value::List& list_of(const Value& value, const char* key) {
   return *list->list();
 }
 
+/// Submits a run of two stages, each on a node of its own.
+const std::vector<std::string> run_on_both = {
+    "submit",         "gpt.toml", "--wait",    "--set", "train.steps=1000000", "--set",
+    "log.every=1",    "--set",    "name=many", "--set", "pipeline.stages=2",   "--set",
+    "elastic.nodes=2"};
+
 const Value* named(const Value::List& all, const std::string& name) {
   const auto found =
       std::ranges::find(all, name, [](const Value& one) { return text_of(one, "name"); });
@@ -47,9 +53,7 @@ TEST_CASE("stacks shows where the threads of a run are, and names a node that is
   const Workplace here;
   here.write("gpt.toml", gpt);
   Cluster cluster(here, {"alpha", "beta"});
-  Process submit(
-      here, {"submit", "gpt.toml", "--wait", "--set", "train.steps=1000000", "--set", "log.every=1",
-             "--set", "name=many", "--set", "pipeline.stages=2", "--set", "elastic.nodes=2"});
+  Process submit(here, run_on_both);
   REQUIRE(submit.says("step 3 "));
 
   const auto all = stacks(here, {"many"});
@@ -109,9 +113,7 @@ TEST_CASE("probe measures the ways between all nodes by each carrier, and the ru
   const Workplace here;
   here.write("gpt.toml", gpt);
   Cluster cluster(here, {"alpha", "beta"});
-  Process submit(
-      here, {"submit", "gpt.toml", "--wait", "--set", "train.steps=1000000", "--set", "log.every=1",
-             "--set", "name=many", "--set", "pipeline.stages=2", "--set", "elastic.nodes=2"});
+  Process submit(here, run_on_both);
   REQUIRE(submit.says("step 3 "));
   Process asking(here, {"probe", "many", "--output", "json"});
   CHECK(asking.wait() == 0);
