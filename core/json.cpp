@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/units.h"
+
 namespace troupe {
 namespace {
 
@@ -230,8 +232,8 @@ void write(std::string& out, const Value& value, int indent) {
 
 Result<Value> parse_json(std::string_view text, const JsonLimits& limits) {
   if (text.size() > limits.bytes)
-    return Error{"1:1: the text has " + std::to_string(text.size()) + " bytes; at most " +
-                 std::to_string(limits.bytes) + " are read"};
+    return Error{"1:1: the text has " + size_text(text.size()) + "; at most " +
+                 size_text(limits.bytes) + " are read"};
   Builder builder(text, limits);
   const char* end = text.data() + text.size();
   const bool read = nlohmann::json::sax_parse(Cursor(text.data(), &builder.furthest),

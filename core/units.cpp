@@ -88,6 +88,21 @@ std::string bytes_text(std::int64_t bytes) {
   return std::to_string(bytes) + "B";
 }
 
+std::string size_text(std::uint64_t bytes) {
+  constexpr std::uint64_t least_rounded = 10'000;
+  const std::string exact = counted(bytes, "byte");
+  for (const auto& unit : size_units) {
+    const auto size = static_cast<std::uint64_t>(unit.size);
+    if (!unit.name.ends_with("iB") || bytes < size) continue;
+    if (bytes % size == 0) return std::to_string(bytes / size) + " " + std::string(unit.name);
+    if (bytes < least_rounded) return exact;
+    std::array<char, 32> rounded{};
+    std::snprintf(rounded.data(), rounded.size(), "%.1f ", static_cast<double>(bytes) / unit.size);
+    return rounded.data() + std::string(unit.name) + " (" + exact + ")";
+  }
+  return exact;
+}
+
 std::string detail::gib_text(double bytes, int decimals) {
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%.*f GiB", decimals, bytes / 0x1p30);

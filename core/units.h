@@ -42,6 +42,10 @@ std::string gib_text(std::integral auto bytes, int decimals) {
   return detail::gib_text(static_cast<double>(bytes), decimals);
 }
 
+/// Writes a size for people: "812 bytes", "64 KiB", "1.5 MiB (1572000 bytes)". Two different sizes
+/// have different texts.
+std::string size_text(std::uint64_t bytes);
+
 /// Writes a number and a noun: "1 stage", "2 stages".
 std::string counted(std::integral auto count, const std::string& what,
                     const std::string& plural = "s") {

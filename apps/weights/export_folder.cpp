@@ -7,6 +7,7 @@
 #include "config/model_kinds.h"
 #include "core/json.h"
 #include "core/memory/stream.h"
+#include "core/units.h"
 #include "kernels/rounding.h"
 
 namespace troupe::apps {
@@ -69,8 +70,8 @@ Result<Value> keep_beside(storage::Files& files, const storage::WeightFiles& wei
     const auto text = files.read(path);
     if (!text) return text.error();
     if (text->span().size() > most_text_bytes)
-      return Error{path + ": found " + std::to_string(text->span().size()) +
-                   " bytes, wanted at most " + std::to_string(most_text_bytes)};
+      return Error{path + ": found " + size_text(text->span().size()) + ", wanted at most " +
+                   size_text(most_text_bytes)};
     beside.set(name, std::string(text->text()));
   }
   return beside;

@@ -7,6 +7,7 @@
 
 #include "config/toml/toml.h"
 #include "core/json.h"
+#include "core/units.h"
 
 namespace troupe::config {
 namespace {
@@ -226,8 +227,8 @@ Result<std::string> read_text_file(const std::string& path) {
     text = read_all(file);
   }
   if (text.size() > most_bytes)
-    return Error{"'" + path + "' has more than " + std::to_string(most_bytes) +
-                 " bytes, which is no configuration"};
+    return Error{"'" + path + "' has more than " + size_text(most_bytes) +
+                 ", which is no configuration"};
   return text;
 }
 

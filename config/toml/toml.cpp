@@ -5,6 +5,7 @@
 
 #include "config/toml/toml_guard.h"
 #include "core/json.h"
+#include "core/units.h"
 
 namespace troupe::config {
 namespace {
@@ -182,8 +183,8 @@ void write(std::string& out, const Value& value) {
 
 Result<Value> parse_toml(std::string_view text) {
   if (text.size() > most_bytes)
-    return Error{"1:1: the text has " + std::to_string(text.size()) + " bytes; at most " +
-                 std::to_string(most_bytes) + " are read"};
+    return Error{"1:1: the text has " + size_text(text.size()) + "; at most " +
+                 size_text(most_bytes) + " are read"};
   if (const auto trouble = find_toml_trouble(text))
     return Error{said(trouble->position) + "this is not TOML: " + trouble->why};
   Converter converter(text);

@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/units.h"
 #include "simulation/machine/sockets.h"
 #include "transport/control/delivery.h"
 #include "transport/control/dialing_end.h"
@@ -45,7 +46,7 @@ class SimulatedClient final : public transport::ControlClient, private DialingEn
     for (const auto& part : *parts) bytes += part.size();
     if (bytes > options().link.queue_bytes)
       return Error{message.type + ": " + std::to_string(options().link.queue) + " messages or " +
-                   std::to_string(options().link.queue_bytes) + " bytes wait to be sent to " +
+                   size_text(options().link.queue_bytes) + " wait to be sent to " +
                    options().endpoint + " already"};
     send_parts(std::move(*parts));
     return Done{};

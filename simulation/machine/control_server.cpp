@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/units.h"
 #include "simulation/machine/sockets.h"
 #include "transport/control/delivery.h"
 #include "transport/control/loop_delivery.h"
@@ -56,8 +57,7 @@ class SimulatedServer final : public transport::ControlServer,
     if (!parts) return parts.error();
     if (bytes_of_parts(*parts) > options_.link.queue_bytes)
       return Error{endpoint() + ": " + std::to_string(options_.link.queue) + " orders or " +
-                   std::to_string(options_.link.queue_bytes) +
-                   " bytes wait for this socket already"};
+                   size_text(options_.link.queue_bytes) + " wait for this socket already"};
     return act([&] { peers_.send(peer, *parts); });
   }
   Status cut(PeerId peer, std::string why) override {
@@ -223,8 +223,8 @@ class SimulatedPublisher final : public transport::Publisher, private Listening 
     const Parts parts = {std::move(*frame)};
     if (bytes_of_parts(parts) > options_.link.queue_bytes)
       return Error{event.type + ": " + std::to_string(options_.link.queue) + " events or " +
-                   std::to_string(options_.link.queue_bytes) + " bytes wait to leave " +
-                   endpoint() + " already"};
+                   size_text(options_.link.queue_bytes) + " wait to leave " + endpoint() +
+                   " already"};
     if (!scheduler_.is_alive(process_)) return Done{};
     // A listener that lets too many wait misses this event.
     for (auto& [number, guest] : guests_)

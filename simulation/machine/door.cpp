@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/units.h"
 #include "simulation/machine/sockets.h"
 #include "transport/channels/door_rules.h"
 #include "transport/channels/frame.h"
@@ -85,7 +86,7 @@ class SimulatedReceiver final : public transport::Receiver, private Plugged {
       try {
         block = receiving_.memory->take(header.payload_bytes);
       } catch (const std::bad_alloc&) {
-        return Error{"no memory for " + std::to_string(header.payload_bytes) + " bytes of tensors"};
+        return Error{"no memory for " + size_text(header.payload_bytes) + " of tensors"};
       }
       std::memcpy(block.get()->memory, parts[1].data(), parts[1].size());
       for (const auto& plan : plans) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "core/units.h"
 #include "storage/data/array_dataset.h"
 #include "storage/data/documents.h"
 #include "storage/data/idx.h"
@@ -26,9 +27,9 @@ Result<Samples> read_all(const Dataset& dataset) {
   const auto& shape = dataset.shape();
   const auto each = shape.input_bytes() + shape.target_bytes();
   if (static_cast<std::uint64_t>(dataset.count()) > most_bytes / each)
-    return Error{std::to_string(dataset.count()) + " samples of " + std::to_string(each) +
-                 " bytes are more than the " + std::to_string(most_bytes) +
-                 " bytes that are written at once; ask for fewer samples"};
+    return Error{std::to_string(dataset.count()) + " samples of " + size_text(each) +
+                 " are more than the " + size_text(most_bytes) +
+                 " that are written at once; ask for fewer samples"};
   const auto count = static_cast<std::size_t>(dataset.count());
   Samples samples{std::vector<std::byte>(count * shape.input_bytes()),
                   std::vector<std::byte>(count * shape.target_bytes())};

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/json.h"
+#include "core/units.h"
 
 namespace troupe::storage {
 namespace {
@@ -153,8 +154,8 @@ Result<Safetensors> Safetensors::parse(Bytes bytes) {
   const auto header_bytes = read_u64(all);
   if (header_bytes > max_header_bytes)
     return Error{"is no safetensors file, or a damaged one: its header would have " +
-                 std::to_string(header_bytes) + " bytes; at most " +
-                 std::to_string(max_header_bytes) + " are read"};
+                 size_text(header_bytes) + "; at most " + size_text(max_header_bytes) +
+                 " are read"};
   if (header_bytes > all.size() - length_bytes)
     return Error{"is cut off: its header has " + std::to_string(header_bytes) +
                  " bytes, and only " + std::to_string(all.size() - length_bytes) + " are there"};
@@ -252,9 +253,8 @@ Result<WrittenFile> write_safetensors(Files& files, const std::string& path,
   if (auto status = check_names(tensors); !status) return within(path, status.error());
   const auto header = header_of(tensors, metadata);
   if (header.size() > Safetensors::max_header_bytes)
-    return Error{path + ": the header would have " + std::to_string(header.size()) +
-                 " bytes; at most " + std::to_string(Safetensors::max_header_bytes) +
-                 " can be read again"};
+    return Error{path + ": the header would have " + size_text(header.size()) + "; at most " +
+                 size_text(Safetensors::max_header_bytes) + " can be read again"};
   auto file = files.create(path);
   if (!file) return file.error();
 

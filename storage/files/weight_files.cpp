@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/json.h"
+#include "core/units.h"
 
 namespace troupe::storage {
 namespace {
@@ -67,8 +68,8 @@ Status WeightFiles::read_index(Files& files) {
   const auto bytes = files.read(path);
   if (!bytes) return bytes.error();
   if (bytes->span().size() > most_index_bytes)
-    return Error{path + ": found " + std::to_string(bytes->span().size()) +
-                 " bytes, wanted at most " + std::to_string(most_index_bytes)};
+    return Error{path + ": found " + size_text(bytes->span().size()) + ", wanted at most " +
+                 size_text(most_index_bytes)};
   index_ = std::string(bytes->text());
   const auto map = parse_index(index_);
   if (!map) return Error{path + map.error().text};

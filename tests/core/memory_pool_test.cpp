@@ -168,7 +168,7 @@ TEST_CASE("an out-of-memory error reports the request, the free memory and the p
     why = full.what();
   }
   CHECK(why ==
-        "there is no memory left for it on the host: wanted 4194304 bytes more (0.004 GiB), found "
+        "there is no memory left for it on the host: wanted 4 MiB more, found "
         "0.002 GiB free of 0.003 GiB; this device holds 0.001 GiB of 0.001 GiB that it has taken, "
         "and the plan foresaw 1.000 GiB; take a smaller batch.micro, more pipeline.stages, or "
         "pipeline.recompute = true");

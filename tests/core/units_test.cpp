@@ -81,9 +81,17 @@ TEST_CASE("a quantity is a number followed by a unit", "[core]") {
   CHECK(parse_quantity("1e3MB", byte_units(), std::chars_format::general) == 1e9);
 }
 
-TEST_CASE("counted and gib_text format counts and sizes for people", "[core]") {
+TEST_CASE("counted, gib_text and size_text format counts and sizes for people", "[core]") {
   CHECK(counted(1, "stage") == "1 stage");
   CHECK(counted(2, "stage") == "2 stages");
   CHECK(counted(2, "micro-batch", "es") == "2 micro-batches");
   CHECK(gib_text(1610612736, 1) == "1.5 GiB");
+  CHECK(size_text(0) == "0 bytes");
+  CHECK(size_text(1) == "1 byte");
+  CHECK(size_text(1024) == "1 KiB");
+  CHECK(size_text(9'999) == "9999 bytes");
+  CHECK(size_text(64 << 20) == "64 MiB");
+  CHECK(size_text((64 << 20) + 1) == "64.0 MiB (67108865 bytes)");
+  CHECK(size_text(495512185278464) == "450.7 TiB (495512185278464 bytes)");
+  CHECK(size_text(1ULL << 63) == "8388608 TiB");
 }

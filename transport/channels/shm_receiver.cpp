@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "core/units.h"
 #include "transport/channels/shm_channel.h"
 #include "transport/channels/socket.h"
 
@@ -197,7 +198,7 @@ Status ShmReceiver::make_tensors(const ShmRecord& record, std::span<const ShmPla
       try {
         shared = passes ? receiving_.memory->take(to_copy) : arrivals_->hold(record.shared_slot);
       } catch (const std::bad_alloc&) {
-        return Error{"no memory for " + std::to_string(to_copy) + " bytes of tensors"};
+        return Error{"no memory for " + size_text(to_copy) + " of tensors"};
       }
       if (!shared) return Error{"more slots came than there are"};
     }

@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "core/units.h"
 #include "transport/channels/door_rules.h"
 #include "transport/channels/socket.h"
 #include "transport/channels/tcp_channel.h"
@@ -223,7 +224,7 @@ Status TcpReceiver::take_front() {
   try {
     payload_ = receiving_.memory->take(header_.payload_bytes);
   } catch (const std::bad_alloc&) {
-    return Error{"no memory for " + std::to_string(header_.payload_bytes) + " bytes of tensors"};
+    return Error{"no memory for " + size_text(header_.payload_bytes) + " of tensors"};
   }
   payload_got_ = 0;
   if (sealed_) sealed_->opened = 0;

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include "core/units.h"
 #include "transport/keys/keys.h"
 
 namespace troupe::transport {
@@ -110,8 +111,8 @@ Result<AllowList> AllowList::read(const std::string& path) {
                  "chmod o-w " +
                  path};
   if (static_cast<std::uintmax_t>(facts.st_size) > largest_file)
-    return Error{path + ": has " + std::to_string(facts.st_size) + " bytes, wanted at most " +
-                 std::to_string(largest_file)};
+    return Error{path + ": has " + size_text(static_cast<std::uint64_t>(facts.st_size)) +
+                 ", wanted at most " + size_text(largest_file)};
   std::ifstream file(path, std::ios::binary);
   if (!file) return system_error("open");
   const std::string text(std::istreambuf_iterator<char>(file), {});

@@ -4,6 +4,7 @@
 
 #include "core/threads/event_fd.h"
 #include "core/threads/thread_name.h"
+#include "core/units.h"
 #include "transport/control/delivery.h"
 #include "transport/control/dialer.h"
 #include "transport/control/dialing_end.h"
@@ -45,8 +46,8 @@ class ZmqClient final : public ControlClient {
     const auto bytes = bytes_of(*parts);
     if (orders_.push({connection, std::move(*parts)}, bytes)) return Done{};
     return Error{message.type + ": " + std::to_string(options_.link.queue) + " messages or " +
-                 std::to_string(options_.link.queue_bytes) + " bytes wait to be sent to " +
-                 options_.endpoint + " already"};
+                 size_text(options_.link.queue_bytes) + " wait to be sent to " + options_.endpoint +
+                 " already"};
   }
 
   const Counters& counters() const override { return counters_; }

@@ -8,6 +8,7 @@
 
 #include "core/threads/event_fd.h"
 #include "core/threads/thread_name.h"
+#include "core/units.h"
 #include "transport/control/control_peers.h"
 #include "transport/control/delivery.h"
 #include "transport/control/listening_socket.h"
@@ -87,7 +88,7 @@ class ZmqServer final : public ControlServer, private ControlPeers::Socket {
   Status order(Order order, std::size_t bytes) {
     if (orders_.push(std::move(order), bytes)) return Done{};
     return Error{endpoint() + ": " + std::to_string(options_.link.queue) + " orders or " +
-                 std::to_string(options_.link.queue_bytes) + " bytes wait for this socket already"};
+                 size_text(options_.link.queue_bytes) + " wait for this socket already"};
   }
 
   /// Returns callbacks for the sessions, which pass everything on to the loop.

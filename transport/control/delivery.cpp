@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "core/units.h"
 #include "transport/wire/message_types.h"
 
 namespace troupe::transport {
@@ -36,9 +37,9 @@ Status SendWindow::stamp(Message& message) {
   const std::size_t bytes = bytes_of(message);
   if (kept_.size() >= limits_.messages || bytes > limits_.bytes - bytes_)
     return Error{message.type + ": the other end has not acknowledged " +
-                 std::to_string(kept_.size()) + " messages of " + std::to_string(bytes_) +
-                 " bytes; at most " + std::to_string(limits_.messages) + " of " +
-                 std::to_string(limits_.bytes) + " are kept"};
+                 std::to_string(kept_.size()) + " messages of " + size_text(bytes_) + "; at most " +
+                 std::to_string(limits_.messages) + " of " + size_text(limits_.bytes) +
+                 " are kept"};
   message.seq = ++last_;
   kept_.push_back({message, bytes});
   bytes_ += bytes;

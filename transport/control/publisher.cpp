@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/threads/thread_name.h"
+#include "core/units.h"
 #include "transport/control/listening_socket.h"
 #include "transport/control/zmq_sockets.h"
 
@@ -63,7 +64,7 @@ class ZmqPublisher final : public Publisher {
     const auto bytes = frame->size();
     if (queue_.push({std::move(*frame)}, bytes)) return Done{};
     return Error{event.type + ": " + std::to_string(options_.link.queue) + " events or " +
-                 std::to_string(options_.link.queue_bytes) + " bytes wait to leave " + endpoint() +
+                 size_text(options_.link.queue_bytes) + " wait to leave " + endpoint() +
                  " already"};
   }
 

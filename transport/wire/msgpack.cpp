@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/text.h"
+#include "core/units.h"
 
 namespace troupe::transport {
 namespace {
@@ -99,8 +100,8 @@ class Measure : public msgpack::null_visitor {
   bool visit_str(const char* data, std::uint32_t size) {
     const std::string_view text(data, size);
     if (size > limits_.text_bytes)
-      return fail("found a text of " + std::to_string(size) + " bytes, wanted at most " +
-                  std::to_string(limits_.text_bytes));
+      return fail("found a text of " + size_text(size) + ", wanted at most " +
+                  size_text(limits_.text_bytes));
     if (!is_utf8(text)) return fail("found a text that is not UTF-8");
     memory += memory_of_text(size);
     if (key_comes_) path.enter_key(text);
@@ -365,8 +366,8 @@ Result<Value> unpack(std::string_view bytes, const WireLimits& limits, std::size
   const auto needed = memory_to_unpack(bytes, limits, where);
   if (!needed) return needed.error();
   if (*needed > memory)
-    return Error{std::string(where) + ": its values would take " + std::to_string(*needed) +
-                 " bytes of memory, wanted at most " + std::to_string(memory) +
+    return Error{std::string(where) + ": its values would take " + size_text(*needed) +
+                 " of memory, wanted at most " + size_text(memory) +
                  " for so short a message; send many small values as one text or as payload"};
   Builder builder;
   std::size_t end = 0;
