@@ -119,7 +119,7 @@ void watch(Story& story, Steps& steps, double until) {
 
 int main_of(double fail_every, double window) {
   std::mt19937 random(1);
-  LiveCluster cluster(nodes, config);
+  LiveCluster cluster({.nodes = nodes, .config = config});
   if (!cluster.submit() || !cluster.settle(random)) return 1;
   auto& story = cluster.story();
   Steps steps;

@@ -342,7 +342,7 @@ bool lose_players(LiveCluster& cluster, const std::string& where) {
 /// Compares a run without a crowd, with a crowd at its head, and with a crowd that takes as much
 /// processor time but is at another head.
 bool measure_run(const std::string& program, int nodes) {
-  LiveCluster cluster(players + 1, run_config, 2);
+  LiveCluster cluster({.nodes = players + 1, .config = run_config, .cores = 2});
   if (!cluster.submit()) return complain("the run was not submitted");
   std::puts(
       "\n| the crowd | a step takes | a loss stops the run for | at most |\n|---|---|---|---|");

@@ -75,7 +75,7 @@ Times of_nodes(const LiveCluster& cluster) {
 }
 
 std::optional<Shares> measure(int copies, int steps) {
-  LiveCluster cluster(nodes, config_with(copies));
+  LiveCluster cluster({.nodes = nodes, .config = config_with(copies)});
   auto& story = cluster.story();
   const auto reach = [&](std::int64_t step) {
     const auto is_there = [&](const Value&) { return story.step() >= step; };

@@ -105,7 +105,7 @@ void send(pid_t process, int signal) {
 
 int main_of(int times, const std::string& data, const std::string& only) {
   std::mt19937 random(1);
-  LiveCluster cluster(nodes, config + data + "\"\n");
+  LiveCluster cluster({.nodes = nodes, .config = config + data + "\"\n"});
   if (!cluster.submit()) return 1;
   std::string who;
   const auto some = [&] { return cluster.process_of(who = cluster.some_player(random)); };

@@ -97,14 +97,17 @@ std::optional<Recovery> follow_recovery(Story& story, double fault, std::int64_t
   return recovery;
 }
 
-LiveCluster::LiveCluster(int nodes, const std::string& config, int cores) : cores_(cores) {
+LiveCluster::LiveCluster(ClusterOptions options) : options_(std::move(options)) {
   program_ = fs::canonical("/proc/self/exe").parent_path() / "../apps/troupe";
-  std::ofstream(folder_ / "run.toml") << config;
-  head_ = start({"head", "--listen", "127.0.0.1:0", "--events", "127.0.0.1:0", "--supervised"});
+  std::ofstream(folder_ / "run.toml") << options_.config;
+  std::vector<std::string> words{"head",     "--listen",    "127.0.0.1:0",
+                                 "--events", "127.0.0.1:0", "--supervised"};
+  words.insert(words.end(), options_.head_words.begin(), options_.head_words.end());
+  head_ = start(std::move(words));
   const auto end = std::chrono::steady_clock::now() + head_patience;
   while (head().empty() && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(story_every);
-  for (int node = 0; node < nodes; ++node) start_node();
+  for (int node = 0; node < options_.nodes; ++node) start_node();
   story_ = std::make_unique<Story>(folder_ / "runs/bench/events.jsonl");
 }
 
@@ -113,6 +116,11 @@ LiveCluster::~LiveCluster() {
     if (node.daemon) node.daemon->end();
   for (auto& daemon : leaving_) daemon->end();
   if (head_) head_->end();
+}
+
+bool LiveCluster::submit(std::vector<std::string> words) {
+  words.insert(words.begin(), {"submit", folder_ / "run.toml"});
+  return ask(std::move(words));
 }
 
 bool LiveCluster::ask(std::vector<std::string> words) {
@@ -148,7 +156,7 @@ void LiveCluster::take_away(const std::string& node) {
 void LiveCluster::bring_back(const std::string& node) {
   named(node).daemon.reset();
   named(node).daemon =
-      start({"node", "--name", node, "--cores", std::to_string(cores_), "--head", head()});
+      start({"node", "--name", node, "--cores", std::to_string(options_.cores), "--head", head()});
 }
 
 void LiveCluster::start_node() {
@@ -195,7 +203,9 @@ ChildOrder LiveCluster::order(std::vector<std::string> words) const {
   words.emplace_back("-q");
   return {.command = std::move(words),
           .environment = {{"XDG_STATE_HOME", folder_.path()}},
-          .cores = static_cast<int>(std::thread::hardware_concurrency())};
+          .cores = options_.machine_cores > 0
+                       ? options_.machine_cores
+                       : static_cast<int>(std::thread::hardware_concurrency())};
 }
 
 std::unique_ptr<Background> LiveCluster::start(std::vector<std::string> words) const {

@@ -68,15 +68,24 @@ struct Recovery {
 /// a step further. Returns nothing if it does not go on.
 std::optional<Recovery> follow_recovery(Story& story, double fault, std::int64_t before);
 
-/// A head, a daemon with `cores` cores for each node, and a run, all in a folder of their own.
+struct ClusterOptions {
+  int nodes = 1;
+  std::string config;                        // Of the run.
+  int cores = 1;                             // Cores that each node offers.
+  int machine_cores = 0;                     // All processes share the first ones; 0: all cores.
+  std::vector<std::string> head_words = {};  // More arguments of `troupe head`.
+};
+
+/// A head, a daemon for each node, and a run, all in a folder of their own.
 class LiveCluster {
  public:
-  LiveCluster(int nodes, const std::string& config, int cores = 1);
+  explicit LiveCluster(ClusterOptions options);
   ~LiveCluster();
   LiveCluster(const LiveCluster&) = delete;
   LiveCluster& operator=(const LiveCluster&) = delete;
 
-  bool submit() { return ask({"submit", folder_ / "run.toml"}); }
+  /// Submits the run with more arguments of `troupe submit`.
+  bool submit(std::vector<std::string> words = {});
   bool ask(std::vector<std::string> words);
   Story& story() { return *story_; }
   /// Returns the head's address; empty if it has not started.
@@ -108,7 +117,7 @@ class LiveCluster {
 
   storage::TemporaryFolder folder_ = *storage::TemporaryFolder::make();
   std::string program_;
-  int cores_;
+  ClusterOptions options_;
   std::unique_ptr<Background> head_;
   std::vector<Node> nodes_;
   std::vector<std::unique_ptr<Background>> leaving_;

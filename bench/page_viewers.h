@@ -1,0 +1,44 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace troupe::bench {
+
+/// What the open pages have asked for so far.
+struct PageCounts {
+  std::int64_t answers = 0;
+  std::int64_t bytes = 0;
+  std::int64_t failed = 0;  // Questions without a good answer.
+};
+
+/// Open pages of a head, each with one run in view. One thread asks for all of them what a page
+/// asks for, as often as a page does (apps/page/page.js). The thread runs on the last core.
+class PageViewers {
+ public:
+  PageViewers(int port, int viewers, std::string run);
+  /// Closes the pages.
+  ~PageViewers();
+  PageViewers(const PageViewers&) = delete;
+  PageViewers& operator=(const PageViewers&) = delete;
+
+  PageCounts counts() const { return {answers_, bytes_, failed_}; }
+
+ private:
+  void watch(const std::stop_token& ended, int viewers);
+  void look(bool with_about);
+  void ask(const std::string& path);
+
+  const int port_;
+  const std::string run_;
+  std::atomic<std::int64_t> answers_ = 0, bytes_ = 0, failed_ = 0;
+  std::jthread thread_;  // Last: it uses the other members.
+};
+
+/// Returns a port of 127.0.0.1 that nobody listens on.
+int free_port();
+
+}  // namespace troupe::bench
