@@ -40,6 +40,30 @@ Status check_sizes(Files& files, const std::string& directory, const Manifest& m
   return Done{};
 }
 
+/// An entry of a root under the name of a checkpoint.
+struct StepEntry {
+  std::string path;
+  std::int64_t step = 0;
+  DirectoryEntry entry;
+
+  bool is_directory() const { return entry.kind == DirectoryEntry::Kind::directory; }
+};
+
+/// Returns the entries of a root, newest step first, or none if there is no root.
+Result<std::vector<StepEntry>> step_entries(Files& files, const std::string& root) {
+  std::vector<StepEntry> found;
+  const auto there = files.exists(root);
+  if (!there.ok()) return there.error();
+  if (!*there) return found;
+  const auto entries = files.list(root);
+  if (!entries) return entries.error();
+  for (const auto& entry : *entries)
+    if (const auto step = step_in_name(entry.name))
+      found.push_back({root + "/" + entry.name, *step, entry});
+  std::ranges::sort(found, std::ranges::greater(), &StepEntry::step);
+  return found;
+}
+
 ListedCheckpoint look_at(Files& files, const std::string& directory, std::int64_t step) {
   using State = ListedCheckpoint::State;
   ListedCheckpoint listed;
@@ -115,22 +139,14 @@ Result<Manifest> open_manifest(Files& files, const std::string& directory) {
 }
 
 Result<std::vector<ListedCheckpoint>> list_checkpoints(Files& files, const std::string& root) {
-  std::vector<ListedCheckpoint> found;
-  const auto there = files.exists(root);
-  if (!there.ok()) return there.error();
-  if (!*there) return found;
-  const auto entries = files.list(root);
+  const auto entries = step_entries(files, root);
   if (!entries) return entries.error();
-  for (const auto& entry : *entries)
-    if (const auto step = step_in_name(entry.name)) {
-      const auto directory = root + "/" + entry.name;
-      if (entry.kind == DirectoryEntry::Kind::directory)
-        found.push_back(look_at(files, directory, *step));
-      if (entry.kind == DirectoryEntry::Kind::unknown)
-        found.push_back({directory, *step, ListedCheckpoint::State::damaged, entry.problem, {}});
-    }
-  std::sort(found.begin(), found.end(),
-            [](const auto& a, const auto& b) { return a.step > b.step; });
+  std::vector<ListedCheckpoint> found;
+  for (const auto& [path, step, entry] : *entries) {
+    if (entry.kind == DirectoryEntry::Kind::directory) found.push_back(look_at(files, path, step));
+    if (entry.kind == DirectoryEntry::Kind::unknown)
+      found.push_back({path, step, ListedCheckpoint::State::damaged, entry.problem, {}});
+  }
   return found;
 }
 
@@ -226,20 +242,22 @@ Result<std::optional<NewestCheckpoint>> open_newest_checkpoint(Files& files,
 
 Result<std::vector<std::string>> remove_unfinished(Files& files, const std::string& root,
                                                    std::int64_t last_step) {
-  const auto listed = list_checkpoints(files, root);
-  if (!listed) return listed.error();
+  const auto entries = step_entries(files, root);
+  if (!entries) return entries.error();
   std::vector<std::string> removed;
-  for (const auto& each : *listed) {
-    if (each.state != ListedCheckpoint::State::unfinished || each.step > last_step) continue;
+  for (const auto& each : *entries) {
+    if (!each.is_directory() || each.step > last_step) continue;
+    const auto has_manifest = files.exists(each.path + "/" + std::string(manifest_name));
+    if (!has_manifest.ok() || *has_manifest) continue;
     // Remove only if a second query confirms that there is no manifest.
-    const auto inside = files.list(each.directory);
+    const auto inside = files.list(each.path);
     if (!inside) return inside.error();
     if (std::ranges::count(*inside, manifest_name, &DirectoryEntry::name) > 0)
-      return Error{each.directory +
+      return Error{each.path +
                    ": the disk says that there is a manifest, and that there is none; nothing in "
                    "it is removed"};
-    if (auto status = remove_directory(files, each.directory); !status) return status.error();
-    removed.push_back(each.directory);
+    if (auto status = remove_directory(files, each.path); !status) return status.error();
+    removed.push_back(each.path);
   }
   return removed;
 }
