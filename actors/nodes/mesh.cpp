@@ -40,6 +40,8 @@ std::string head_of(PlayerId to, const WireMessage& wire_message) {
   return head + label + wire_message.bytes;
 }
 
+}  // namespace
+
 Result<std::pair<PlayerId, WireMessage>> read_head(std::string_view head) {
   std::uint32_t size = 0;
   if (head.size() < sizeof size) return Error{"found a parcel whose head has no label"};
@@ -57,8 +59,6 @@ Result<std::pair<PlayerId, WireMessage>> read_head(std::string_view head) {
       WireMessage{
           std::move(label->type), std::move(label->body), std::string(head.substr(size)), {}});
 }
-
-}  // namespace
 
 transport::Epoch epoch_of(const std::string& run, std::uint64_t attempt) {
   const auto digest = digest_of(run);

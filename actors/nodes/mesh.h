@@ -5,7 +5,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "actors/nodes/measured.h"
@@ -35,6 +37,9 @@ struct MeshAddress {
                       transport::optional("links", &MeshAddress::links));
   }
 };
+
+/// Decodes the head of a parcel: the player that it is for, and the message without its tensors.
+Result<std::pair<PlayerId, WireMessage>> read_head(std::string_view head);
 
 /// The carriers that a process offers.
 enum class Carriers : std::uint8_t { shm_and_tcp, tcp };

@@ -208,6 +208,7 @@ void Monitor::head_crashed() {
 }
 
 void Monitor::watch_packet(const Wires::Party& from, const Wires::Party& to, const Parts& parts) {
+  if (const auto wrong = states_.look(parts)) violate(2, *wrong);
   if (parts.size() < 3 || !parts[0].starts_with("TRPE")) return;
   const auto has = [&](std::string_view type) { return parts[1].find(type) != std::string::npos; };
   if (!has(actors::Prepare::type) && !has(actors::Start::type) && !has(actors::KeepStep::type))

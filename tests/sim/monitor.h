@@ -13,6 +13,7 @@
 #include "core/value.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/reference.h"
+#include "tests/sim/state_watch.h"
 #include "transport/wire/wire.h"
 
 namespace troupe::simulation {
@@ -50,6 +51,8 @@ class Monitor {
   std::int64_t recoveries() const { return recoveries_; }
   /// Returns the last state of the run according to its events.
   const std::string& state() const { return state_; }
+  /// Returns how many tensors of states went from one process to another.
+  std::int64_t states_seen() const { return states_.seen(); }
 
  private:
   void learn(const Value& event);
@@ -104,6 +107,7 @@ class Monitor {
     ProcessId head;
   };
   std::map<ProcessId, Told> told_;  // Keyed by node.
+  StateWatch states_;
 };
 
 }  // namespace troupe::simulation

@@ -489,6 +489,7 @@ class Playing {
     played_.points = scheduler().points();
     played_.time = scheduler().now() - Scheduler::start;
     played_.recoveries = monitor_->recoveries();
+    played_.states = monitor_->states_seen();
     return std::move(played_);
   }
 

@@ -19,6 +19,7 @@ struct Played {
   std::uint64_t events = 0;
   Scheduler::Duration time{0};  // Simulated.
   std::int64_t recoveries = 0;
+  std::int64_t states = 0;                         // Tensors of states that were compared.
   std::map<std::string, std::uint64_t> points;     // How often each named point was passed.
   int heads = 0;                                   // Lives of the head.
   std::array<int, Fault::kinds> faults_reached{};  // While the run was not over.

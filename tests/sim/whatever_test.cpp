@@ -63,7 +63,7 @@ std::string report_of(const Scenario& scenario) {
 /// The sums over many seeds.
 struct Reached {
   std::uint64_t seeds = 0, events = 0, most_events = 0, failed = 0;
-  std::int64_t heads = 0, recoveries = 0, faults = 0;
+  std::int64_t heads = 0, recoveries = 0, states = 0, faults = 0;
   std::array<int, Fault::kinds> by_kind{};
   std::map<std::string, std::uint64_t> points;
   double seconds = 0;
@@ -75,6 +75,7 @@ struct Reached {
     failed += played.violations.empty() ? 0 : 1;
     heads += played.heads;
     recoveries += played.recoveries;
+    states += played.states;
     for (const auto& [point, times] : played.points) points[point] += times;
     for (std::size_t i = 0; i < by_kind.size(); ++i) {
       by_kind[i] += played.faults_reached[i];
@@ -84,12 +85,12 @@ struct Reached {
   void print() const {
     std::printf(
         "%llu seeds, %.1f ms of a core each, %llu events, at most %llu of a seed, %lld lives of "
-        "heads, %lld recoveries, "
+        "heads, %lld recoveries, %lld tensors of states on their way, "
         "%lld faults while the run was not over:",
         static_cast<unsigned long long>(seeds), 1e3 * seconds / static_cast<double>(seeds),
         static_cast<unsigned long long>(events), static_cast<unsigned long long>(most_events),
         static_cast<long long>(heads), static_cast<long long>(recoveries),
-        static_cast<long long>(faults));
+        static_cast<long long>(states), static_cast<long long>(faults));
     for (std::size_t i = 0; i < by_kind.size(); ++i)
       std::printf("%s %s %d", i == 0 ? "" : ",",
                   std::string(name_of(static_cast<Fault::Kind>(i))).c_str(), by_kind[i]);
@@ -145,6 +146,7 @@ TEST_CASE("whatever goes wrong, a simulated cluster trains to the same weights",
   reached.seconds = static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
   reached.print();
   CHECK(reached.failed == 0);
+  CHECK(reached.states > 0);
 }
 
 TEST_CASE("seeds that once broke a rule break none", "[sim]") {
