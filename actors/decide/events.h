@@ -28,10 +28,14 @@ struct PlanChoice {
 struct JournalRead {
   bool is_torn = false;  // The last record was not written to its end.
   std::vector<Record> records;
-  std::vector<std::int64_t> saved;  // Steps of complete checkpoints, oldest first.
-  std::int64_t committed = 0;       // Steps in the ledger.
   /// The last attempt of an earlier run of the same name. Its nodes may still speak of it.
   std::uint64_t earlier_attempts = 0;
+};
+/// The run's folder was read, which is after the run's plan was chosen and before its first
+/// attempt.
+struct SavesRead {
+  std::vector<std::int64_t> saved;  // Steps of complete checkpoints, oldest first.
+  std::int64_t committed = 0;       // Steps in the ledger.
 };
 /// The records of an answer could not be written, so none of it holds.
 struct JournalFailed {
@@ -180,10 +184,10 @@ struct RunFailed {
 };
 
 using Event =
-    std::variant<JournalRead, JournalFailed, Timeout, NodeCame, NodeLost, NodeHeard, NodeCordoned,
-                 PlanMade, Prepared, PrepareFailed, Loaded, LoadFailed, AttemptEnded, KeptBy,
-                 PairLost, StepDone, StepEntered, PlayerFailed, AtBoundary, Collected, Saved,
-                 SaveFailed, ChangeAsked, ChangesMade, StopAsked, PauseAsked, RunFailed>;
+    std::variant<JournalRead, SavesRead, JournalFailed, Timeout, NodeCame, NodeLost, NodeHeard,
+                 NodeCordoned, PlanMade, Prepared, PrepareFailed, Loaded, LoadFailed, AttemptEnded,
+                 KeptBy, PairLost, StepDone, StepEntered, PlayerFailed, AtBoundary, Collected,
+                 Saved, SaveFailed, ChangeAsked, ChangesMade, StopAsked, PauseAsked, RunFailed>;
 
 /// Returns whether an event is of steps, saves, changes, or what a person asks of the run. Its
 /// answer has no record, so it needs no disk.

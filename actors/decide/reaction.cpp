@@ -42,9 +42,6 @@ void Reaction::on(const JournalRead& read) {
   auto found = remember(read.records);
   state_.term = found.term + 1;
   state_.attempt = std::max(found.attempt, read.earlier_attempts);
-  state_.saved = read.saved;
-  state_.was_ever_saved = !read.saved.empty();
-  state_.decided = state_.entered = read.committed;
   record(Record::Kind::term);
   if (read.is_torn)
     row(Row::boot_torn, "the last record of the journal was torn, and nobody was told of it");
@@ -57,6 +54,13 @@ void Reaction::on(const JournalRead& read) {
                            " of a run whose newest attempt is " + std::to_string(state_.attempt));
   state_.led_before = {found.led.begin(), found.led.end()};
   set_phase_timer(limits_.gather_patience);
+}
+
+void Reaction::on(const SavesRead& read) {
+  if (state_.phase == Phase::boot || state_.plan.members.size() > 0) return;
+  state_.saved = read.saved;
+  state_.was_ever_saved = !read.saved.empty();
+  state_.decided = state_.entered = read.committed;
 }
 
 void Reaction::on(const JournalFailed& failed) {

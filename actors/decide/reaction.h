@@ -24,6 +24,7 @@ class Reaction {
   // The run's start and end, and the head's own failures: reaction.cpp.
 
   void on(const JournalRead& read);
+  void on(const SavesRead& read);
   void on(const JournalFailed& failed);
   void on(const Timeout& timeout);
   void end(End end);

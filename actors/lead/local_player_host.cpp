@@ -32,8 +32,8 @@ Team LocalPlayerHost::begin(const caf_shim::Spawner& spawner, const AttemptConte
   origin_ = std::move(origin);
   has_begun_ = false;
   if (state_.phase == decide::Phase::boot) {
-    take(decide::JournalRead{
-        .records = {}, .saved = origin_.all_saved(), .committed = origin_.committed});
+    take(decide::JournalRead{});
+    take(decide::SavesRead{origin_.all_saved(), origin_.committed});
     take(decide::NodeCame{here, "here"});
   } else {
     take(decide::AttemptEnded{state_.attempt});

@@ -37,6 +37,19 @@ class PlayerHost {
   virtual void over(Outcome::How) {}
 };
 
+/// Returns how a run has ended after this order.
+constexpr Outcome::How how_of(decide::End::How how) {
+  switch (how) {
+    case decide::End::How::done:
+      return Outcome::How::done;
+    case decide::End::How::stopped:
+      return Outcome::How::stopped;
+    case decide::End::How::failed:
+      return Outcome::How::failed;
+  }
+  return Outcome::How::failed;
+}
+
 /// Returns the event as one of this attempt, by the machine's number.
 inline decide::Event of_attempt(std::uint64_t attempt, decide::Event event) {
   std::visit(

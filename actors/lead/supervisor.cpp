@@ -211,17 +211,6 @@ class Supervisor {
     if (saves_.is_collected(step())) outcome.weights = saves_.take_weights();
     finish(std::move(outcome));
   }
-  static Outcome::How how_of(decide::End::How how) {
-    switch (how) {
-      case decide::End::How::done:
-        return Outcome::How::done;
-      case decide::End::How::stopped:
-        return Outcome::How::stopped;
-      case decide::End::How::failed:
-        return Outcome::How::failed;
-    }
-    return Outcome::How::failed;
-  }
 
   // Boundary changes, which happen when nothing is in flight and all steps are saved.
 

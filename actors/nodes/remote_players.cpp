@@ -29,12 +29,13 @@ decide::Life life_of(const NodeHere& node) { return static_cast<decide::Life>(no
 }  // namespace
 
 RemotePlayerHost::RemotePlayerHost(Env& env, transport::Network& network, NodePool& nodes,
-                                   RemoteOrder order, DecisionLog decisions)
+                                   RemoteOrder order, DecisionLog decisions, UnledRun unled)
     : env_(env),
       network_(network),
       nodes_(nodes),
       order_(std::move(order)),
       decisions_(std::move(decisions)),
+      unled_(std::move(unled)),
       has_begun_before_(decide::remember(decisions_.before.records).has_planned),
       last_attempt_(last_attempt_of(decisions_.before)),
       loop_(env.make_loop({"deciding"})),
@@ -66,13 +67,24 @@ decide::Limits RemotePlayerHost::limits(const decide::State& state) const {
   return limits;
 }
 
+void RemotePlayerHost::open() {
+  driver_.post([this] {
+    boot();
+    look_at_nodes();
+    tick(progress_.number);
+  });
+}
+
 // The functions below are called by the supervisor.
 
 Team RemotePlayerHost::begin(const caf_shim::Spawner& spawner,
                              const AttemptContext& attempt_context, int number, Origin origin) {
   const auto order = this->order();
-  driver_.post(
-      [this, saved = origin.all_saved(), committed = origin.committed] { boot(saved, committed); });
+  if (number == last_attempt_ + 1)
+    driver_.post([this, saves = decide::SavesRead{origin.all_saved(), origin.committed}] {
+      boot();
+      take(saves);
+    });
   const auto own = std::make_shared<Attempt>(
       Attempt::Context{
           env_, *loop_, nodes_, network_, memory_, order.run, order.interface, order.carriers,
@@ -217,34 +229,33 @@ void RemotePlayerHost::lost(const NodeHere& node, const NodeLoss& loss) {
 
 // The functions below run on the run's loop.
 
-/// Tells the machine once from where the run may begin.
-void RemotePlayerHost::boot(std::vector<std::int64_t> saved, std::int64_t committed) {
-  if (driver_.state().phase != decide::Phase::boot) return;
-  auto read = decisions_.before;
-  read.saved = std::move(saved);
-  read.committed = committed;
-  take(std::move(read));
+/// Tells the machine once what earlier heads decided.
+void RemotePlayerHost::boot() {
+  if (driver_.state().phase == decide::Phase::boot) take(decisions_.before);
 }
 
 /// Starts a new attempt, after the previous one is gone.
 void RemotePlayerHost::stage_is_free(int number, std::weak_ptr<Attempt> attempt) {
   progress_ = {.number = number, .attempt = std::move(attempt), .began = env_.now()};
   playing_ = 0;
+  is_led_ = has_asked_ = true;
+  if (early_end_) return post(*early_end_);
   look_at_nodes();
   driver_.post([this] { take(decide::AttemptEnded{driver_.state().attempt}); });
   tick(number);
 }
 
-/// Repeats while an attempt waits to begin.
+/// Repeats while an attempt waits to begin, or the run for its first plan.
 void RemotePlayerHost::tick(int number) {
   const auto attempt = progress_.attempt.lock();
-  if (!attempt || progress_.number != number) return;
+  if ((!attempt && is_led_) || progress_.number != number) return;
   const auto state = driver_.state();
   if (state.phase == decide::Phase::run && progress_.is_planned) return;
   if (state.phase == decide::Phase::ended) return;
-  attempt->wait(state.phase == decide::Phase::prepare ? "nodes to prepare"
-                : state.phase == decide::Phase::load  ? "the state to be read"
-                                                      : "nodes");
+  if (attempt)
+    attempt->wait(state.phase == decide::Phase::prepare ? "nodes to prepare"
+                  : state.phase == decide::Phase::load  ? "the state to be read"
+                                                        : "nodes");
   look_at_nodes();
   plan();
   driver_.after(look_every, [this, number] { tick(number); });
@@ -328,15 +339,23 @@ void RemotePlayerHost::on(const decide::MakePlan& order) {
   driver_.post([this] { plan(); });
 }
 
-/// Makes the run's plan with the nodes that are there now.
+/// Makes the run's plan with the nodes that are there now. A run without a supervisor chooses its
+/// plan first, and the answer waits for its first attempt.
 void RemotePlayerHost::plan() {
   const auto attempt = progress_.attempt.lock();
-  if (!asked_ || !attempt || progress_.is_planned) return;
-  const auto asked = *std::exchange(asked_, std::nullopt);
-  if (asked.number != driver_.state().plan_number) return;
+  if (!asked_ || progress_.is_planned || (!attempt && has_asked_)) return;
+  const auto asked = *asked_;
   const auto order = this->order();
   auto nodes = choose(nodes_.usable(order.least));
-  if (static_cast<int>(nodes.size()) < order.fewest)
+  const bool is_current = asked.number == driver_.state().plan_number;
+  const bool is_enough = static_cast<int>(nodes.size()) >= order.fewest;
+  if (!attempt && is_current && is_enough) {
+    has_asked_ = true;
+    return unled_.choose(std::move(nodes));
+  }
+  asked_.reset();
+  if (!is_current) return;
+  if (!is_enough)
     return take(decide::PlanMade{asked.number, {}, "some of them are not there any more"});
   const auto& spec = attempt->spec();
   lineup_ = line_up(spec, nodes, loss_plans_.shares(sharing_of(spec, nodes, order.most)), lineup_);
@@ -386,7 +405,7 @@ void RemotePlayerHost::start(const decide::Load& order) {
   attempt->start([this, order, number = progress_.number](const Status& started) {
     if (!started)  // Some process could not be reached.
       return driver_.post(
-          [=, this, why = started.error().text] { cannot_begin(number, why, EndCause::lost); });
+          [=, this, why = started.error().text] { end_attempt(number, why, EndCause::lost); });
     take(decide::Loaded{order.attempt, order.source.step});
     driver_.post([this, number] { tell_keepers(number); });
   });
@@ -418,23 +437,33 @@ void RemotePlayerHost::on(const decide::EndAttempt& order) {
   attempt->cannot_begin(last_reason_, EndCause::lost);
 }
 
-void RemotePlayerHost::on(const decide::Warn& order) { post(Remark{order.text}); }
+void RemotePlayerHost::on(const decide::Warn& order) {
+  if (is_led_) return post(Remark{order.text});
+  unled_.warn(order.text);
+}
 
 void RemotePlayerHost::on(const decide::End& order) {
-  if (order.how != decide::End::How::failed) return post(order);
-  auto end = order;
+  const auto end = told(order);
+  if (is_led_) return post(end);
+  early_end_ = end;
+  unled_.end(end);
+}
+
+/// Returns the end with a reason for people.
+decide::End RemotePlayerHost::told(decide::End end) {
+  if (end.how != decide::End::How::failed) return end;
   const auto run = this->order();
   const auto fitting = nodes_.usable(run.least).size();
-  lacked_nodes_ = order.code == decide::exit_too_few && static_cast<int>(fitting) < run.fewest;
+  lacked_nodes_ = end.code == decide::exit_too_few && static_cast<int>(fitting) < run.fewest;
   if (lacked_nodes_)
     end.why = too_few(fitting, run.fewest, run.least, nodes_.usable()).text;
   else if (!last_end_.empty())
     end.why += "; the last process that ended: " + last_end_;
-  post(end);
+  return end;
 }
 
 /// Ends the attempt of this number, unless it is over.
-void RemotePlayerHost::cannot_begin(int number, const std::string& why, EndCause cause) {
+void RemotePlayerHost::end_attempt(int number, const std::string& why, EndCause cause) {
   if (const auto attempt = progress_.attempt.lock(); attempt && progress_.number == number)
     attempt->cannot_begin(why, cause);
 }

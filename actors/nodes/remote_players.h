@@ -48,6 +48,17 @@ struct RemoteOrder {
   std::function<void(const decide::Answer&)> decided = [](const decide::Answer&) {};
 };
 
+/// What the host needs of a run that has no supervisor yet, because its plan is not chosen. The
+/// functions are called on the run's loop and must not block.
+struct UnledRun {
+  /// Chooses the plan with these nodes and makes the supervisor, or calls cannot_begin(). Called
+  /// once.
+  std::function<void(std::vector<NodeHere>)> choose = [](const std::vector<NodeHere>&) {};
+  std::function<void(const std::string&)> warn = [](const std::string&) {};
+  /// Ends the run, unless it has a supervisor by now.
+  std::function<void(const decide::End&)> end = [](const decide::End&) {};
+};
+
 /// The log of decisions about a run, which survives its head.
 struct DecisionLog {
   decide::JournalRead before;  // Decisions of earlier heads.
@@ -63,7 +74,7 @@ class RemotePlayerHost final : public PlayerHost {
  public:
   /// The environment, the network and the nodes outlive it.
   RemotePlayerHost(Env& env, transport::Network& network, NodePool& nodes, RemoteOrder order,
-                   DecisionLog decisions);
+                   DecisionLog decisions, UnledRun unled = {});
   /// All actors of the run must have ended.
   ~RemotePlayerHost() override;
 
@@ -75,6 +86,13 @@ class RemotePlayerHost final : public PlayerHost {
   std::optional<std::string> node_of(PlayerId player) const override;
   void tell(decide::Event event) override;
   void over(Outcome::How how) override;
+  /// Waits for the nodes with which the plan of a run is chosen. If the plan is known, the first
+  /// attempt does it. Any thread may call it.
+  void open();
+  /// Ends a run without a supervisor, whose plan could not be chosen or recorded. Any thread may
+  /// call it.
+  void cannot_begin(const std::string& why) { take(decide::RunFailed{why}); }
+
   /// Returns those of the nodes that the run should use now.
   std::vector<NodeHere> choose(std::vector<NodeHere> nodes) const;
 
@@ -112,7 +130,7 @@ class RemotePlayerHost final : public PlayerHost {
 
   // The functions below run on the run's loop.
   void take(decide::Event event) { driver_.take(std::move(event)); }
-  void boot(std::vector<std::int64_t> saved, std::int64_t committed);
+  void boot();
   void stage_is_free(int number, std::weak_ptr<Attempt> attempt);
   void tick(int number);
   void look_at_nodes();
@@ -129,12 +147,13 @@ class RemotePlayerHost final : public PlayerHost {
   void on(const decide::ApplyChanges& order) { post(order); }
   void on(const decide::Warn& order);
   void on(const decide::End& order);
+  decide::End told(decide::End end);
   void on(const decide::SetTimer&) {}  // The driver has set it.
   void start(const decide::Load& order);
   void plan();
   void foresee();
   void tell_keepers(int number);
-  void cannot_begin(int number, const std::string& why, EndCause cause);
+  void end_attempt(int number, const std::string& why, EndCause cause);
   /// Sends the supervisor a message.
   template <class Message>
   void post(const Message& message) const {
@@ -154,6 +173,7 @@ class RemotePlayerHost final : public PlayerHost {
   NodePool& nodes_;
   RemoteOrder order_;
   DecisionLog decisions_;
+  const UnledRun unled_;
   const bool has_begun_before_;  // In an earlier life of the head.
   const int last_attempt_;
   MemoryPool memory_;  // For states in transit; outlives all attempts.
@@ -170,6 +190,9 @@ class RemotePlayerHost final : public PlayerHost {
   const std::unique_ptr<Loop> loop_;
   // Used by the loop.
   Progress progress_;
+  bool is_led_ = false;                    // Whether the run has a supervisor.
+  bool has_asked_ = false;                 // The run chooses its plan, or has done so.
+  std::optional<decide::End> early_end_;   // Came before the supervisor.
   Env::Time looked_{};                     // When it last looked at nodes that came.
   std::optional<decide::MakePlan> asked_;  // Waits until an attempt can use it.
   Lineup lineup_;                          // The latest plan's.

@@ -18,7 +18,6 @@
 namespace troupe::apps {
 namespace {
 
-constexpr auto look_for_nodes_every = std::chrono::milliseconds(100);
 constexpr double least_gain = 1e-3;  // Smaller gains are not reported.
 
 std::chrono::milliseconds in_milliseconds(std::chrono::nanoseconds time) {
@@ -62,10 +61,9 @@ HeadRun::HeadRun(config::Loaded loaded, RunSetup setup, RunStart start, Context 
 }
 
 void HeadRun::drain() {
-  ends_ = true;
   loop_->post([this] {
     session_.drain();
-    look_for_nodes();
+    stop_unled({});
   });
 }
 
@@ -125,9 +123,6 @@ Status HeadRun::choose(std::vector<actors::NodeHere> nodes, RunSetup& setup) {
 
 /// Chooses with the nodes that have come.
 Status HeadRun::choose_late(std::vector<actors::NodeHere> nodes) {
-  const int fewest = session_.config().elastic.nodes.fewest;
-  lacks_nodes_ = static_cast<int>(nodes.size()) < fewest;
-  if (lacks_nodes_) return actors::too_few(nodes.size(), fewest, least_, around_.nodes.usable());
   auto setup = set_up(around_.program.files, session_.config());
   if (!setup) return setup.error();
   if (auto chosen = choose(std::move(nodes), *setup); !chosen) return chosen;
@@ -184,7 +179,7 @@ void HeadRun::tell_unfit(const actors::NodeHere& node) {
 void HeadRun::start() {
   player_host_ = std::make_unique<actors::RemotePlayerHost>(
       around_.program.env, around_.program.network, around_.nodes, order(session_.loaded()),
-      std::move(decisions_));
+      std::move(decisions_), unled());
   {
     const std::lock_guard lock(mutex_);
     life_ = Life::lives;
@@ -239,36 +234,50 @@ void HeadRun::begin() {
   }
   record_event(state_event(config, "running", {}));
   for (const auto& warning : session_.warnings()) record_event(warning_event(config, warning));
-  if (choice_) return play(Done{});
-  nodes_until_ = around_.program.env.now() + order(session_.loaded()).node_patience;
-  look_for_nodes();
+  if (choice_) return play();
+  player_host_->open();
+  is_open_ = true;
+  if (early_stop_) player_host_->tell(*early_stop_);
 }
 
-/// Plays once there are as many nodes as the run begins with, or its patience has passed.
-void HeadRun::look_for_nodes() {
-  if (!nodes_until_) return;
-  auto nodes = around_.nodes.usable(least_);
-  const bool is_enough = static_cast<int>(nodes.size()) >= session_.config().elastic.nodes.fewest;
-  if (next_look_) loop_->cancel(*next_look_);
-  const auto left = *nodes_until_ - around_.program.env.now();
-  if (!is_enough && !ends_ && left.count() > 0) {
-    next_look_ = loop_->after(std::min<std::chrono::nanoseconds>(left, look_for_nodes_every),
-                              [this] { look_for_nodes(); });
-    return;
-  }
-  nodes_until_.reset();
-  play(choose_late(std::move(nodes)));
+/// Tells the run's machine of a stop if there is no supervisor that does.
+void HeadRun::stop_unled(const actors::decide::StopAsked& stop) {
+  if (has_played_) return;
+  if (is_open_) return player_host_->tell(stop);
+  early_stop_ = stop;
 }
 
-void HeadRun::play(Status ready) {
-  if (ready) ready = around_.chosen(*choice_);
-  if (!ready) {
-    actors::Outcome outcome;
-    outcome.step = session_.run().step();
-    outcome.how = ends_ ? actors::Outcome::How::stopped : actors::Outcome::How::failed;
-    if (!ends_) outcome.why = ready.error().text;
-    return played(std::move(outcome));
-  }
+/// The answers to a run's machine before there is a supervisor.
+actors::UnledRun HeadRun::unled() {
+  return {
+      .choose =
+          [this](std::vector<actors::NodeHere> nodes) {
+            loop_->post([this, nodes = std::move(nodes)] { choose_first(nodes); });
+          },
+      .warn = [this](const std::string& text) { tell(warning_event(session_.config(), text)); },
+      .end =
+          [this](const actors::decide::End& end) { loop_->post([this, end] { end_unled(end); }); }};
+}
+
+void HeadRun::choose_first(std::vector<actors::NodeHere> nodes) {
+  if (auto chosen = choose_late(std::move(nodes)); !chosen)
+    return player_host_->cannot_begin(chosen.error().text);
+  play();
+}
+
+void HeadRun::end_unled(const actors::decide::End& end) {
+  if (has_played_) return;  // The supervisor hears of it.
+  actors::Outcome outcome;
+  outcome.step = session_.run().step();
+  outcome.how = actors::how_of(end.how);
+  outcome.why = end.why;
+  played(std::move(outcome));
+}
+
+void HeadRun::play() {
+  if (auto recorded = around_.chosen(*choice_); !recorded)
+    return player_host_->cannot_begin(recorded.error().text);
+  has_played_ = true;
   for (const auto& warning : session_.describe()) tell(warning_event(session_.config(), warning));
   tell_choice();
   for (const auto& node : around_.nodes.all())
@@ -303,7 +312,7 @@ void HeadRun::over(actors::Outcome& outcome) {
     record_ = nullptr;
     report_.state = state;
     report_.why = outcome.why;
-    report_.lacks_nodes = state == "failed" && (lacks_nodes_ || player_host_->lacked_nodes());
+    report_.lacks_nodes = state == "failed" && player_host_->lacked_nodes();
   }
   supervisor_.leave(state);
   // Stuck threads still use this object.
@@ -389,8 +398,7 @@ RunStanding HeadRun::report() const {
 
 void HeadRun::stop_now() {
   supervisor_.stop_now();
-  ends_ = true;
-  loop_->post([this] { look_for_nodes(); });
+  loop_->post([this] { stop_unled({.at_once = true}); });
 }
 
 void HeadRun::pause(bool paused) {
@@ -447,7 +455,6 @@ void HeadRun::arrived(const actors::NodeHere& node) {
   if (!can_use(node)) return tell_unfit(node);
   player_host_->arrived();
   replanner_.node_came();
-  loop_->post([this] { look_for_nodes(); });
 }
 
 void HeadRun::learn(const Value& step) {

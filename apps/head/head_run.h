@@ -111,13 +111,16 @@ class HeadRun {
 
  private:
   void begin();
-  void look_for_nodes();
-  void play(Status ready);
+  void choose_first(std::vector<actors::NodeHere> nodes);
+  void play();
+  void end_unled(const actors::decide::End& end);
+  void stop_unled(const actors::decide::StopAsked& stop);
   void played(actors::Outcome outcome);
   void over(actors::Outcome& outcome);
   Status make(RunSetup setup);
   Status choose(std::vector<actors::NodeHere> nodes, RunSetup& setup);
   Status choose_late(std::vector<actors::NodeHere> nodes);
+  actors::UnledRun unled();
   void tell_choice();
   void tell_unfit(const actors::NodeHere& node);
   std::optional<Replanner::Standing> standing() const;
@@ -140,10 +143,9 @@ class HeadRun {
   FullDisk disk_;  // The file system for its checkpoints.
   // Its own, so that a run whose disk is stuck holds up no other run.
   std::unique_ptr<actors::caf_shim::System> system_;
-  RunSession session_;                     // Uses `disk_`.
-  const Value asked_pipeline_;             // The pipeline as configured, without any choices.
-  std::atomic<bool> lacks_nodes_ = false;  // Fewer nodes came than the run begins with.
-  bool takes_any_precision_;               // The configuration sets no precision.
+  RunSession session_;          // Uses `disk_`.
+  const Value asked_pipeline_;  // The pipeline as configured, without any choices.
+  bool takes_any_precision_;    // The configuration sets no precision.
   Context around_;
   RunSetup setup_;
   SupervisorHandle supervisor_;
@@ -156,14 +158,14 @@ class HeadRun {
   std::optional<RunChoice> choice_;
   kernels::Precision least_ = kernels::Precision::fp32;  // The minimum precision of its nodes.
   std::optional<actors::Lineup> lineup_;                 // The lineup of the plan in force.
-  std::atomic<bool> ends_ = false;                       // Ends all waits for nodes.
   std::function<void(const Value&)> record_;
   enum class Life { waits_for_start, lives, has_ended } life_ = Life::waits_for_start;
   std::vector<std::function<void()>> when_ended_;
 
   // Used by the loop.
-  std::optional<Env::Time> nodes_until_;  // How long it waits for nodes,
-  std::optional<Loop::Timer> next_look_;  // and when it looks for them.
+  bool is_open_ = false;                                 // The run's machine waits for nodes.
+  bool has_played_ = false;                              // The run has or had a supervisor.
+  std::optional<actors::decide::StopAsked> early_stop_;  // Came before either.
   const std::unique_ptr<Loop> loop_;
   Replanner replanner_;  // Last: its thread uses the members above.
 };

@@ -215,6 +215,45 @@ TEST_CASE("a head whose run waits for nodes ends when asked to", "[cluster]") {
   CHECK(submit.wait() == 75);
 }
 
+TEST_CASE("the machine of a run that waits for its first nodes decides when it begins",
+          "[cluster]") {
+  const Workplace here;
+  here.write("gpt.toml", gpt);
+  Process head(here, head_words());
+  REQUIRE(head.says("troupe submit"));
+  Process alpha(here, {"node", "--name", "alpha", "--cores", "1"});
+  REQUIRE(alpha.says("joined"));
+  const auto submit = [](const std::string& name, const std::string& nodes) {
+    return with({"submit", "gpt.toml", "--wait", "--output", "plain"},
+                {"name=" + name, "elastic.nodes=" + nodes, "train.steps=3"});
+  };
+  Process pair(here, submit("pair", "2:2"));
+  REQUIRE(pair.says("run pair"));
+  Process many(here, submit("many", "3:3"));
+  REQUIRE(many.says("run many"));
+  // A run that only waits stops at once.
+  CHECK(troupe::tests::troupe(here, {"stop", "many"}).code == 0);
+  CHECK(many.says("stopped"));
+  INFO(many.said());
+  CHECK(many.wait() == 75);
+
+  Process beta(here, {"node", "--name", "beta", "--cores", "1"});
+  CHECK(pair.wait() == 0);
+  INFO(head.said() << pair.said());
+  const auto decisions = events(here, "pair", "decision");
+  std::vector<std::string> rows;
+  for (const auto& decision : decisions)
+    for (const auto& row : *decision.find("rows")->list()) rows.push_back(*row.text());
+  REQUIRE(rows.size() > 3);
+  CHECK(rows[0] == "boot_fresh");
+  CHECK(rows[1] == "gather_waits");
+  CHECK(rows[2] == "gather_enough");
+  const auto chosen = events(here, "pair", "run.chosen");
+  REQUIRE(chosen.size() == 1);
+  const auto time_of = [](const Value& event) { return event.find("time")->number(); };
+  CHECK(time_of(decisions[2]) <= time_of(chosen[0]));
+}
+
 namespace {
 
 /// A client that always has questions and orders waiting at a head: each answer leads to the next

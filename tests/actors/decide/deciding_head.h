@@ -34,7 +34,9 @@ class Head {
   }
 
   Row begin(std::vector<std::int64_t> saved = {}) {
-    return on(JournalRead{.records = records, .saved = std::move(saved), .committed = committed});
+    const Row row = on(JournalRead{.records = records});
+    state = react(state, SavesRead{std::move(saved), committed}, now, limits).state;
+    return row;
   }
   Row come(Life life) { return on(NodeCame{life, name(life)}); }
   Row come_as(Life life, const std::string& name) { return on(NodeCame{life, name}); }

@@ -63,6 +63,7 @@ TEST_CASE("every event has an answer in every state", "[actors]") {
       for (const Life life : {0, 1, 3, 77}) {
         const std::vector<Event> events = {
             JournalRead{},
+            SavesRead{{5}, 5},
             JournalFailed{"x"},
             Timeout{at.timer},
             Timeout{12345},
