@@ -120,6 +120,7 @@ class Stories {
     if (scenario.nodes > 1 && other_ >= node_) ++other_;
   }
 
+  /// Draws some stories.
   void draw() {
     // Stories that seldom lead to their decision are there more often.
     constexpr std::array<std::pair<Story, int>, 23> all = {
@@ -145,6 +146,15 @@ class Stories {
       at_ = draw_.one_in(2) ? Duration(0) : draw_.time_below(length_);
       (this->*draw_story(all))();
     }
+  }
+
+  /// No two nodes reach each other.
+  void no_paths() {
+    need_all_nodes();
+    if (scenario_.stages == 1) scenario_.stages = 2;
+    const auto lasts = draw_.time_between(seconds(6), seconds(15));
+    for (int i = 1; i <= scenario_.nodes; ++i)
+      for (int j = i + 1; j <= scenario_.nodes; ++j) add(Kind::cut, i, lasts).other = j;
   }
 
  private:
@@ -246,14 +256,6 @@ class Stories {
     const auto lasts = draw_.time_between(seconds(6), seconds(9));
     for (int i = 0; i <= scenario_.nodes - scenario_.fewest; ++i)
       add(Kind::crash, 1 + (node_ + i) % scenario_.nodes, lasts);
-  }
-  /// No two nodes reach each other.
-  void no_paths() {
-    need_all_nodes();
-    if (scenario_.stages == 1) scenario_.stages = 2;
-    const auto lasts = draw_.time_between(seconds(6), seconds(15));
-    for (int i = 1; i <= scenario_.nodes; ++i)
-      for (int j = i + 1; j <= scenario_.nodes; ++j) add(Kind::cut, i, lasts).other = j;
   }
   /// The head looks at nodes when one comes.
   void every_cordon() {
@@ -389,7 +391,10 @@ void draw_more(Scenario& scenario) {
       scenario.faults.push_back(fault);
     }
   }
-  if (!draw.one_in(16)) Stories(draw, scenario).draw();
+  if (!draw.one_in(16))
+    Stories(draw, scenario).draw();
+  else if (draw.one_in(4))
+    Stories(draw, scenario).no_paths();
   if (draw.one_in(5)) make_asynchronous(draw, scenario);
   if (draw.one_in(6)) scenario.evaluate_every = draw.between(3, 10);
   scenario.at_server = draw.one_in(2);
