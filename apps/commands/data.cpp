@@ -56,27 +56,29 @@ std::string wrong_share(const std::string& text) {
   return parse_share(text) ? "" : "found '" + text + "', wanted a share up to 50%, such as 5%";
 }
 
-/// Returns the named tokenizer, or trains one on the text and writes it beside the shards.
-Result<std::optional<storage::Tokenizer>> tokenizer_for(storage::Files& files,
-                                                        const PrepareArguments& arguments) {
-  if (!arguments.tokenizer.empty()) {
-    auto opened = storage::Tokenizer::open(files, arguments.tokenizer);
-    if (!opened) return opened.error();
-    return std::optional(std::move(*opened));
-  }
-  if (arguments.train_tokenizer == 0) return std::optional<storage::Tokenizer>();
+/// Returns the named tokenizer, or one that is trained on the text.
+Result<storage::Tokenizer> open_or_train(storage::Files& files, const PrepareArguments& arguments) {
+  if (!arguments.tokenizer.empty()) return storage::Tokenizer::open(files, arguments.tokenizer);
   const auto text = files.read(arguments.input);
   if (!text) return text.error();
   const auto all = text->text();
   const double kept_apart = parse_share(arguments.validate).value_or(0);
-  auto trained = storage::train_tokenizer(all.substr(0, storage::split_point(all, kept_apart)),
-                                          arguments.train_tokenizer);
-  if (!trained) return trained.error();
+  return storage::train_tokenizer(all.substr(0, storage::split_point(all, kept_apart)),
+                                  arguments.train_tokenizer);
+}
+
+/// Returns the tokenizer, if one is wanted, and writes it beside the shards.
+Result<std::optional<storage::Tokenizer>> tokenizer_for(storage::Files& files,
+                                                        const PrepareArguments& arguments) {
+  if (arguments.tokenizer.empty() && arguments.train_tokenizer == 0)
+    return std::optional<storage::Tokenizer>();
+  auto tokenizer = open_or_train(files, arguments);
+  if (!tokenizer) return tokenizer.error();
   const std::string path = arguments.prefix + "_tokenizer.json";
-  if (auto saved = storage::replace_file(files, path, storage::to_tokenizer_json(*trained)); !saved)
+  if (auto saved = storage::replace_file(files, path, tokenizer->json()); !saved)
     return saved.error();
   std::printf("%s\n", path.c_str());
-  return std::optional(std::move(*trained));
+  return std::optional(std::move(*tokenizer));
 }
 
 ExitCode prepare(const PrepareArguments& arguments, const CommonFlags& flags) {

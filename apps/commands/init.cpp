@@ -146,7 +146,7 @@ Status prepare_own(storage::Files& files, Draft& draft) {
     if (!trained) return trained.error();
     tokenizer = std::move(*trained);
     const auto saved = storage::replace_file(files, draft.name + "_tokenizer.json",
-                                             storage::to_tokenizer_json(*tokenizer));
+                                             tokenizer->json());
     if (!saved) return saved;
   }
   const auto prepared = storage::prepare_tokens(

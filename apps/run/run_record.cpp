@@ -104,7 +104,7 @@ Status keep_tokenizer(storage::Files& files, const std::string& data, const std:
   if (source->empty()) return Done{};
   const auto tokenizer = storage::Tokenizer::open(files, *source);
   if (!tokenizer) return tokenizer.error();
-  return storage::replace_file(files, path, storage::to_tokenizer_json(*tokenizer));
+  return storage::replace_file(files, path, tokenizer->json());
 }
 
 }  // namespace

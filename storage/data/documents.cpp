@@ -26,14 +26,27 @@ Result<Value> parse_line(std::string_view line) {
   return parsed;
 }
 
-/// Returns the tokens of a text, with the token that ends a document.
-std::vector<std::int32_t> ended_tokens_of(std::string_view text, const Tokenizer* tokenizer) {
-  auto tokens = tokens_of(text, tokenizer);
+void append(std::vector<std::int32_t>& tokens, const std::vector<std::int32_t>& more) {
+  tokens.insert(tokens.end(), more.begin(), more.end());
+}
+
+/// Returns the tokens of the beginning of a document.
+std::vector<std::int32_t> begun_tokens_of(std::string_view text, const Tokenizer* tokenizer) {
+  if (!tokenizer) return tokens_of(text, tokenizer);
+  auto tokens = tokenizer->around().before;
+  append(tokens, tokenizer->encode(text));
+  return tokens;
+}
+
+/// Ends a document: by what the tokenizer puts behind each document, or else by its end-of-text
+/// token, or without a tokenizer by a line break.
+void end_document(std::vector<std::int32_t>& tokens, const Tokenizer* tokenizer) {
   if (!tokenizer)
     tokens.push_back(line_break);
+  else if (!tokenizer->around().behind.empty())
+    append(tokens, tokenizer->around().behind);
   else if (const auto* end = tokenizer->end_of_text())
     tokens.push_back(end->id);
-  return tokens;
 }
 
 Result<std::vector<std::int32_t>> tokens_in(const Value::List& list) {
@@ -52,8 +65,11 @@ Result<std::vector<std::int32_t>> tokens_in(const Value::List& list) {
 Result<std::vector<std::int32_t>> read_document(std::string_view line, const Tokenizer* tokenizer) {
   const auto document = parse_line(line);
   if (!document) return document.error();
-  if (const auto* text = document->find("text"); text && text->text())
-    return ended_tokens_of(*text->text(), tokenizer);
+  if (const auto* text = document->find("text"); text && text->text()) {
+    auto tokens = begun_tokens_of(*text->text(), tokenizer);
+    end_document(tokens, tokenizer);
+    return tokens;
+  }
   if (document->find("prompt"))
     return Error{
         "1: is a prompt with an answer, and a document was wanted here; a .jsonl file has lines of "
@@ -76,14 +92,15 @@ Result<Example> read_example(std::string_view line, const Tokenizer* tokenizer) 
         "was wanted"};
   Example example;
   if (prompt->text()) {
-    example.prompt = tokens_of(*prompt->text(), tokenizer);
+    example.prompt = begun_tokens_of(*prompt->text(), tokenizer);
   } else {
     auto tokens = tokens_in(*prompt->list());
     if (!tokens) return tokens.error();
     example.prompt = std::move(*tokens);
   }
   if (answer->text()) {
-    example.answer = ended_tokens_of(*answer->text(), tokenizer);
+    example.answer = tokens_of(*answer->text(), tokenizer);
+    end_document(example.answer, tokenizer);
   } else {
     auto tokens = tokens_in(*answer->list());
     if (!tokens) return tokens.error();
@@ -120,7 +137,9 @@ Status for_each_document(const std::string& path, std::string_view contents,
                          const Tokenizer* tokenizer,
                          const std::function<Status(std::vector<std::int32_t>)>& give) {
   if (!path.ends_with(".jsonl")) {
-    auto given = give(tokens_of(contents, tokenizer));
+    auto tokens = begun_tokens_of(contents, tokenizer);
+    if (tokenizer) append(tokens, tokenizer->around().behind);
+    auto given = give(std::move(tokens));
     return given ? given : within(path, given.error());
   }
   return for_each_line(

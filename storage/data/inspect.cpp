@@ -53,11 +53,10 @@ Result<Value> inspect_tokenizer(Files& files, const std::string& path) {
   const auto tokenizer = Tokenizer::open(files, path);
   if (!tokenizer) return tokenizer.error();
   Value::List added;
-  for (const auto& token : tokenizer->tables().added) added.push_back(token.text);
-  const auto merges = static_cast<std::int64_t>(tokenizer->tables().merges.size());
-  return Value(Value::Map{{"kind", "byte-level BPE tokenizer", {}},
+  for (const auto& token : tokenizer->added()) added.push_back(token.text);
+  return Value(Value::Map{{"kind", tokenizer->kind() + " tokenizer", {}},
                           {"vocabulary", tokenizer->vocabulary(), {}},
-                          {"merges", merges, {}},
+                          {"merges", tokenizer->merges(), {}},
                           {"added", std::move(added), {}}});
 }
 

@@ -1,81 +1,80 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "core/result.h"
 #include "storage/files/files.h"
+#include "storage/tokenizer/added_tokens.h"
+#include "storage/tokenizer/steps.h"
 
 namespace troupe::storage {
 
-/// A token that is matched as a whole before the text is split: "<|endoftext|>".
-struct AddedToken {
-  std::string text;
-  std::int32_t id = 0;
-};
-
-/// The tables of a byte-level BPE tokenizer. Tokens are bytes here, not the printable characters by
-/// which files spell them.
-struct TokenizerTables {
-  std::vector<std::string> tokens;  // Indexed by id. Unused ids are empty.
-  struct Merge {
-    std::int32_t left, right, merged;
-  };
-  std::vector<Merge> merges;  // In order of priority.
-  std::vector<AddedToken> added;
-  enum class PrefixSpace { none, added } prefix_space = PrefixSpace::none;
-};
-
-/// A byte-level byte pair encoding, as in GPT-2. Every text can be encoded and decodes to itself.
+/// A tokenizer of Hugging Face's library `tokenizers`. It gives the same tokens and texts as the
+/// library does. Bytes that are no UTF-8, which the library does not take, pass every step
+/// unchanged: byte-level BPE has tokens for them, and other models treat them as unknown.
 class Tokenizer {
  public:
-  /// Checks the tables: ids within bounds, a token for every byte, and merges whose token equals
-  /// their joined parts.
-  static Result<Tokenizer> make(TokenizerTables tables);
-
-  /// Opens tokenizer.json, or vocab.json with merges.txt beside it, or a directory with either.
+  /// Reads a tokenizer.json. The error names the path of what is not understood, since the tokens
+  /// might differ.
+  static Result<Tokenizer> read(std::string_view json);
+  /// Opens tokenizer.json, or GPT-2's vocab.json with merges.txt beside it, or a directory with
+  /// either.
   static Result<Tokenizer> open(Files& files, const std::string& path);
 
-  const TokenizerTables& tables() const { return tables_; }
   /// Returns the number of ids: they lie in [0, vocabulary()).
-  std::int64_t vocabulary() const { return static_cast<std::int64_t>(tables_.tokens.size()); }
+  std::int64_t vocabulary() const { return static_cast<std::int64_t>(tokens_.size()); }
+  /// Returns a token as files spell it. An unused id has none.
+  const std::string& token(std::int32_t id) const { return tokens_[static_cast<std::size_t>(id)]; }
+  const std::vector<AddedToken>& added() const { return added_; }
+  /// Returns "byte-level BPE", "BPE", "WordPiece" or "Unigram".
+  const std::string& kind() const { return kind_; }
+  std::int64_t merges() const { return merges_; }
+  /// Returns the tokenizer.json.
+  const std::string& json() const { return json_; }
 
   std::vector<std::int32_t> encode(std::string_view text) const;
-  /// Returns the text. The error names the first id that is not in the vocabulary.
+  /// Returns the tokens that the post_processor puts before and behind each document, such as
+  /// "<s>", or "[CLS]" and "[SEP]". encode() leaves them out.
+  const DocumentTemplate& around() const { return around_; }
+  /// Returns the text, with special tokens as they are spelled. The error names the first id that
+  /// is not in the vocabulary.
   Result<std::string> decode(std::span<const std::int32_t> tokens) const;
   /// Returns the added token that ends a document, if there is one: "<|endoftext|>" or "</s>".
   const AddedToken* end_of_text() const;
 
  private:
-  struct Merged {
-    std::int32_t rank, id;
-  };
-  /// Returns the longest added token that the text begins with, or null.
-  const AddedToken* added_at(std::string_view text) const;
-  void encode_plain(std::string_view text, std::vector<std::int32_t>& out) const;
-  void encode_word(std::string_view word, std::vector<std::int32_t>& out) const;
+  Status name_tokens(std::vector<std::string> of_model);
+  Status check_template() const;
+  Status find_added();
+  void split(std::size_t step, std::string_view text, bool is_first, const TakePiece& take) const;
 
-  TokenizerTables tables_;
-  std::vector<std::int32_t> byte_ids_;
-  std::unordered_map<std::uint64_t, Merged> merges_;
-  std::array<std::vector<std::size_t>, 256> added_by_first_;  // Per first byte, longest first.
+  std::string json_, kind_;
+  std::int64_t merges_ = 0;
+  std::vector<std::string> tokens_;  // Indexed by id. Unused ids are empty.
+  std::vector<AddedToken> added_;
+  AddedTokens in_text_, in_normalized_;
+  std::vector<Normalizer> normalizers_;
+  std::vector<Splitter> splitters_;
+  std::shared_ptr<const TokenModel> model_;
+  DocumentTemplate around_;
+  std::vector<Decoder> decoders_;
 };
 
 /// Trains a tokenizer of at most `vocabulary` (at least 257) tokens, "<|endoftext|>" included, on
 /// the most frequent merges of the text. Equal texts give equal tokenizers.
 Result<Tokenizer> train_tokenizer(std::string_view text, std::int64_t vocabulary);
 
-/// Reads and writes the tokenizer.json of Hugging Face. Reads byte-level BPE only; the error names
-/// what else it found.
-Result<TokenizerTables> parse_tokenizer_json(std::string_view text);
-std::string to_tokenizer_json(const Tokenizer& tokenizer);
+/// Returns the tokenizer.json of GPT-2's vocab.json and merges.txt.
+Result<std::string> json_of_gpt2(std::string_view vocab, std::string_view merges);
 
-/// Reads GPT-2's vocab.json and merges.txt.
-Result<TokenizerTables> parse_vocab_and_merges(std::string_view vocab, std::string_view merges);
+/// Returns the tokenizer.json of byte-level BPE that splits by GPT-2's rule. `vocabulary` is a map
+/// of printable tokens to ids.
+std::string byte_level_json(Value vocabulary, Value::List merges,
+                            const std::vector<AddedToken>& added);
 
 }  // namespace troupe::storage

@@ -3,20 +3,16 @@
 namespace troupe::storage {
 namespace {
 
-Result<TokenizerTables> read_tables(Files& files, const std::string& path) {
+Result<std::string> read_text(Files& files, const std::string& path) {
   const auto bytes = files.read(path);
   if (!bytes) return bytes.error();
-  if (name_of(path) != "vocab.json") {
-    auto tables = parse_tokenizer_json(bytes->text());
-    if (!tables) return within(path, tables.error());
-    return tables;
-  }
+  if (name_of(path) != "vocab.json") return std::string(bytes->text());
   const auto beside = path.substr(0, path.size() - name_of(path).size());
   const auto merges = files.read(beside + "merges.txt");
   if (!merges) return merges.error();
-  auto tables = parse_vocab_and_merges(bytes->text(), merges->text());
-  if (!tables) return within(path, tables.error());
-  return tables;
+  auto json = json_of_gpt2(bytes->text(), merges->text());
+  if (!json) return within(path, json.error());
+  return json;
 }
 
 }  // namespace
@@ -31,9 +27,9 @@ Result<Tokenizer> Tokenizer::open(Files& files, const std::string& path) {
     if (!there.ok()) return there.error();
     if (!*there) return Error{path + ": has neither tokenizer.json nor vocab.json with merges.txt"};
   }
-  auto tables = read_tables(files, file);
-  if (!tables) return tables.error();
-  auto tokenizer = make(std::move(*tables));
+  const auto text = read_text(files, file);
+  if (!text) return text.error();
+  auto tokenizer = read(*text);
   if (!tokenizer) return within(file, tokenizer.error());
   return tokenizer;
 }

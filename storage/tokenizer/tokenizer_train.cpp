@@ -2,6 +2,7 @@
 #include <map>
 #include <optional>
 #include <queue>
+#include <utility>
 
 #include "storage/tokenizer/tokenizer.h"
 #include "storage/tokenizer/words.h"
@@ -116,38 +117,42 @@ Result<Tokenizer> train_tokenizer(std::string_view text, std::int64_t vocabulary
   if (vocabulary < least || vocabulary > most_trained)
     return Error{"a vocabulary of " + std::to_string(vocabulary) + " tokens cannot be trained; " +
                  std::to_string(least) + " to " + std::to_string(most_trained) + " can"};
-  TokenizerTables tables;
   std::vector<std::pair<char32_t, unsigned char>> bytes;
   for (int byte = 0; byte < 256; ++byte)
     bytes.emplace_back(printable(static_cast<unsigned char>(byte)),
                        static_cast<unsigned char>(byte));
   // GPT-2 sorts bytes by their printable characters.
   std::sort(bytes.begin(), bytes.end());
+  std::vector<std::string> tokens;
   std::vector<std::int32_t> byte_ids(256);
   for (const auto& [character, byte] : bytes) {
-    byte_ids[byte] = static_cast<std::int32_t>(tables.tokens.size());
-    tables.tokens.emplace_back(1, static_cast<char>(byte));
+    byte_ids[byte] = static_cast<std::int32_t>(tokens.size());
+    tokens.push_back(to_printable(std::string(1, static_cast<char>(byte))));
   }
 
+  Value::List merges;
   std::map<std::string, std::int32_t> ids;
   Trainer trainer(text, byte_ids);
-  while (static_cast<std::int64_t>(tables.tokens.size()) < vocabulary - 1) {
+  while (static_cast<std::int64_t>(tokens.size()) < vocabulary - 1) {
     const auto pair = trainer.most_frequent();
     if (!pair) break;
-    const auto [left, right] = *pair;
-    auto bytes = tables.tokens[static_cast<std::size_t>(left)] +
-                 tables.tokens[static_cast<std::size_t>(right)];
+    const auto& left = tokens[static_cast<std::size_t>(pair->first)];
+    const auto& right = tokens[static_cast<std::size_t>(pair->second)];
+    merges.emplace_back(left + " " + right);
     // If another pair gave the same bytes before, this merge leads to the same token.
-    const auto next = static_cast<std::int32_t>(tables.tokens.size());
-    const auto [known, added] = ids.emplace(bytes, next);
-    const auto merged = known->second;
-    if (added) tables.tokens.push_back(std::move(bytes));
-    tables.merges.push_back({left, right, merged});
-    trainer.merge(*pair, merged);
+    const auto next = static_cast<std::int32_t>(tokens.size());
+    const auto [known, is_new] = ids.emplace(left + right, next);
+    if (is_new) tokens.push_back(known->first);
+    trainer.merge(*pair, known->second);
   }
-  tables.added.push_back({"<|endoftext|>", static_cast<std::int32_t>(tables.tokens.size())});
-  tables.tokens.emplace_back("<|endoftext|>");
-  return Tokenizer::make(std::move(tables));
+  AddedToken end;
+  end.text = "<|endoftext|>";
+  end.id = static_cast<std::int32_t>(tokens.size());
+  tokens.push_back(end.text);
+  Value::Map words;
+  for (std::size_t id = 0; id < tokens.size(); ++id)
+    words.push_back({tokens[id], static_cast<std::int64_t>(id), {}});
+  return Tokenizer::read(byte_level_json(std::move(words), std::move(merges), {end}));
 }
 
 }  // namespace troupe::storage

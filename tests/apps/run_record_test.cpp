@@ -7,6 +7,7 @@
 #include "apps/program.h"
 #include "catch.h"
 #include "core/json.h"
+#include "storage/files/files.h"
 #include "storage/tokenizer/tokenizer.h"
 
 using namespace troupe;
@@ -43,7 +44,7 @@ void write_text(const Workplace& here) {
   here.write("text.txt", text);
   const auto tokenizer = storage::train_tokenizer(text, 300);
   REQUIRE(tokenizer.ok());
-  here.write("words.json", storage::to_tokenizer_json(*tokenizer));
+  here.write("words.json", tokenizer->json());
 }
 
 Ended trained_here(const Workplace& here, std::vector<std::string> words) {
@@ -211,4 +212,33 @@ TEST_CASE("sample and eval find the tokenizer of a run", "[apps]") {
   said({"data", "prepare", "text.txt", "--to", "book", "--train-tokenizer", "300"});
   trained_here(here, {"base.toml", "--set", "data.train=book_*.bin", "--set", "model.vocab=300"});
   check();
+}
+
+TEST_CASE("a tokenizer of characters goes with a run from its data to its export", "[apps]") {
+  const Workplace here;
+  write_text(here);
+  here.write("base.toml", byte_level);
+  // Made by tests/golden/make_tokenizers.py: a small one like that of Llama 2.
+  const auto golden =
+      storage::disk_files()->read(TROUPE_TEST_DATA "/../golden/tokenizers/llama2.json");
+  REQUIRE(golden.ok());
+  const auto tree = parse_json(golden->text());
+  REQUIRE(tree.ok());
+  const std::string json = to_json(*tree->find("tokenizer"));
+  here.write("llama.json", json);
+  const auto done = [&](const std::vector<std::string>& words) {
+    const Ended ended = troupe::tests::troupe(here, words);
+    INFO(ended.err);
+    CHECK(ended.code == 0);
+    return ended.out;
+  };
+  done({"data", "prepare", "text.txt", "--to", "book", "--tokenizer", "llama.json"});
+  CHECK(here.read("book_tokenizer.json") == json);
+  trained_here(here, {"base.toml", "--set", "data.train=book_*.bin", "--set", "model.vocab=600"});
+  CHECK(here.read("runs/kept/tokenizer.json") == json);
+  const auto text = done({"sample", "kept", "--prompt", "to b\u00e9 \u4f60", "--tokens", "9"});
+  CHECK(text.starts_with("to b\u00e9 \u4f60"));
+  done({"eval", "kept", "--data", "text.txt"});
+  done({"checkpoint", "export", "kept", "--to", "out"});
+  CHECK(here.read("out/tokenizer.json") == json);
 }

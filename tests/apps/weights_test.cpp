@@ -28,7 +28,7 @@ Ended train_with_tokenizer(const Workplace& here) {
   here.write("valid.txt", text.substr(0, 2000));
   const auto tokenizer = storage::train_tokenizer(text, 300);
   REQUIRE(tokenizer.ok());
-  here.write("words.json", storage::to_tokenizer_json(*tokenizer));
+  here.write("words.json", tokenizer->json());
   here.write("own.toml", R"(
 name = "own"
 [model]

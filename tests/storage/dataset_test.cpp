@@ -178,7 +178,7 @@ TEST_CASE("a text with a tokenizer is read as tokens", "[storage]") {
   MemoryFiles files;
   const auto tokenizer = train_tokenizer("aa aa aa", 258);
   REQUIRE(tokenizer);
-  put(files, "tokenizer.json", to_tokenizer_json(*tokenizer));
+  put(files, "tokenizer.json", tokenizer->json());
   put(files, "a.txt", "aaaab");
   put(files, "a.jsonl", "{\"text\":\"aa\"}\n{\"text\":\"b\"}");
   const auto text = open_dataset("a.txt?tokenizer=tokenizer.json", {.context = 2}, files);
