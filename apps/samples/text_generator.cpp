@@ -101,7 +101,9 @@ Result<Script> Script::open(storage::Files& files, const std::string& tokenizer,
 Result<Tokens> Script::read(const std::string& text) const {
   Tokens tokens;
   if (tokenizer_) {
-    tokens = tokenizer_->encode(text);
+    tokens = tokenizer_->around().before;
+    const auto of_text = tokenizer_->encode(text);
+    tokens.insert(tokens.end(), of_text.begin(), of_text.end());
   } else if (is_bytes()) {
     for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
   } else {
@@ -122,25 +124,31 @@ Result<Tokens> Script::read(const std::string& text) const {
   return tokens;
 }
 
-std::string Script::write(std::int32_t token) const {
-  if (tokenizer_) {
-    const auto text = tokenizer_->decode({&token, 1});
-    return text ? *text : "<" + std::to_string(token) + ">";
-  }
-  return is_bytes() ? std::string(1, static_cast<char>(token)) : " " + std::to_string(token);
+Script::Writer::Writer(const Script& script, const Tokens& prompt) : script_(script) {
+  if (script.tokenizer_) stream_.emplace(*script.tokenizer_, prompt);
 }
+
+std::string Script::Writer::next(std::int32_t token) {
+  if (stream_) return stream_->next(token);
+  return script_.is_bytes() ? std::string(1, static_cast<char>(token))
+                            : " " + std::to_string(token);
+}
+
+std::string Script::Writer::rest() { return stream_ ? stream_->rest() : ""; }
 
 void generate(TrainedModel& model, const Script& script, const Sampling& sampling, Tokens tokens,
               const std::function<bool(const std::string& text)>& take) {
   // A model needs at least one token.
   if (tokens.empty()) tokens.push_back(0);
+  Script::Writer writer(script, tokens);
   Reader reader(model, tokens.size() + static_cast<std::size_t>(sampling.tokens));
   for (std::int64_t i = 0; i < sampling.tokens; ++i) {
     const auto last = reader.behind(tokens);
     const auto word = RandomKey{.seed = sampling.seed}.words(static_cast<std::uint32_t>(i))[0];
     tokens.push_back(draw(last, sampling.temperature, sampling.top_k, uniform(word)));
-    if (!take(script.write(tokens.back()))) return;
+    if (!take(writer.next(tokens.back()))) return;
   }
+  take(writer.rest());
 }
 
 }  // namespace troupe::apps

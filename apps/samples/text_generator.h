@@ -9,6 +9,7 @@
 #include "apps/samples/trained_model.h"
 #include "core/result.h"
 #include "storage/files/files.h"
+#include "storage/tokenizer/text_stream.h"
 #include "storage/tokenizer/tokenizer.h"
 
 namespace troupe::apps {
@@ -24,8 +25,22 @@ class Script {
 
   /// Returns whether tokens are numbers without a text.
   bool is_of_numbers() const { return !tokenizer_ && !is_bytes(); }
+  /// Returns the tokens of a prompt, behind those that the tokenizer puts before each document.
   Result<Tokens> read(const std::string& text) const;
-  std::string write(std::int32_t token) const;
+
+  /// Writes tokens one by one. The texts, concatenated, are the text of all.
+  class Writer {
+   public:
+    /// The script must outlive the writer.
+    Writer(const Script& script, const Tokens& prompt);
+    std::string next(std::int32_t token);
+    /// Returns the bytes that were held back for a character that never became complete.
+    std::string rest();
+
+   private:
+    const Script& script_;
+    std::optional<storage::TextStream> stream_;
+  };
 
  private:
   bool is_bytes() const { return vocabulary_ == 256; }
@@ -42,7 +57,8 @@ struct Sampling {
   std::uint64_t seed = 1;
 };
 
-/// Continues `tokens` with those that the model draws, and calls `take` with the text of each.
+/// Continues `tokens` with those that the model draws, and calls `take` with the text of each. The
+/// text is empty while a character is incomplete.
 /// Ends early if `take` returns false. The result depends on the arguments alone. The model reads
 /// each token once while the text fits its context. Each token beyond that takes a pass over the
 /// last tokens that fit.
