@@ -45,6 +45,7 @@ const std::map<std::string, Folders> allowed_within = {
     {"kernels/cuda/machine", {}},
     {"kernels/cuda/cublas_lt", {"kernels", "kernels/cuda/machine"}},
     {"kernels/cuda/cudnn", {"kernels", "kernels/cuda/machine"}},
+    {"kernels/products", {"kernels", "kernels/cpu/parts"}},
     {"kernels/rehearsed", {"kernels"}},
     {"models", {}},
     {"models/layers", {"models"}},

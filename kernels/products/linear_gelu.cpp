@@ -3,7 +3,7 @@
 #include <cassert>
 #include <utility>
 
-#include "kernels/linear_parts.h"
+#include "kernels/products/linear_parts.h"
 
 namespace troupe::kernels {
 

@@ -9,8 +9,8 @@
 #include "kernels/cpu/parts/product.h"
 #include "kernels/cpu/parts/rows.h"
 #include "kernels/device_kernels.h"
-#include "kernels/linear_parts.h"
 #include "kernels/on_cores.h"
+#include "kernels/products/linear_parts.h"
 #include "kernels/rounding.h"
 #include "kernels/steps.h"
 

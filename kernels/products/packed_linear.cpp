@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "kernels/copy.h"
-#include "kernels/linear_parts.h"
 #include "kernels/on_cores.h"
+#include "kernels/products/linear_parts.h"
 #include "kernels/rounding.h"
 
 namespace troupe::kernels {
