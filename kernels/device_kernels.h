@@ -12,6 +12,7 @@
 #include "kernels/copy.h"
 #include "kernels/dropout.h"
 #include "kernels/embedding.h"
+#include "kernels/experts.h"
 #include "kernels/float16.h"
 #include "kernels/late.h"
 #include "kernels/layer_kernels.h"
@@ -41,6 +42,37 @@ struct DeviceProduct {
   std::int64_t start_stride = 0;  // Between rows; 0: all rows start with the same row.
   float* c = nullptr;
   std::int64_t c_stride = 0;
+};
+
+/// Products of the rows of each expert with a matrix of its own (kernels/experts.h), with sums in
+/// fp32. Each has the order of DeviceKernels::multiply. The bounds of the rows lie with the device,
+/// so the host waits for nothing.
+template <class Number>
+struct DeviceExperts {
+  std::int64_t rows = 0;  // The number for all experts together.
+  std::int64_t columns = 0;
+  std::int64_t depth = 0;
+  const std::int32_t* bounds = nullptr;  // [experts + 1]
+  const Number* x = nullptr;             // [rows, depth]
+  std::int64_t row_stride = 0;           // Both strides are those of a matrix [depth, columns].
+  std::int64_t column_stride = 0;
+  float* y = nullptr;  // [rows, columns]
+};
+/// The gradients of such matrices: dw = a^T b over the rows of each expert.
+template <class Number>
+struct DeviceExpertGradients {
+  std::int64_t a_columns = 0;  // The rows of a gradient.
+  std::int64_t b_columns = 0;
+  std::int64_t rows = 0;  // The number for all experts together.
+  const std::int32_t* bounds = nullptr;
+  const Number* a = nullptr;
+  const Number* b = nullptr;
+};
+template <class Number>
+struct ExpertKernels {
+  void (*multiply)(Stream&, const DeviceExperts<Number>&, std::span<const Number* const> matrices);
+  void (*gradients)(Stream&, const DeviceExpertGradients<Number>&,
+                    std::span<const ExpertGradient> gradients);
 };
 
 enum class Factor : std::uint8_t { a, b };
@@ -143,6 +175,14 @@ struct DeviceKernels {
   decltype(kernels::embedding_forward)* embedding_forward;
   decltype(kernels::embedding_backward_weight)* embedding_backward_weight;
 
+  decltype(kernels::route)* route;
+  decltype(kernels::route_backward)* route_backward;
+  decltype(kernels::sum_experts)* sum_experts;
+  decltype(kernels::sum_experts_backward)* sum_experts_backward;
+  ExpertKernels<float> experts_f32;
+  ExpertKernels<Float16> experts_f16;
+  ExpertKernels<BFloat16> experts_bf16;
+
   void (*adam_direction)(Stream&, const AdamDirection&, const float* m, const float* v, float* y,
                          std::int64_t count);
   void (*adam_forecast)(Stream&, const AdamForecast&, const float* w, const float* m,
@@ -184,6 +224,12 @@ struct DeviceKernels {
     if constexpr (std::is_same_v<Number, float>) return *tf32;
     if constexpr (std::is_same_v<Number, Float16>) return *fp16;
     if constexpr (std::is_same_v<Number, BFloat16>) return *bf16;
+  }
+  template <class Number>
+  const ExpertKernels<Number>& experts() const {
+    if constexpr (std::is_same_v<Number, float>) return experts_f32;
+    if constexpr (std::is_same_v<Number, Float16>) return experts_f16;
+    if constexpr (std::is_same_v<Number, BFloat16>) return experts_bf16;
   }
 };
 

@@ -57,6 +57,18 @@ decltype(kernels::dropout) dropout;
 decltype(kernels::embedding_forward) embedding_forward;
 decltype(kernels::embedding_backward_weight) embedding_backward_weight;
 
+// experts.cu
+decltype(kernels::route) route;
+decltype(kernels::route_backward) route_backward;
+decltype(kernels::sum_experts) sum_experts;
+decltype(kernels::sum_experts_backward) sum_experts_backward;
+template <class Number>
+void multiply_experts(Stream& stream, const DeviceExperts<Number>& product,
+                      std::span<const Number* const> matrices);
+template <class Number>
+void gradients_of_experts(Stream& stream, const DeviceExpertGradients<Number>& product,
+                          std::span<const ExpertGradient> gradients);
+
 // late.cu
 void adam_direction(Stream& stream, const AdamDirection& direction, const float* m, const float* v,
                     float* y, std::int64_t count);

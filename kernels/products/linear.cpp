@@ -21,10 +21,6 @@ using cpu::Matrix;
 using cpu::Order;
 using cpu::Product;
 
-constexpr cpu::SumOrder sums_of(Precision precision) {
-  return precision == Precision::bf16_blocks ? cpu::SumOrder::blocks : cpu::SumOrder::pairs;
-}
-
 template <class Number>
 DeviceProduct<Number> product_on_device(const Product<Number>& product, const Matrix<Number>& b) {
   return {.rows = product.rows,
@@ -52,16 +48,6 @@ void multiply(Stream& stream, Precision precision, const Product<Number>& produc
     assert(false && "the cores have no such product");
   else
     cpu::multiply(stream, product, b);
-}
-
-/// Calls use(number) with a number of the type of a precision's factors.
-template <class Use>
-void with_factors(Precision precision, Use use) {
-  const DType type = facts_of(precision).factors;
-  if (type == DType::bf16) return use(BFloat16());
-  if (type == DType::f16) return use(Float16());
-  assert(type == DType::f32);
-  use(0.0f);
 }
 
 /// Returns an operand in the type in which it is multiplied.

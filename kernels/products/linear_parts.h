@@ -1,12 +1,14 @@
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 
 #include "kernels/cpu/parts/panels.h"
+#include "kernels/cpu/parts/product.h"
 #include "kernels/device_kernels.h"
 #include "kernels/linear.h"
 
-/// Shared by linear layers with and without gelu().
+/// Shared by linear layers with and without gelu(), and by experts.
 namespace troupe::kernels {
 
 /// The processor that computes a stream's products.
@@ -26,6 +28,21 @@ inline Maker maker_of(const Stream& stream, Precision precision) {
       return Maker::device;  // For a rehearsal too: it counts the memory that a device would take.
   }
   return Maker::cores;
+}
+
+/// Returns the order in which the cores add the terms of a product.
+constexpr cpu::SumOrder sums_of(Precision precision) {
+  return precision == Precision::bf16_blocks ? cpu::SumOrder::blocks : cpu::SumOrder::pairs;
+}
+
+/// Calls use(number) with a number of the type of a precision's factors.
+template <class Use>
+void with_factors(Precision precision, Use use) {
+  const DType type = facts_of(precision).factors;
+  if (type == DType::bf16) return use(BFloat16());
+  if (type == DType::f16) return use(Float16());
+  assert(type == DType::f32);
+  use(0.0f);
 }
 
 /// Returns the weights as [inputs, outputs], in any stored layout.

@@ -177,6 +177,67 @@ void embedding_backward_weight(Stream& stream, const std::int32_t* tokens, const
                                        moved(tokens, numbers, numbers, numbers, numbers))});
 }
 
+/// Takes memory for the number of rows of each expert in each piece of the rows.
+void route(Stream& stream, const RouterShape& shape, const float* logits, const Routes& routes) {
+  take_and_give(stream, {shape.experts * experts_sorted_in}, DType::i32);
+  note(stream, {.kernel = "route",
+                .sizes = {shape.tokens, shape.experts, shape.top},
+                .bytes = real(shape.tokens * shape.experts) * moved(logits, routes.probabilities) +
+                         real(shape.tokens) * moved(routes.logsumexp) +
+                         real(shape.rows()) * moved(routes.chosen, routes.chosen, routes.weights,
+                                                    routes.places, routes.tokens)});
+}
+void route_backward(Stream& stream, const RouterShape& shape, const Routes& routes,
+                    const float* dweights, const RouterLosses&, float* dlogits) {
+  note(stream, {.kernel = "route_backward",
+                .sizes = {shape.tokens, shape.experts, shape.top},
+                .bytes = real(shape.tokens * shape.experts) * moved(routes.probabilities, dlogits) +
+                         real(shape.rows()) * moved(routes.chosen, routes.weights, dweights)});
+}
+void sum_experts(Stream& stream, const RouterShape& shape, const std::int32_t* places,
+                 const float* weights, const float* rows, float* y, std::int64_t columns) {
+  note(stream, {.kernel = "sum_experts",
+                .sizes = {shape.tokens, shape.top, columns},
+                .bytes = bytes_of_rows(shape.rows(), columns, moved(rows), moved(places, weights)) +
+                         real(shape.tokens * columns) * moved(y)});
+}
+void sum_experts_backward(Stream& stream, const RouterShape& shape, const std::int32_t* places,
+                          const float* weights, const float* rows, const float* dy, float* drows,
+                          float* dweights, std::int64_t columns) {
+  note(stream, {.kernel = "sum_experts_backward",
+                .sizes = {shape.tokens, shape.top, columns},
+                .bytes = bytes_of_rows(shape.rows(), columns, moved(rows, dy, drows),
+                                       moved(places, weights, dweights))});
+}
+/// Each expert's matrix is read once.
+template <class Number>
+void multiply_experts(Stream& stream, const DeviceExperts<Number>& product,
+                      std::span<const Number* const> matrices) {
+  const double rows = real(product.rows), columns = real(product.columns),
+               depth = real(product.depth);
+  note(stream, {.kernel = "multiply_experts",
+                .sizes = {product.rows, product.columns, product.depth},
+                .bytes = (rows * depth + static_cast<double>(matrices.size()) * depth * columns) *
+                             sizeof(Number) +
+                         rows * columns * moved(product.y),
+                .operations = 2 * rows * columns * depth,
+                .factors = Factors::fp32});
+}
+template <class Number>
+void gradients_of_experts(Stream& stream, const DeviceExpertGradients<Number>& product,
+                          std::span<const ExpertGradient> gradients) {
+  const double rows = real(product.rows), height = real(product.a_columns),
+               width = real(product.b_columns);
+  double written = 0;
+  for (const auto& [dw, begins] : gradients)
+    if (dw) written += height * width * (begins ? moved(dw) : moved(dw, dw));
+  note(stream, {.kernel = "gradients_of_experts",
+                .sizes = {product.rows, product.a_columns, product.b_columns},
+                .bytes = rows * (height + width) * sizeof(Number) + written,
+                .operations = 2 * rows * height * width,
+                .factors = Factors::fp32});
+}
+
 void adam_direction(Stream& stream, const AdamDirection&, const float* m, const float* v, float* y,
                     std::int64_t count) {
   note_each(stream, "adam_direction", count, moved(m, v, y));
@@ -288,6 +349,13 @@ constexpr DeviceKernels all_kernels = {
     .dropout = dropout,
     .embedding_forward = embedding_forward,
     .embedding_backward_weight = embedding_backward_weight,
+    .route = route,
+    .route_backward = route_backward,
+    .sum_experts = sum_experts,
+    .sum_experts_backward = sum_experts_backward,
+    .experts_f32 = {multiply_experts<float>, gradients_of_experts<float>},
+    .experts_f16 = {multiply_experts<Float16>, gradients_of_experts<Float16>},
+    .experts_bf16 = {multiply_experts<BFloat16>, gradients_of_experts<BFloat16>},
     .adam_direction = adam_direction,
     .adam_forecast = adam_forecast,
     .average_squares = average_squares,

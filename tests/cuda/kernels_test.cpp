@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernels/device_kernels.h"
+#include "kernels/experts.h"
 #include "kernels/linear.h"
 #include "kernels/linear_gelu.h"
 #include "kernels/norm.h"
@@ -490,6 +491,86 @@ TEST_CASE("embeddings have the bits of the cores") {
     embedding_backward_weight(stream, which.data<std::int32_t>(), dy.f32(), dtable.f32(), rows,
                               columns);
     return Made{y, dtable};
+  }));
+}
+
+namespace {
+
+/// Memory for a choice of experts.
+struct Routed {
+  Tensor probabilities, logsumexp, weights, chosen, places, sorted, bounds;
+
+  Routed(Stream& stream, const RouterShape& shape)
+      : probabilities(stream.make({shape.tokens, shape.experts})),
+        logsumexp(stream.make({shape.tokens})),
+        weights(stream.make({shape.rows()})),
+        chosen(stream.make({shape.rows()}, DType::i32)),
+        places(stream.make({shape.rows()}, DType::i32)),
+        sorted(stream.make({shape.rows()}, DType::i32)),
+        bounds(stream.make({shape.experts + 1}, DType::i32)) {}
+
+  Routes pointers() {
+    return {probabilities.f32(),         logsumexp.f32(),
+            chosen.data<std::int32_t>(), weights.f32(),
+            places.data<std::int32_t>(), sorted.data<std::int32_t>(),
+            bounds.data<std::int32_t>()};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("experts have the bits of the cores") {
+  // More experts than one launch takes; and so few tokens that most experts have no rows.
+  const auto [tokens, experts, top] =
+      GENERATE(std::array{1, 1, 1}, std::array{131, 5, 2}, std::array{40, 70, 3});
+  const auto precision = GENERATE(Precision::fp32, Precision::fp16_chain);
+  const auto layout = GENERATE(WeightLayout::out_in, WeightLayout::in_out);
+  const bool begins = GENERATE(true, false);
+  const RouterShape shape{
+      .tokens = tokens, .experts = experts, .top = top, .renormalise = top == 2};
+  const LinearShape of{33, 68, layout, precision};
+  CHECK(same_on_device([&](Stream& stream) {
+    Routed routed(stream, shape);
+    const Tensor logits = made(stream, {shape.tokens, shape.experts}, 1, 4);
+    route(stream, shape, logits.f32(), routed.pointers());
+    const Tensor table = made(stream, {shape.tokens, of.inputs}, 2);
+    Tensor x = stream.make({shape.rows(), of.inputs});
+    embedding_forward(stream, table.f32(), routed.sorted.data<std::int32_t>(), x.f32(),
+                      shape.rows(), of.inputs);
+    std::vector<PackedLinear> packed;
+    std::vector<Tensor> dw;
+    for (std::int64_t e = 0; e < shape.experts; ++e) {
+      const auto seed = static_cast<std::uint64_t>(10 + e);
+      packed.emplace_back(stream, of, made(stream, {of.inputs, of.outputs}, seed).f32());
+      dw.push_back(made(stream, {of.inputs, of.outputs}, seed + 100));
+    }
+    std::vector<const PackedLinear*> matrices;
+    std::vector<ExpertGradient> gradients;
+    for (std::size_t e = 0; e < packed.size(); ++e) {
+      matrices.push_back(&packed[e]);
+      gradients.push_back({e == 3 ? nullptr : dw[e].f32(), begins});
+    }
+    const Tensor operand = as_operand(stream, x, precision);
+    Tensor rows = stream.make({shape.rows(), of.outputs});
+    experts_forward(stream, matrices, routed.bounds, operand, rows);
+    Tensor y = stream.make({shape.tokens, of.outputs}), drows = stream.make(rows.shape());
+    sum_experts(stream, shape, routed.places.data<std::int32_t>(), routed.weights.f32(), rows.f32(),
+                y.f32(), of.outputs);
+    const Tensor dy = made(stream, y.shape(), 3);
+    Tensor dweights = stream.make({shape.rows()});
+    sum_experts_backward(stream, shape, routed.places.data<std::int32_t>(), routed.weights.f32(),
+                         rows.f32(), dy.f32(), drows.f32(), dweights.f32(), of.outputs);
+    Tensor dlogits = stream.make(logits.shape());
+    route_backward(stream, shape, routed.pointers(), dweights.f32(), {0.1f, 0.2f}, dlogits.f32());
+    const Tensor gradient = as_operand(stream, drows, precision);
+    Tensor dx = stream.make(x.shape()), dtable = stream.make(table.shape());
+    experts_backward_input(stream, matrices, routed.bounds, gradient, dx);
+    sum_experts(stream, shape, routed.places.data<std::int32_t>(), nullptr, dx.f32(), dtable.f32(),
+                of.inputs);
+    experts_backward_weight(stream, of, gradients, routed.bounds, operand, gradient);
+    Made all{routed.probabilities, routed.logsumexp, x, rows, y, drows, dweights, dlogits, dtable};
+    for (const auto& one : dw) all.push_back(one);
+    return all;
   }));
 }
 

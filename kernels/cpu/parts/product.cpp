@@ -68,37 +68,42 @@ void multiply(Stream& stream, const Product<Number>& product, const Panels<Numbe
 }
 
 template <class Number>
+void multiply(MemoryPool& memory, const Product<Number>& product, const Matrix<Number>& b,
+              std::int64_t most_depth) {
+  if constexpr (std::is_same_v<Number, float>)
+    if (const auto panels = as_panels(b, product.columns)) return multiply(product, *panels);
+  constexpr std::int64_t most_units = 256;
+  auto p = product;
+  const auto stride = std::min(most_units, units<Number>(most_depth)) * panel_columns;
+  const BlockHandle block =
+      memory.take(static_cast<std::size_t>(panel_count(p.columns) * stride) * sizeof(Unit<Number>));
+  auto* panels = reinterpret_cast<Unit<Number>*>(block.get()->memory);
+  constexpr auto step = most_units * UnitOf<Number>::numbers;
+  static_assert(step % terms_in_block == 0);
+  for (std::int64_t k = 0; k < product.depth; k += step) {
+    p.depth = std::min(step, product.depth - k);
+    p.a = product.a.from(0, k);
+    pack_panels(b.from(k, 0), p.depth, p.columns, panels, stride);
+    multiply(p, {panels, stride});
+    p.start = p.c;
+    p.start_stride = p.c_stride;
+  }
+}
+
+template <class Number>
 void multiply(Stream& stream, const Product<Number>& product, const Matrix<Number>& b) {
   const Tiles tiles(product.rows, product.columns, 512, 512, stream.threads());
-  if constexpr (std::is_same_v<Number, float>)
-    if (as_panels(b, product.columns))
-      return stream.for_each(tiles.count(), [&](std::int64_t i) {
-        const auto tile = tiles[i];
-        multiply(part(product, tile), *as_panels(b.from(0, tile.column), tile.columns));
-      });
-  constexpr std::int64_t most_depth = 256;  // In units.
   stream.for_each(tiles.count(), [&](std::int64_t i) {
     const auto tile = tiles[i];
-    auto p = part(product, tile);
-    const auto stride = std::min(most_depth, units<Number>(product.depth)) * panel_columns;
-    const BlockHandle block = stream.memory().take(
-        static_cast<std::size_t>(panel_count(tile.columns) * stride) * sizeof(Unit<Number>));
-    auto* panels = reinterpret_cast<Unit<Number>*>(block.get()->memory);
-    constexpr auto step = most_depth * UnitOf<Number>::numbers;
-    static_assert(step % terms_in_block == 0);
-    for (std::int64_t k = 0; k < product.depth; k += step) {
-      p.depth = std::min(step, product.depth - k);
-      p.a = product.a.from(tile.row, k);
-      pack_panels(b.from(k, tile.column), p.depth, p.columns, panels, stride);
-      multiply(p, {panels, stride});
-      p.start = p.c;
-      p.start_stride = p.c_stride;
-    }
+    multiply(stream.memory(), part(product, tile), b.from(0, tile.column), product.depth);
   });
 }
 
 template void multiply(Stream&, const Product<float>&, const Panels<float>&);
 template void multiply(Stream&, const Product<BFloat16>&, const Panels<BFloat16>&);
+template void multiply(MemoryPool&, const Product<float>&, const Matrix<float>&, std::int64_t);
+template void multiply(MemoryPool&, const Product<BFloat16>&, const Matrix<BFloat16>&,
+                       std::int64_t);
 template void multiply(Stream&, const Product<float>&, const Matrix<float>&);
 template void multiply(Stream&, const Product<BFloat16>&, const Matrix<BFloat16>&);
 

@@ -51,6 +51,12 @@ inline std::optional<Panels<float>> as_panels(const Matrix<float>& matrix, std::
 void multiply(const Product<float>& product, const Panels<float>& b);
 void multiply(const Product<BFloat16>& product, const Panels<BFloat16>& b);
 
+/// Multiplies on the calling thread with b in its stored layout. Packs b block by block if needed.
+/// The memory that it takes for this depends on `most_depth`, not on the product's depth.
+template <class Number>
+void multiply(MemoryPool& memory, const Product<Number>& product, const Matrix<Number>& b,
+              std::int64_t most_depth);
+
 /// Multiplies on the threads of a stream.
 template <class Number>
 void multiply(Stream& stream, const Product<Number>& product, const Panels<Number>& b);
