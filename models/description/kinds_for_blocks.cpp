@@ -10,9 +10,8 @@
 #include "models/layers/attention/self_attention.h"
 #include "models/layers/linear.h"
 #include "models/layers/networks/feed_forward.h"
-#include "models/layers/networks/geglu.h"
+#include "models/layers/networks/gated_network.h"
 #include "models/layers/networks/separate_gelu.h"
-#include "models/layers/networks/swiglu.h"
 
 namespace troupe::models {
 namespace {
@@ -245,10 +244,7 @@ void build_feed_forward(const StepContext& context) {
     return matrix(options, name(index), {width, hidden}, options.init("init"));
   };
   if (names.size() == 3) {
-    if (options.text("activation") == "silu")
-      context.add(std::make_unique<const SwiGlu>(up(0), up(1)));
-    else
-      context.add(std::make_unique<const GeGlu>(up(0), up(1), gelu_of(options)));
+    context.add(std::make_unique<const GatedNetwork>(up(0), up(1), gate_of(options)));
     add_linear(context, name(2), {hidden, width}, false, out_init(options));
     return;
   }

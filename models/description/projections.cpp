@@ -38,6 +38,11 @@ StepOption boolean_option(std::string_view name, std::string_view help, bool fal
   return {.name = name, .type = StepOption::Type::boolean, .help = help, .fallback = fallback};
 }
 
+Gate gate_of(const StepOptions& options) {
+  if (options.text("activation") == "silu") return Gate::silu;
+  return options.text("activation") == "gelu" ? Gate::gelu : Gate::gelu_tanh;
+}
+
 bool has_rows(const Flow& input) { return input.kind == Flow::Kind::rows; }
 bool is_sequence(const Flow& input) { return has_rows(input) && input.shape.rank() == 2; }
 

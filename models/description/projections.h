@@ -5,6 +5,7 @@
 #include <string>
 
 #include "models/description/step_kind.h"
+#include "models/layers/networks/gates.h"
 #include "models/parameter.h"
 
 namespace troupe::models {
@@ -29,6 +30,9 @@ StepOption layout_option();
 /// The width of a projection, or the rows of a table.
 StepOption size_option(std::string_view name, std::string_view help);
 StepOption boolean_option(std::string_view name, std::string_view help, bool fallback);
+
+/// Returns the activation of a gated network.
+Gate gate_of(const StepOptions& options);
 
 bool has_rows(const Flow& input);
 /// Returns whether these are rows [length, width].

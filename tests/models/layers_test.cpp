@@ -21,8 +21,7 @@
 #include "models/layers/layer_norm.h"
 #include "models/layers/linear.h"
 #include "models/layers/networks/feed_forward.h"
-#include "models/layers/networks/geglu.h"
-#include "models/layers/networks/swiglu.h"
+#include "models/layers/networks/gated_network.h"
 #include "models/layers/parallel.h"
 #include "models/layers/position_embedding.h"
 #include "models/layers/relu.h"
@@ -256,10 +255,12 @@ TEST_CASE("gradients of layers agree with finite differences", "[models]") {
           {2, 5, 36});
     check(FusedAttention(AttentionCore(heads), FusedAttention::Order::qkv), stream, {2, 5, 36});
   }
-  SECTION("swiglu") { check(SwiGlu(matrix("g", 6, 9), matrix("u", 6, 9)), stream, {4, 6}); }
+  SECTION("swiglu") {
+    check(GatedNetwork(matrix("g", 6, 9), matrix("u", 6, 9), Gate::silu), stream, {4, 6});
+  }
   SECTION("gelu gates") {
-    check(GeGlu(matrix("g", 6, 9), matrix("u", 6, 9), kernels::Gelu::erf), stream, {4, 6});
-    check(GeGlu(matrix("g", 6, 9), matrix("u", 6, 9), kernels::Gelu::tanh), stream, {4, 6});
+    check(GatedNetwork(matrix("g", 6, 9), matrix("u", 6, 9), Gate::gelu), stream, {4, 6});
+    check(GatedNetwork(matrix("g", 6, 9), matrix("u", 6, 9), Gate::gelu_tanh), stream, {4, 6});
   }
   SECTION("scale and soft cap") {
     check(Scale(2.5f), stream, {4, 6});
@@ -268,16 +269,19 @@ TEST_CASE("gradients of layers agree with finite differences", "[models]") {
   SECTION("RMS norm with an offset") { check(RmsNorm("n", 6, 1e-5f, 1), stream, {4, 6}); }
   SECTION("parallel branches") {
     std::vector<LayerPtr> branches;
-    branches.push_back(std::make_unique<const SwiGlu>(matrix("g", 6, 9), matrix("u", 6, 9)));
     branches.push_back(
-        std::make_unique<const GeGlu>(matrix("a", 6, 9), matrix("b", 6, 9), kernels::Gelu::erf));
+        std::make_unique<const GatedNetwork>(matrix("g", 6, 9), matrix("u", 6, 9), Gate::silu));
+    branches.push_back(
+        std::make_unique<const GatedNetwork>(matrix("a", 6, 9), matrix("b", 6, 9), Gate::gelu));
     branches.push_back(std::make_unique<const Linear>(matrix("c", 6, 9)));
     check(Parallel(std::move(branches)), stream, {4, 6});
   }
   SECTION("branches side by side") {
     std::vector<Concat::Branch> rows, images;
     rows.push_back({std::make_unique<const Linear>(matrix("a", 6, 4)), 4});
-    rows.push_back({std::make_unique<const SwiGlu>(matrix("b", 6, 3), matrix("c", 6, 3)), 3});
+    rows.push_back(
+        {std::make_unique<const GatedNetwork>(matrix("b", 6, 3), matrix("c", 6, 3), Gate::silu),
+         3});
     check(Concat(Concat::Along::last, std::move(rows)), stream, {2, 3, 6});
     for (const std::int64_t channels : {2, 1, 3})
       images.push_back(

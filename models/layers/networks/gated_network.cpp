@@ -1,21 +1,19 @@
-#include "models/layers/networks/swiglu.h"
+#include "models/layers/networks/gated_network.h"
 
 #include <utility>
 
-#include "kernels/between_layers.h"
-#include "kernels/rounding.h"
-
 namespace troupe::models {
-SwiGlu::SwiGlu(Parameter gate, Parameter up)
-    : gate_(std::move(gate)), up_(std::move(up)), additions_({&gate_, &up_}, 2) {}
 
-std::vector<Parameter> SwiGlu::parameters() const {
+GatedNetwork::GatedNetwork(Parameter gate, Parameter up, Gate form)
+    : gate_(std::move(gate)), up_(std::move(up)), additions_({&gate_, &up_}, 2), form_(form) {}
+
+std::vector<Parameter> GatedNetwork::parameters() const {
   std::vector<Parameter> all = {gate_.parameter(), up_.parameter()};
   additions_.declare(all);
   return all;
 }
 
-Work SwiGlu::work(const Shape& input) const {
+Work GatedNetwork::work(const Shape& input) const {
   Work work = gate_.work(input);
   work.add(up_.work(input));
   additions_.add_work(input, gate_slot, work);
@@ -24,26 +22,21 @@ Work SwiGlu::work(const Shape& input) const {
   return work;
 }
 
-Tensor SwiGlu::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
+Tensor GatedNetwork::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
   Stream& stream = in.pass.stream;
   saved[input] = kernels::as_operand(stream, x, in.pass.precision);
   saved[gate] = gate_.forward(in.pass, in.weights[gate_slot], saved[input], nullptr);
   saved[up] = up_.forward(in.pass, in.weights[up_slot], saved[input], nullptr);
   additions_.forward(in, gate_slot, saved[input], saved[gate]);
   additions_.forward(in, up_slot, saved[input], saved[up]);
-  Tensor y = stream.make(saved[gate].shape(), saved[gate].dtype());
-  kernels::swiglu(stream, saved[gate], saved[up], y);
-  return y;
+  return gated(stream, form_, saved[gate], saved[up]);
 }
 
-Tensor SwiGlu::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
+Tensor GatedNetwork::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
   Stream& stream = in.pass.stream;
-  const DType type = saved[gate].dtype();
-  Tensor dgate = stream.make(dy.shape(), type), dup = stream.make(dy.shape(), type);
-  kernels::swiglu_back(stream, saved[gate], saved[up], kernels::as_type(stream, dy, type), dgate,
-                       dup);
-  saved[gate] = kernels::as_operand(stream, dgate, in.pass.precision);
-  saved[up] = kernels::as_operand(stream, dup, in.pass.precision);
+  const auto made = gated_back(stream, form_, saved[gate], saved[up], dy);
+  saved[gate] = kernels::as_operand(stream, made.gate, in.pass.precision);
+  saved[up] = kernels::as_operand(stream, made.up, in.pass.precision);
   if (in.input_gradient == InputGradient::unwanted) return {};
 
   Tensor dx;
@@ -54,7 +47,7 @@ Tensor SwiGlu::backward_input(const In& in, Tensor dy, SavedSpan saved) const {
   return dx;
 }
 
-void SwiGlu::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {
+void GatedNetwork::backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const {
   const Tensor x = std::exchange(saved[input], {});
   const auto add = [&](const Projection& projection, Slot slot, Saved gradient) {
     const Tensor dy = std::exchange(saved[gradient], {});

@@ -2,14 +2,15 @@
 
 #include "models/layer.h"
 #include "models/layers/lora.h"
+#include "models/layers/networks/gates.h"
 #include "models/layers/projection.h"
 
 namespace troupe::models {
 
-/// y = silu(x gate) * (x up): the first half of Llama's feed-forward network.
-class SwiGlu final : public Layer {
+/// y = f(x gate) * (x up): the first half of a gated feed-forward network (SwiGLU, GeGLU).
+class GatedNetwork final : public Layer {
  public:
-  SwiGlu(Parameter gate, Parameter up);
+  GatedNetwork(Parameter gate, Parameter up, Gate form);
 
   std::vector<Parameter> parameters() const override;
   int saved() const override { return 3; }
@@ -27,6 +28,7 @@ class SwiGlu final : public Layer {
 
   Projection gate_, up_;
   Additions additions_;
+  Gate form_;
 };
 
 }  // namespace troupe::models
