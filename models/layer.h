@@ -25,6 +25,8 @@ struct Pass {
   Tensor targets;  // For the loss.
   /// The gradient of each target's loss: its weight in the step, 1 / targets, times the loss scale.
   float loss_gradient = 1;
+  /// How many targets of the micro-batch count. A layer's own loss weighs as much as they do.
+  std::int64_t targets_that_count = 0;
   /// In a pass that continues a text (Stage::continue_text): the position of the input's first row,
   /// and the number of positions that caches are for.
   std::int64_t first_position = 0;

@@ -49,6 +49,8 @@ struct Parameter {
   std::int64_t lora_rank = 0;
   double lora_scale = 1;
   double lora_rate = 0;
+  /// The share of rows that are multiplied with it. Below 1 for matrices of experts.
+  double share_of_rows = 1;
 };
 
 /// Returns the matrix shape that products use. All dimensions behind the first count as one, so

@@ -44,6 +44,8 @@ bool fits(const StepOption& option, const Value& value) {
       return value.boolean();
     case Type::choice:
       return value.text() && std::ranges::count(option.among, *value.text()) > 0;
+    case Type::text:
+      return value.text() && is_parameter_name(*value.text());
     case Type::texts:
       return value.list() && std::ranges::all_of(*value.list(), [](const Value& item) {
                return item.text() && is_parameter_name(*item.text());

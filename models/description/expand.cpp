@@ -258,6 +258,14 @@ class Expander {
       at_.fail(place, "a model has at most " + std::to_string(bounds::steps) + " steps");
   }
 
+  /// Each expert counts as a step: it has parameters of its own.
+  void count_experts(const Step& step, std::int64_t count) {
+    steps_ += count;
+    if (steps_ > bounds::steps)
+      at_.fail(step.place, "a model has at most " + std::to_string(bounds::steps) +
+                               " steps, and each expert counts as one");
+  }
+
   void set_given() {
     const auto width = current_.flow.width();
     at_.names.set_given(width > 0 ? Value(width) : Value());
@@ -348,6 +356,8 @@ class Expander {
     const auto words = label(step, own_name);
     const auto output = step.kind->check(options, current_.flow);
     if (!output) return fail_of_flow(step, words, output.error().text, current_);
+    if (step.kind->name == "moe") count_experts(step, options.integer("count"));
+    if (at_.fault) return;
     const auto before = into.size();
     step.kind->build({name, options, current_.flow, draws_, into});
     for (auto i = before; i < into.size(); ++i) check_parameters(step, into[i]);
@@ -399,6 +409,10 @@ class Expander {
     for (auto& parameter : layer.parameters()) {
       check_size(parameter.shape, step.place, "'" + parameter.name + "'");
       if (at_.fault) return;
+      if (step.kind->name == "moe" && parameter.lora_rank > 0)
+        return at_.fail(step.place, "model.lora.match matches '" + parameter.name +
+                                        "', but experts of a moe step have no low-rank additions; "
+                                        "match other projections, such as those of attention");
       const bool may_share = step.kind->name == "embed" || step.kind->name == "linear";
       const auto name = parameter.name;
       const auto [known, is_new] =

@@ -20,6 +20,7 @@ std::string quoted(std::string_view word) {
 Formula::Texts texts_of(Type type) {
   switch (type) {
     case Type::choice:
+    case Type::text:
     case Type::texts:
       return Formula::Texts::templates;
     case Type::init:

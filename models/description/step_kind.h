@@ -24,7 +24,8 @@ struct StepOption {
     number,
     boolean,
     choice,
-    texts,  // A list of texts.
+    text,   // A name of parameters.
+    texts,  // A list of such names.
     init,   // "normal(0.02)", "uniform(0.1)", "zeros" or "ones".
     steps,  // A list of steps. Only what has steps inside has such an option.
   };
@@ -131,9 +132,10 @@ std::span<const StepKind> step_kinds();
 const StepKind* find_step_kind(std::string_view name);
 
 /// Returns the rows of kinds that compute rows of numbers, of those for the blocks of transformers,
-/// and of those for images. For step_kinds.cpp.
+/// of mixtures of experts, and of those for images. For step_kinds.cpp.
 std::vector<StepKind> kinds_for_rows();
 std::vector<StepKind> kinds_for_blocks();
+std::vector<StepKind> kinds_for_experts();
 std::vector<StepKind> kinds_for_images();
 
 /// The options that several kinds share.

@@ -13,6 +13,7 @@ std::vector<StepKind> all_kinds() {
   using Type = StepOption::Type;
   std::vector<StepKind> all = kinds_for_rows();
   for (auto& kind : kinds_for_blocks()) all.push_back(std::move(kind));
+  for (auto& kind : kinds_for_experts()) all.push_back(std::move(kind));
   for (auto& kind : kinds_for_images()) all.push_back(std::move(kind));
   all.push_back({.name = "residual",
                  .help = "Adds what its steps make of the stream to the stream. Residuals that "
@@ -119,6 +120,8 @@ std::string wanted(const StepOption& option) {
         text += (word == option.among.front() ? "" : ", ") + std::string(word);
       return text;
     }
+    case StepOption::Type::text:
+      return "a name";
     case StepOption::Type::texts:
       return "a list of names";
     case StepOption::Type::init:

@@ -123,7 +123,8 @@ Pass Stage::pass_of(Stream& stream, const InFlight& place) const {
                   .sample = static_cast<std::uint32_t>(place.id.first_sample),
                   .operation = 0},
           .targets = place.targets,
-          .loss_gradient = place.loss_gradient};
+          .loss_gradient = place.loss_gradient,
+          .targets_that_count = place.id.targets.counted};
 }
 
 Layer::In Stage::whole(const Pass& pass, const Weights& weights, int part) const {

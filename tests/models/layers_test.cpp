@@ -22,6 +22,7 @@
 #include "models/layers/linear.h"
 #include "models/layers/networks/feed_forward.h"
 #include "models/layers/networks/gated_network.h"
+#include "models/layers/networks/mixture_of_experts.h"
 #include "models/layers/parallel.h"
 #include "models/layers/position_embedding.h"
 #include "models/layers/relu.h"
@@ -261,6 +262,21 @@ TEST_CASE("gradients of layers agree with finite differences", "[models]") {
   SECTION("gelu gates") {
     check(GatedNetwork(matrix("g", 6, 9), matrix("u", 6, 9), Gate::gelu), stream, {4, 6});
     check(GatedNetwork(matrix("g", 6, 9), matrix("u", 6, 9), Gate::gelu_tanh), stream, {4, 6});
+  }
+  SECTION("mixture of experts") {
+    const auto expert = [](const std::string& name, std::int64_t hidden) {
+      return MixtureOfExperts::Expert{.gate = matrix(name + "g", 6, hidden),
+                                      .up = matrix(name + "u", 6, hidden),
+                                      .down = matrix(name + "d", hidden, 6)};
+    };
+    const Parameter router{.name = "r", .shape = {3, 6}};
+    const std::vector<MixtureOfExperts::Expert> experts = {expert("0", 5), expert("1", 5),
+                                                           expert("2", 5)};
+    for (const bool renormalise : {false, true})
+      check(MixtureOfExperts(router, experts, {.top = 2, .renormalise = renormalise}), stream,
+            {2, 3, 6});
+    check(MixtureOfExperts(router, experts, {.gate = Gate::gelu, .top = 1}), stream, {5, 6});
+    check(MixtureOfExperts(router, experts, {.top = 3}), stream, {5, 6});
   }
   SECTION("scale and soft cap") {
     check(Scale(2.5f), stream, {4, 6});

@@ -153,7 +153,7 @@ TEST_CASE("a step that does not fit is refused with its place", "[models][descri
         "5:19: a step has one kind, and this one has 'linear' and 'conv'");
   CHECK(fault_of_body(rows, "{ linear = 'a b', out = 3 }")
             .ends_with("the name of parameters has 1 to 256 letters, digits and ._-/:"));
-  CHECK(fault_of_body(rows, "{ moe = 'a' }").starts_with("5:19: 'moe' is no kind of step"));
+  CHECK(fault_of_body(rows, "{ lstm = 'a' }").starts_with("5:19: 'lstm' is no kind of step"));
   CHECK(
       fault_of_body(rows, "'linear'").ends_with("linear is written as a table: { linear = ... }"));
   CHECK(fault_of_body(rows, "{ embed = 'a', rows = 9, width = 3 }") ==
@@ -203,6 +203,43 @@ TEST_CASE("a step that does not fit is refused with its place", "[models][descri
   CHECK(fault_of_body(rows, "{ linear = 'a', out = 4 }") ==
         "3:44: the loss takes rows of 3 classes and gets rows of numbers [4], made at 5:19 (linear "
         "'a')");
+}
+
+TEST_CASE("a mixture of experts that does not fit is refused", "[models][description]") {
+  const auto fault_of_moe = [](const std::string& options) {
+    return fault_of_body(rows, "{ moe = 'm', " + options + " }");
+  };
+  const std::string proj = "proj = ['g', 'u', 'd'], ";
+  CHECK(fault_of_moe(proj + "count = 4, top = 5, hidden = 3") ==
+        "5:19: moe 'm' sends a row to 5 experts (top), but has 4 (count)");
+  CHECK(fault_of_moe("proj = ['u', 'd'], count = 4, top = 1, hidden = 3") ==
+        "5:19: moe 'm' takes three projections of an expert (gate, up, down), and gets 2");
+  CHECK(fault_of_moe(proj + "count = 4, top = 1, hidden = 3, shared_hidden = 3") ==
+        "5:19: moe 'm' has shared_hidden only with shared, the name of the shared expert");
+  CHECK(fault_of_moe(proj + "count = 4, top = 1, hidden = 3, router = 'a b'")
+            .ends_with("router of moe is a name, and not \"a b\""));
+  CHECK(fault_of_body(images, "{ moe = 'm', " + proj + "count = 4, top = 1, hidden = 3 }")
+            .find("takes rows of numbers and gets images") != std::string::npos);
+  CHECK(fault_in(rows + "part = [{ name = 'p{i}', repeat = { i = 30 }, body = [{ moe = 'm', " +
+                 proj + "count = 4096, top = 1, hidden = 3 }] }]")
+            .ends_with("a model has at most 65536 steps, and each expert counts as one"));
+}
+
+TEST_CASE("experts are no place for low-rank additions", "[models][description]") {
+  Value lora;
+  lora.set("rank", 2);
+  lora.set("match", Value::List{"*.g"});
+  Value options;
+  options.set("lora", lora);
+  const auto made = expanded(
+      rows +
+          "part = [{ body = [{ moe = 'm', proj = ['g', 'u', 'd'], count = 2, top = 1, hidden = "
+          "3 }, { linear = 'a', out = 3 }] }]",
+      options);
+  REQUIRE(std::holds_alternative<Fault>(made));
+  CHECK(error_of(std::get<Fault>(made)).text ==
+        "5:19: model.lora.match matches 'm.experts.0.g.weight', but experts of a moe step have no "
+        "low-rank additions; match other projections, such as those of attention");
 }
 
 TEST_CASE("a description may say what the loss ignores, and a configuration another",

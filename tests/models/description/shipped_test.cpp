@@ -149,6 +149,31 @@ part = [{ body = [{ residual = [{ norm = "n", kind = "layer" }, { linear = "a", 
   CHECK(trained_digest(*described) == trained_digest(built));
 }
 
+TEST_CASE("a shared expert has the bits of a network beside the mixture", "[models][description]") {
+  const auto digest_of_body = [](const std::string& body) {
+    const auto tree = config::parse_toml(R"toml(
+model = { format = 1, name = "one", help = "One mixture." }
+input.row = { type = "f32", shape = [6] }
+loss = { kind = "cross_entropy", classes = 5 }
+every.any = { init = "normal(0.3)" }
+every.moe = { proj = ["g", "u", "d"], count = 4, top = 2, hidden = 3, balance = 0.1 }
+every.feed_forward = { proj = ["g", "u", "d"], activation = "silu" }
+part = [{ body = [)toml" + body + R"toml(, { linear = "b", out = 5 }] }]
+)toml");
+    REQUIRE(tree.ok());
+    const auto kind = ModelKind::read(*tree);
+    REQUIRE(std::holds_alternative<ModelKind>(kind));
+    const auto described = std::get<ModelKind>(kind).build(Value(Value::Map{}));
+    REQUIRE(described.ok());
+    return to_string(trained_digest(*described));
+  };
+  const auto shared = digest_of_body(R"({ moe = "m", shared = "shared", shared_hidden = 7 })");
+  CHECK(shared == digest_of_body(R"({ parallel = [[{ moe = "m" }],
+                                     [{ feed_forward = "m.shared", hidden = 7 }]] })"));
+  CHECK(shared != digest_of_body(R"({ moe = "m", shared = "shared" })"));
+  CHECK(shared != digest_of_body(R"({ moe = "m" })"));
+}
+
 TEST_CASE("descriptions expand to the models of the first release", "[models][description]") {
   // The digests of what C++ built before models were descriptions, and of its trained weights.
   std::string accounts;
