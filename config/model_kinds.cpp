@@ -17,10 +17,17 @@ struct Shipped {
   std::string_view (*text)();
 };
 
-constexpr Shipped shipped[] = {
-    {"mlp", mlp_toml},   {"gpt2", gpt2_toml},     {"llama", llama_toml},
-    {"vit", vit_toml},   {"resnet", resnet_toml}, {"gpt_neox", gpt_neox_toml},
-    {"gptj", gptj_toml}, {"phi", phi_toml},       {"gemma", gemma_toml}};
+constexpr Shipped shipped[] = {{"mlp", mlp_toml},
+                               {"gpt2", gpt2_toml},
+                               {"llama", llama_toml},
+                               {"vit", vit_toml},
+                               {"resnet", resnet_toml},
+                               {"gpt_neox", gpt_neox_toml},
+                               {"gptj", gptj_toml},
+                               {"phi", phi_toml},
+                               {"gemma", gemma_toml},
+                               {"mixtral", mixtral_toml},
+                               {"qwen3_moe", qwen3_moe_toml}};
 
 std::vector<models::ModelKind> read_all() {
   std::vector<models::ModelKind> kinds;

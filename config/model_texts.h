@@ -24,5 +24,9 @@ std::string_view phi_toml();
 std::string_view phi_toml_sha256();
 std::string_view gemma_toml();
 std::string_view gemma_toml_sha256();
+std::string_view mixtral_toml();
+std::string_view mixtral_toml_sha256();
+std::string_view qwen3_moe_toml();
+std::string_view qwen3_moe_toml_sha256();
 
 }  // namespace troupe::config

@@ -1,6 +1,7 @@
 // `troupe model`: the kinds of models, and descriptions of one's own.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <set>
 #include <string>
@@ -46,14 +47,28 @@ ExitCode list_kinds(const NoModelArguments&, const CommonFlags& flags) {
   return ExitCode::done;
 }
 
-/// Returns the number of a model's parameters; one that two units share counts once.
-std::int64_t count_parameters(const models::Model& model) {
+/// The parameters of a model; one that two units share counts once.
+struct ParameterCount {
+  std::int64_t all = 0;
+  std::int64_t used = 0;  // The number that a row is computed with. Fewer than all if experts are.
+};
+ParameterCount count_parameters(const models::Model& model) {
   std::set<std::string> seen;
-  std::int64_t count = 0;
+  std::int64_t all = 0;
+  double unused = 0;
   for (const auto& unit : model.units)
-    for (const auto& parameter : unit.layer->parameters())
-      if (seen.insert(parameter.name).second) count += parameter.shape.count();
-  return count;
+    for (const auto& parameter : unit.layer->parameters()) {
+      if (!seen.insert(parameter.name).second) continue;
+      all += parameter.shape.count();
+      unused += (1 - parameter.share_of_rows) * static_cast<double>(parameter.shape.count());
+    }
+  return {all, all - std::llround(unused)};
+}
+
+std::string text_of(const ParameterCount& count) {
+  const auto text = [](std::int64_t number) { return count_text(static_cast<double>(number)); };
+  if (count.used == count.all) return text(count.all) + " parameters";
+  return text(count.all) + " parameters, " + text(count.used) + " of them for each row";
 }
 
 Value as_value(const Shape& shape) { return Value(Value::List(shape.begin(), shape.end())); }
@@ -73,7 +88,9 @@ Value as_value(const models::Model& model) {
   made.set("kind", model.kind);
   made.set("input", as_value(model.sample.input));
   made.set("classes", model.classes);
-  made.set("parameters", count_parameters(model));
+  const auto count = count_parameters(model);
+  made.set("parameters", count.all);
+  made.set("parameters_for_each_row", count.used);
   made.set("units", std::move(units));
   return made;
 }
@@ -128,9 +145,9 @@ ExitCode show_kind(const ModelArguments& arguments, const CommonFlags& flags) {
     return ExitCode::done;
   }
   print_units(*model);
-  std::printf("\n%zu units, %s parameters; from %s to %lld classes\n", model->units.size(),
-              count_text(static_cast<double>(count_parameters(*model))).c_str(),
-              to_string(model->sample.input).c_str(), static_cast<long long>(model->classes));
+  std::printf("\n%zu units, %s; from %s to %lld classes\n", model->units.size(),
+              text_of(count_parameters(*model)).c_str(), to_string(model->sample.input).c_str(),
+              static_cast<long long>(model->classes));
   return ExitCode::done;
 }
 

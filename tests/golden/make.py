@@ -15,7 +15,8 @@ Each family is a folder as transformers writes it (config.json, model.safetensor
   step's samples before training;
 - trace.json: the loss and the norm of each parameter's gradient at the first step, the losses of
   all steps of AdamW, and by how much the loss moves if float32 stays where transformers computes in
-  float32 even in a float64 model (RMSNorm, rotary positions, softmax).
+  float32 even in a float64 model (RMSNorm, rotary positions, softmax). Gradients of experts include
+  that of the balance loss, and losses leave it out.
 
 llama/losses.json has the losses and the norms of gradients of all steps for other forms of the loss. With `ignore`, the first `left_out` targets of each sample do not count.
 
@@ -62,6 +63,12 @@ FAMILIES = {
                               attn_logit_softcapping=4.0, final_logit_softcapping=12.0)),
     "yarn": ("Qwen2", dict(GATED, rope_parameters=dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, beta_fast=8.0,
                                                        original_max_position_embeddings=64))),
+    "mixtral": ("Mixtral", dict(GATED, intermediate_size=24, num_local_experts=4, output_router_logits=True,
+                                router_aux_loss_coef=0.3)),
+    "qwen3_moe": ("Qwen3Moe", dict(GATED, head_dim=16, moe_intermediate_size=12, num_experts=6, num_experts_per_tok=3)),
+    "qwen3_moe_sparse": ("Qwen3Moe", dict(GATED, head_dim=16, moe_intermediate_size=12, num_experts=5, num_experts_per_tok=2,
+                                          decoder_sparse_step=2, norm_topk_prob=True, output_router_logits=True,
+                                          router_aux_loss_coef=0.3)),
 }
 
 
@@ -111,10 +118,25 @@ def loss_of(logits, target, ignore=-100, smoothing=0.0, z=0.0):
     return loss + z * logits[target != ignore].logsumexp(-1).square().mean() if z else loss
 
 
+def balance_of(config, output):
+    """Returns the weighted balance loss of a mixture of experts: the mean of those of its layers.
+
+    transformers joins the tokens of all layers to one loss. Of one layer both are equal.
+    """
+    routers = getattr(output, "router_logits", None)
+    if not getattr(config, "output_router_logits", False) or not routers:
+        return 0.0
+    module = sys.modules[f"transformers.models.{config.model_type}.modeling_{config.model_type}"]
+    each = [module.load_balancing_loss_func((router,), config.num_experts, config.num_experts_per_tok) for router in routers]
+    if len(each) == 1:
+        assert torch.allclose(each[0], output.aux_loss)
+    return config.router_aux_loss_coef * sum(each) / len(each)
+
+
 def make(name):
     kind, options = FAMILIES[name]
     config = getattr(transformers, kind + "Config")(**options)
-    config._attn_implementation = "eager"
+    config._attn_implementation = config._experts_implementation = "eager"
     folder = HERE / name
     folder.mkdir(parents=True, exist_ok=True)
     model = random_model(name, config)
@@ -127,11 +149,19 @@ def make(name):
         with_casts = loss_of(narrow(data[:SAMPLES]).logits, target[:SAMPLES]).item()
     saved = load_file(folder / "model.safetensors")
 
-    def saved_name(key, weight):
-        """Files keep names that the library has changed since."""
+    def saved_parts(key, weight, gradient):
+        """Yields names and gradients as files have them: they keep names that the library has changed since, and the
+        matrices of experts, which the library joins."""
         if key in saved:
-            return key
-        return next(name for name, tensor in saved.items() if torch.equal(tensor, weight.detach().to(tensor.dtype)))
+            yield key, gradient
+        elif weight.dim() == 3:
+            joined = 2 if key.endswith("gate_up_proj") else 1
+            for expert, of_expert in zip(weight, gradient):
+                for half, of_half in zip(expert.chunk(joined), of_expert.chunk(joined)):
+                    yield from saved_parts("", half, of_half)
+        else:
+            yield next(name for name, tensor in saved.items()
+                       if torch.equal(tensor, weight.detach().to(tensor.dtype))), gradient
 
     trace = {"family": name, **{key: value for key, value in WANTED.items()}, "steps": STEPS, "samples": SAMPLES,
              "optimizer": RECIPE}
@@ -143,12 +173,16 @@ def make(name):
         for step in range(STEPS):
             rows = slice(step * SAMPLES, (step + 1) * SAMPLES)
             optimizer.zero_grad()
-            logits = wide(data[rows]).logits
+            output = wide(data[rows])
+            logits = output.logits
             loss = loss_of(logits, target[rows])
-            loss.backward()
+            (loss + balance_of(config, output)).backward()
             if step == 0:
                 first = logits.detach().clone()
-                norms = {saved_name(key, weight): weight.grad.norm().item() for key, weight in wide.named_parameters()}
+                norms = {}
+                for key, weight in wide.named_parameters():
+                    for part, gradient in saved_parts(key, weight, weight.grad):
+                        norms[part] = gradient.norm().item()
             optimizer.step()
             losses.append(loss.item())
     trace["losses"], trace["gradient_norms"] = losses, norms
@@ -170,7 +204,7 @@ LOSSES = [{"ignore": -100}, {"smoothing": 0.1}, {"z": 1e-3}, {"ignore": -7, "smo
 def make_losses(name="llama"):
     folder = HERE / name
     config = transformers.AutoConfig.from_pretrained(folder)
-    config._attn_implementation = "eager"
+    config._attn_implementation = config._experts_implementation = "eager"
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=torch.float32)
     data = load_file(folder / "data.safetensors")
     left_out = [(5 * row + 3) % (LENGTH + 1) for row in range(STEPS * SAMPLES)]

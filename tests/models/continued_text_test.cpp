@@ -44,6 +44,7 @@ std::vector<Model> text_models() {
                                         {"post_norms", true},
                                         {"score_cap", 2.0},
                                         {"logit_cap", 3.0}}));
+  models.push_back(text_model("mixtral", {{"kv_heads", 2}, {"ffn", 80}, {"experts", 5}}));
   return models;
 }
 

@@ -197,9 +197,9 @@ bool continues_with_equal_bits(Family& family, const kernels::Precision precisio
 }  // namespace
 
 TEST_CASE("families of Hugging Face train as in transformers", "[models][families]") {
-  const std::string name =
-      GENERATE("gpt2", "llama", "llama3", "linear", "yarn", "mistral", "qwen2", "qwen3", "gpt_neox",
-               "gpt_neox_serial", "gptj", "phi", "gemma", "gemma2");
+  const std::string name = GENERATE("gpt2", "llama", "llama3", "linear", "yarn", "mistral", "qwen2",
+                                    "qwen3", "gpt_neox", "gpt_neox_serial", "gptj", "phi", "gemma",
+                                    "gemma2", "mixtral", "qwen3_moe", "qwen3_moe_sparse");
   CAPTURE(name);
   Family family(name);
   CHECK(difference_of_logits(family) < tolerance);
@@ -208,7 +208,8 @@ TEST_CASE("families of Hugging Face train as in transformers", "[models][familie
   auto& [stream, stage, optimizer, weights] = begun;
   const auto first = family.batch(0);
   stage.begin_step(Share::whole(1, 1), first.target.count());
-  stage.forward(stream, {}, *weights, first.input, first.target);
+  const auto targets = first.target.count();
+  stage.forward(stream, {.targets = {targets, targets}}, *weights, first.input, first.target);
   stage.backward(stream, 0, *weights, {});
   auto gradients = join(stream, {stage.take_gradients()});
   double whole = 0;
@@ -234,10 +235,49 @@ TEST_CASE("families of Hugging Face train as in transformers", "[models][familie
   }
 }
 
+TEST_CASE("a wrong balance loss is seen in the gradients of routers", "[models][families]") {
+  const auto [name, router] =
+      GENERATE(std::pair("mixtral", "model.layers.0.block_sparse_moe.gate.weight"),
+               std::pair("qwen3_moe_sparse", "model.layers.1.mlp.gate.weight"));
+  const std::string change = GENERATE("balance=0.3", "balance=0.303", "balanced=false");
+  CAPTURE(name, change);
+  Family family(name, {change});
+  Begun begun(family);
+  auto& [stream, stage, optimizer, weights] = begun;
+  const auto first = family.batch(0);
+  const auto targets = first.target.count();
+  stage.begin_step(Share::whole(1, 1), targets);
+  stage.forward(stream, {.targets = {targets, targets}}, *weights, first.input, first.target);
+  stage.backward(stream, 0, *weights, {});
+  auto gradients = join(stream, {stage.take_gradients()});
+  const double wanted = family.trace.find("gradient_norms")->find(router)->number();
+  const double norm = norm_of(optimizer.gradient(stream, gradients, router));
+  CHECK((relative(norm, wanted) < 1e-4) == (change == "balance=0.3"));
+}
+
+TEST_CASE("a balance loss weighs as much as the targets that count", "[models][families]") {
+  const std::string router = "model.layers.0.block_sparse_moe.gate.weight";
+  const auto norm_with = [&](const std::string& change, std::int64_t counted) {
+    Family family("mixtral", {change});
+    Begun begun(family);
+    auto& [stream, stage, optimizer, weights] = begun;
+    const auto first = family.batch(0);
+    stage.begin_step(Share::whole(1, 1), first.target.count());
+    stage.forward(stream, {.targets = {first.target.count(), counted}}, *weights, first.input,
+                  first.target);
+    stage.backward(stream, 0, *weights, {});
+    auto gradients = join(stream, {stage.take_gradients()});
+    return norm_of(optimizer.gradient(stream, gradients, router));
+  };
+  CHECK(norm_with("balance=0.25", 32) != norm_with("balance=0.5", 32));
+  CHECK(norm_with("balance=0.25", 32) == norm_with("balance=0.5", 16));
+  CHECK(norm_with("balance=0.25", 0) == norm_with("balanced=false", 32));
+}
+
 TEST_CASE("families continue a text with the bits of passes over all of it", "[models][families]") {
-  const std::string name =
-      GENERATE("gpt2", "llama", "llama3", "linear", "yarn", "mistral", "qwen2", "qwen3", "gpt_neox",
-               "gpt_neox_serial", "gptj", "phi", "gemma", "gemma2");
+  const std::string name = GENERATE("gpt2", "llama", "llama3", "linear", "yarn", "mistral", "qwen2",
+                                    "qwen3", "gpt_neox", "gpt_neox_serial", "gptj", "phi", "gemma",
+                                    "gemma2", "mixtral", "qwen3_moe", "qwen3_moe_sparse");
   CAPTURE(name);
   Family family(name);
   CHECK(continues_with_equal_bits(family, kernels::Precision::fp32));
@@ -257,7 +297,9 @@ TEST_CASE("a wrong step of a family is seen in its logits", "[models][families]"
                Fault{"gpt_neox", "gpt_neox", "order = \"per_head\"", "order = \"qkv\""},
                Fault{"gemma", "gemma", "offset = 1.0", "offset = 0.0"},
                Fault{"gemma", "gemma", "scale = \"sqrt(width)\"", "scale = 1.0"},
-               Fault{"gemma", "gemma", "activation = \"gelu_tanh\"", "activation = \"gelu\""});
+               Fault{"gemma", "gemma", "activation = \"gelu_tanh\"", "activation = \"gelu\""},
+               Fault{"mixtral", "mixtral", "renormalise = true", "renormalise = false"},
+               Fault{"mixtral", "mixtral", "\"w1\", \"w3\"", "\"w3\", \"w1\""});
   CAPTURE(name, right, wrong);
   Family family(name);
   std::string text(config::model_kind_text(kind));
@@ -303,7 +345,11 @@ TEST_CASE("a wrong option of a family is seen in its logits", "[models][families
       Fault{"gemma", "rope_theta=10100"}, Fault{"gemma", "query_scale=8"},
       Fault{"gemma2", "window=4"}, Fault{"gemma2", "window=6"}, Fault{"gemma2", "score_cap=0"},
       Fault{"gemma2", "score_cap=4.04"}, Fault{"gemma2", "logit_cap=0"},
-      Fault{"gemma2", "logit_cap=12.12"}, Fault{"gemma2", "query_scale=0"});
+      Fault{"gemma2", "logit_cap=12.12"}, Fault{"gemma2", "query_scale=0"},
+      Fault{"mixtral", "experts_per_token=1"}, Fault{"mixtral", "experts_per_token=3"},
+      Fault{"mixtral", "rope_theta=10000"}, Fault{"qwen3_moe", "experts_per_token=1"},
+      Fault{"qwen3_moe", "renormalise=true"}, Fault{"qwen3_moe_sparse", "renormalise=false"},
+      Fault{"qwen3_moe", "qk_norm=false"});
   CAPTURE(name, change);
   Family family(name, {change});
   CHECK(difference_of_logits(family) > 10 * tolerance);

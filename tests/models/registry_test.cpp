@@ -69,7 +69,7 @@ TEST_CASE("each kind of models has help for every key", "[models]") {
     }
   }
   CHECK(names == std::vector<std::string_view>{"mlp", "gpt2", "llama", "vit", "resnet", "gpt_neox",
-                                               "gptj", "phi", "gemma"});
+                                               "gptj", "phi", "gemma", "mixtral", "qwen3_moe"});
   CHECK(config::find_model_kind("gpt2")->name() == "gpt2");
   CHECK(config::find_model_kind("gpt3") == nullptr);
 }

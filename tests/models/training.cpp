@@ -91,6 +91,20 @@ std::vector<Model> models_with(double dropout) {
                                              {"post_norms", true},
                                              {"score_cap", 1.5},
                                              {"logit_cap", 2.5}})));
+  models.push_back(build("mixtral", of_tokens({{"width", 8},
+                                               {"heads", 2},
+                                               {"ffn", 12},
+                                               {"experts", 4},
+                                               {"balance", 0.1},
+                                               {"router_z", 0.01}})));
+  models.push_back(build("qwen3_moe", of_tokens({{"width", 8},
+                                                 {"heads", 2},
+                                                 {"ffn", 12},
+                                                 {"experts", 9},
+                                                 {"experts_per_token", 3},
+                                                 {"expert_ffn", 6},
+                                                 {"sparse_step", 2},
+                                                 {"renormalise", false}})));
   return models;
 }
 

@@ -226,8 +226,16 @@ TEST_CASE("families expand to the models of their first release", "[models][desc
                       {"post_norms", true},
                       {"score_cap", 2.0},
                       {"logit_cap", 3.0},
-                      {"query_scale", 5}})}};
-  std::string accounts;
+                      {"query_scale", 5}})},
+      {"mixtral", with({{"ffn", 20}, {"experts", 4}, {"window", 3}, {"balance", 0.1}})},
+      {"qwen3_moe", with({{"ffn", 20},
+                          {"experts", 5},
+                          {"experts_per_token", 3},
+                          {"expert_ffn", 6},
+                          {"head_width", 6},
+                          {"sparse_step", 2},
+                          {"router_z", 0.01}})}};
+  std::string accounts, of_mixtures;
   std::map<std::string, std::string> trained;
   for (const auto& [kind, options] : cases) {
     const auto* found = config::find_model_kind(kind);
@@ -237,15 +245,18 @@ TEST_CASE("families expand to the models of their first release", "[models][desc
     const auto model = found->build(*complete_options);
     CAPTURE(kind, to_json(options));
     REQUIRE(model.ok());
-    accounts += account_of(*model);
+    (kind == "mixtral" || kind == "qwen3_moe" ? of_mixtures : accounts) += account_of(*model);
     trained[kind] += to_string(trained_digest(*model));
   }
   CHECK(to_string(digest_of(accounts)) == "d0e818abf0655ec6a46a574eaa1164a8");
+  CHECK(to_string(digest_of(of_mixtures)) == "bb07e0aedd94a7c6558f7cd507120ff7");
   CHECK(to_string(digest_of(trained["llama"])) == "ed7a29ac784a9ec76b3694eb2c43c7e2");
   CHECK(to_string(digest_of(trained["gpt_neox"])) == "560a26b483d00b5cd83613729aa6196b");
   CHECK(to_string(digest_of(trained["gptj"])) == "2a5fc1cc6ced800f6d15c775df4c4799");
   CHECK(to_string(digest_of(trained["phi"])) == "41ea1800af1631327efb785b1d21bba7");
   CHECK(to_string(digest_of(trained["gemma"])) == "a01eff8eca6757c93534903be91567ec");
+  CHECK(to_string(digest_of(trained["mixtral"])) == "55ca3c009b4f507b761b941fc433c188");
+  CHECK(to_string(digest_of(trained["qwen3_moe"])) == "31ee7f6cce0f2f56208df18efe4c2876");
 }
 
 TEST_CASE("presets have the numbers of parameters that are published", "[models][description]") {
@@ -269,4 +280,41 @@ TEST_CASE("presets have the numbers of parameters that are published", "[models]
   }
   CHECK_FALSE(config::find_preset("resnet"));
   CHECK_FALSE(config::find_preset("resnet51"));
+}
+
+TEST_CASE("mixtures of experts have the numbers of parameters that are published",
+          "[models][description]") {
+  const auto counts_of = [](const char* kind, const Value& options) {
+    const auto* found = config::find_model_kind(kind);
+    const auto table = complete(found->options(), options);
+    REQUIRE(table.ok());
+    const auto model = found->build(*table);
+    REQUIRE(model.ok());
+    std::int64_t all = 0;
+    double used = 0;
+    for (const auto& unit : model->units)
+      for (const auto& parameter : unit.layer->parameters()) {
+        all += parameter.shape.count();
+        used += parameter.share_of_rows * static_cast<double>(parameter.shape.count());
+      }
+    return std::pair(all, used);
+  };
+  const auto [mixtral, of_mixtral] = counts_of("mixtral", options_table({{"vocab", 32000},
+                                                                         {"context", 32768},
+                                                                         {"width", 4096},
+                                                                         {"layers", 32},
+                                                                         {"heads", 32},
+                                                                         {"kv_heads", 8},
+                                                                         {"ffn", 14336}}));
+  CHECK(mixtral == 46'702'792'704);  // Mixtral 8x7B.
+  CHECK(of_mixtral == Approx(12.9e9).epsilon(0.01));
+  const auto [qwen, of_qwen] = counts_of("qwen3_moe", options_table({{"vocab", 151936},
+                                                                     {"context", 40960},
+                                                                     {"width", 2048},
+                                                                     {"layers", 48},
+                                                                     {"heads", 32},
+                                                                     {"kv_heads", 4},
+                                                                     {"head_width", 128}}));
+  CHECK(qwen == 30'532'122'624);  // Qwen3 30B A3B.
+  CHECK(of_qwen == Approx(3.3e9).epsilon(0.02));
 }
