@@ -23,15 +23,23 @@ std::uint64_t number_of(const char* variable, std::uint64_t fallback) {
   return text ? std::strtoull(text, nullptr, 10) : fallback;
 }
 
+/// The undisturbed runs so far, and the seconds of a core that they took.
+struct References {
+  std::map<std::string, TrainedSteps> by_recipe;
+  double seconds = 0;
+};
+References references;
+
 /// Returns what training comes to if nothing happens. It is the same for equal recipes.
 const TrainedSteps& expected(const Scenario& scenario) {
-  static std::map<std::string, TrainedSteps> known;
-  auto& steps = known[scenario.recipe()];
+  auto& steps = references.by_recipe[scenario.recipe()];
   if (steps.empty()) {
+    const auto began = std::clock();
     Scenario undisturbed = scenario;
     undisturbed.steps = Scenario::most_steps;
     undisturbed.evaluate_every = 1;
     steps = really_trained(undisturbed.config());
+    references.seconds += static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
   }
   return steps;
 }
@@ -94,6 +102,8 @@ struct Reached {
     for (std::size_t i = 0; i < by_kind.size(); ++i)
       std::printf("%s %s %d", i == 0 ? "" : ",",
                   std::string(name_of(static_cast<Fault::Kind>(i))).c_str(), by_kind[i]);
+    std::printf("\n%zu undisturbed runs took %.1f s of it", references.by_recipe.size(),
+                references.seconds);
     std::printf("\nhow often heads decided by each row:");
     for (const auto row : actors::decide::all_rows()) {
       const std::string name(actors::decide::to_string(row));
