@@ -255,9 +255,24 @@ class Playing {
       case Kind::kill_again:
         kill_again(place, fault, scheduler().now() + *fault.lasts);
         break;
+      case Kind::second_head:
+        if (place.head->is_ready && place.head->process->is_alive())
+          watch_second(cluster_.start_head(place.machine), *place.head);
+        break;
       default:
         act(fault);
     }
+  }
+
+  /// Rule 1: a head does not lead from the folder of another one that lives. It may once that one
+  /// has ended, but then the machine starts its own.
+  void watch_second(HeadLife& second, const HeadLife& first) {
+    if (!second.process->is_alive()) return;
+    if (second.is_ready) {
+      if (first.process->is_alive()) monitor_->violate(1, "two heads lead from one folder");
+      return second.process->kill();
+    }
+    scheduler().after(world_, 1ms, [this, &second, &first] { watch_second(second, first); });
   }
 
   void kill_again(Place& place, const Fault& fault, Scheduler::Time until) {

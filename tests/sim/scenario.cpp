@@ -401,6 +401,11 @@ void draw_more(Scenario& scenario) {
   // Clipping waits for all stages in each step.
   if (scenario.remedies.empty() && draw.one_in(3))
     scenario.optimizer.insert(scenario.optimizer.size() - 1, R"(, "clip_norm": 0.7)");
+  if (draw.one_in(8)) {
+    Fault fault{.kind = Kind::second_head, .at = draw.time_below(usual_length(scenario))};
+    fault.lasts = milliseconds(1);
+    scenario.faults.push_back(fault);
+  }
   std::ranges::stable_sort(scenario.faults, {}, &Fault::at);
 }
 
@@ -415,11 +420,12 @@ std::string in_seconds(Duration time) {
 
 std::string_view name_of(Kind kind) {
   constexpr std::array<std::string_view, Fault::kinds> names = {
-      "kill",          "crash",         "freeze",       "cut",       "cut one way",  "links end",
-      "delays",        "old message",   "slow disk",    "full disk", "failing call", "kill at call",
-      "crash at call", "kill at point", "damage",       "slow jobs", "drain",        "cordon",
-      "pause",         "stop",          "save",         "submit",    "failing jobs", "kill again",
-      "torn decision", "refusals",      "program fault"};
+      "kill",         "crash",         "freeze",        "cut",           "cut one way",
+      "links end",    "delays",        "old message",   "slow disk",     "full disk",
+      "failing call", "kill at call",  "crash at call", "kill at point", "damage",
+      "slow jobs",    "drain",         "cordon",        "pause",         "stop",
+      "save",         "submit",        "failing jobs",  "kill again",    "torn decision",
+      "refusals",     "program fault", "second head"};
   return names.at(static_cast<std::size_t>(kind));
 }
 

@@ -44,8 +44,9 @@ struct Fault {
     torn_decision,  // The head loses its power as it writes down a decision: it is torn.
     refusals,       // A machine refuses all new connections.
     program_fault,  // A process of a machine ends by a fault of the program.
+    second_head,    // Somebody starts another head on the folder of one that lives.
   };
-  static constexpr std::size_t kinds = 27;
+  static constexpr std::size_t kinds = 28;
 
   Kind kind = Kind::kill;
   Scheduler::Duration at{0};  // The time since the run was submitted.
