@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "core/text.h"
-#include "storage/tokenizer/unicode.h"
+#include "storage/unicode/unicode.h"
 
 namespace troupe::storage {
 namespace {

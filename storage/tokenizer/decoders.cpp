@@ -6,8 +6,8 @@
 #include "storage/tokenizer/fields.h"
 #include "storage/tokenizer/metaspace.h"
 #include "storage/tokenizer/steps.h"
-#include "storage/tokenizer/text_forms.h"
 #include "storage/tokenizer/words.h"
+#include "storage/unicode/text_forms.h"
 
 namespace troupe::storage {
 namespace {

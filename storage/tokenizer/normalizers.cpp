@@ -3,7 +3,7 @@
 #include "storage/tokenizer/charsmap.h"
 #include "storage/tokenizer/fields.h"
 #include "storage/tokenizer/steps.h"
-#include "storage/tokenizer/text_forms.h"
+#include "storage/unicode/text_forms.h"
 
 namespace troupe::storage {
 namespace {

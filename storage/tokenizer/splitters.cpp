@@ -5,9 +5,9 @@
 #include "storage/tokenizer/fields.h"
 #include "storage/tokenizer/metaspace.h"
 #include "storage/tokenizer/steps.h"
-#include "storage/tokenizer/text_forms.h"
-#include "storage/tokenizer/unicode.h"
 #include "storage/tokenizer/words.h"
+#include "storage/unicode/text_forms.h"
+#include "storage/unicode/unicode.h"
 
 namespace troupe::storage {
 namespace {

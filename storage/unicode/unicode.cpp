@@ -1,4 +1,4 @@
-#include "storage/tokenizer/unicode.h"
+#include "storage/unicode/unicode.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,5 +1,5 @@
 // Made by unicode_tables.py from tokenizers 0.23.3; clang-format follows.
-#include "storage/tokenizer/unicode.h"
+#include "storage/unicode/unicode.h"
 
 namespace troupe::storage {
 namespace {

@@ -157,7 +157,7 @@ TABLES = {
 }
 
 print(f"// Made by unicode_tables.py from tokenizers {tokenizers.__version__}; clang-format follows.")
-print('#include "storage/tokenizer/unicode.h"\n')
+print('#include "storage/unicode/unicode.h"\n')
 print("namespace troupe::storage {\nnamespace {\n")
 for name, kind, rows, written in TABLES[sys.argv[1]]:
     table(name, kind, rows(), written)

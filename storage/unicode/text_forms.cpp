@@ -1,4 +1,4 @@
-#include "storage/tokenizer/text_forms.h"
+#include "storage/unicode/text_forms.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/text.h"
-#include "storage/tokenizer/unicode.h"
+#include "storage/unicode/unicode.h"
 
 namespace troupe::storage {
 namespace {
