@@ -208,18 +208,19 @@ __global__ void __launch_bounds__(threads_in_tile, 3)
             });
 }
 
-/// Computes a tile of the gradient of an expert's matrix.
+/// Computes a tile of the gradient of an expert's matrix. Experts lie along y, and tiles along x.
 template <class Number>
 __global__ void __launch_bounds__(threads_in_tile, 3)
     gradient_of_expert(DeviceExpertGradients<Number> p, Gradients gradients) {
   alignas(most_access) __shared__ Part<quads> a[2];
   alignas(most_access) __shared__ Part<quads> b[2];
-  const ExpertGradient gradient = gradients.of[blockIdx.z];
-  const std::int64_t begin = p.bounds[blockIdx.z], depth = p.bounds[blockIdx.z + 1] - begin;
+  const ExpertGradient gradient = gradients.of[blockIdx.y];
+  const std::int64_t begin = p.bounds[blockIdx.y], depth = p.bounds[blockIdx.y + 1] - begin;
   if (!gradient.dw || (depth == 0 && !gradient.begins)) return;
   const auto at = thread_in_tile();
-  const std::int64_t first_row = std::int64_t{blockIdx.y} * side,
-                     first_column = std::int64_t{blockIdx.x} * side;
+  const std::int64_t across = (p.b_columns + side - 1) / side;
+  const std::int64_t first_row = blockIdx.x / across * side,
+                     first_column = blockIdx.x % across * side;
   Sums<quads> sums;
   each_quad(
       sums, at, first_row, first_column, [&](std::int64_t row, std::int64_t column, float* some) {
@@ -304,7 +305,7 @@ void gradients_of_experts(Stream& stream, const DeviceExpertGradients<Number>& p
     auto part = product;
     part.bounds += first;
     launch(stream,
-           dim3(blocks_for(product.b_columns, side).x, blocks_for(product.a_columns, side).x,
+           dim3(blocks_for(product.b_columns, side).x * blocks_for(product.a_columns, side).x,
                 static_cast<unsigned>(experts)),
            dim3(threads_in_tile), gradient_of_expert<Number>, part, some);
   }

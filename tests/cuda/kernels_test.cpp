@@ -523,7 +523,7 @@ TEST_CASE("experts have the bits of the cores") {
   // More experts than one launch takes; and so few tokens that most experts have no rows.
   const auto [tokens, experts, top] =
       GENERATE(std::array{1, 1, 1}, std::array{131, 5, 2}, std::array{40, 70, 3});
-  const auto precision = GENERATE(Precision::fp32, Precision::fp16_chain);
+  const auto precision = GENERATE(Precision::fp32, Precision::fp16_chain, Precision::bf16_pairs);
   const auto layout = GENERATE(WeightLayout::out_in, WeightLayout::in_out);
   const bool begins = GENERATE(true, false);
   const RouterShape shape{
