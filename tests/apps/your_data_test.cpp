@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "apps/program.h"
 #include "apps/terminal.h"
 #include "catch.h"
+#include "core/json.h"
 
 using namespace troupe;
 using namespace troupe::tests;
@@ -103,12 +105,19 @@ std::string joined(std::string shown) {
 TEST_CASE("the page on own data leads from a text to a sample", "[apps]") {
   const Workplace here;
   const Page page = read_page("how-to/your-data.md");
-  REQUIRE(page.lines == 8);
+  REQUIRE(page.lines == 10);
   here.write("own.toml", page.config);
+  std::ifstream golden(TROUPE_TESTS "/golden/tokenizers/llama2.json");
+  const auto tree = parse_json(std::string(std::istreambuf_iterator<char>(golden), {}));
+  REQUIRE(tree.ok());
+  std::filesystem::create_directories(here.path() / "their-model");
+  here.write("their-model/tokenizer.json", to_json(*tree->find("tokenizer")));
   run_page(here, page);
   const std::string out = here.read("out");
   CHECK(mentions(out, "\nYou may"));
   CHECK(mentions(out, " nats, perplexity "));
+  CHECK(mentions(out, "\"kind\": \"BPE tokenizer\""));
+  CHECK(here.read("theirs_tokenizer.json") == here.read("their-model/tokenizer.json"));
   CHECK(mentions(here.read("own.html"), "validation loss"));
 }
 
