@@ -158,6 +158,8 @@ struct DeviceKernels {
   decltype(kernels::max_pool_backward)* max_pool_backward;
   decltype(kernels::window_mean_forward)* window_mean_forward;
   decltype(kernels::window_mean_backward)* window_mean_backward;
+  decltype(kernels::upsample_forward)* upsample_forward;
+  decltype(kernels::upsample_backward)* upsample_backward;
 
   decltype(kernels::conv2d_forward)* conv2d_forward;
   decltype(kernels::conv2d_backward_input)* conv2d_backward_input;

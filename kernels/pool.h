@@ -37,4 +37,11 @@ void window_mean_forward(Stream& stream, const PoolShape& shape, const float* x,
 /// Overwrites dx. Sums go in the order of the windows.
 void window_mean_backward(Stream& stream, const PoolShape& shape, const float* dy, float* dx);
 
+/// Enlarges images by a whole factor. `shape` has the large images y, and windows of `kernel` =
+/// `stride` = the factor without padding. Each pixel of y gets the number of its window, which is
+/// a pixel of x, [images, out_height, out_width]. height and width are multiples of the factor.
+void upsample_forward(Stream& stream, const PoolShape& shape, const float* x, float* y);
+/// dx = the sum of each window of dy, row by row. Overwrites dx.
+void upsample_backward(Stream& stream, const PoolShape& shape, const float* dy, float* dx);
+
 }  // namespace troupe::kernels

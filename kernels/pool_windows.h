@@ -51,14 +51,20 @@ constexpr PoolGreatest greatest_of_window(const PoolShape& shape, const float* i
   return {most, static_cast<std::uint8_t>(place)};
 }
 
-constexpr float mean_of_window(const PoolShape& shape, const float* image, std::int64_t oy,
-                               std::int64_t ox) {
+/// Returns the sum of a window, row by row.
+constexpr float sum_of_window(const PoolShape& shape, const float* image, std::int64_t oy,
+                              std::int64_t ox) {
   const PoolRange rows = pixels_of(shape, oy, shape.height);
   const PoolRange columns = pixels_of(shape, ox, shape.width);
   float sum = 0;
   for (std::int64_t y = rows.begin; y < rows.end; ++y)
     for (std::int64_t x = columns.begin; x < columns.end; ++x) sum += image[y * shape.width + x];
-  return sum / static_cast<float>(shape.kernel * shape.kernel);
+  return sum;
+}
+
+constexpr float mean_of_window(const PoolShape& shape, const float* image, std::int64_t oy,
+                               std::int64_t ox) {
+  return sum_of_window(shape, image, oy, ox) / static_cast<float>(shape.kernel * shape.kernel);
 }
 
 /// Returns the gradient of pixel (y, x) from those of an image's windows.
@@ -86,6 +92,12 @@ constexpr float gradient_of_means(const PoolShape& shape, const float* dy, std::
     for (std::int64_t ox = columns.begin; ox < columns.end; ++ox)
       sum += dy[oy * shape.out_width() + ox];
   return sum / static_cast<float>(shape.kernel * shape.kernel);
+}
+
+/// Returns the number of the window that pixel (y, x) lies in. Windows do not overlap.
+constexpr float number_of_window(const PoolShape& shape, const float* numbers, std::int64_t y,
+                                 std::int64_t x) {
+  return numbers[y / shape.stride * shape.out_width() + x / shape.stride];
 }
 
 }  // namespace troupe::kernels

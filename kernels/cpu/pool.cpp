@@ -63,4 +63,22 @@ void window_mean_backward(Stream& stream, const PoolShape& shape, const float* d
                  });
 }
 
+void upsample_forward(Stream& stream, const PoolShape& shape, const float* x, float* y) {
+  if (const auto* there = kernels_of(stream)) return there->upsample_forward(stream, shape, x, y);
+  const std::int64_t inputs = shape.out_height() * shape.out_width();
+  for_each_place(stream, shape.images, shape.height, shape.width,
+                 [=](std::int64_t image, std::int64_t iy, std::int64_t ix, std::int64_t i) {
+                   y[i] = number_of_window(shape, x + image * inputs, iy, ix);
+                 });
+}
+
+void upsample_backward(Stream& stream, const PoolShape& shape, const float* dy, float* dx) {
+  if (const auto* there = kernels_of(stream))
+    return there->upsample_backward(stream, shape, dy, dx);
+  for_each_place(stream, shape.images, shape.out_height(), shape.out_width(),
+                 [=](std::int64_t image, std::int64_t oy, std::int64_t ox, std::int64_t i) {
+                   dx[i] = sum_of_window(shape, dy + image * shape.height * shape.width, oy, ox);
+                 });
+}
+
 }  // namespace troupe::kernels

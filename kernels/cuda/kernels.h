@@ -35,6 +35,8 @@ decltype(kernels::max_pool_forward) max_pool_forward;
 decltype(kernels::max_pool_backward) max_pool_backward;
 decltype(kernels::window_mean_forward) window_mean_forward;
 decltype(kernels::window_mean_backward) window_mean_backward;
+decltype(kernels::upsample_forward) upsample_forward;
+decltype(kernels::upsample_backward) upsample_backward;
 
 // conv2d.cu
 decltype(kernels::conv2d_forward) conv2d_forward;

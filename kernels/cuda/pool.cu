@@ -60,6 +60,27 @@ struct MeanBackward {
   }
 };
 
+struct UpsampleForward {
+  PoolShape shape;
+  const float* x;
+  float* y;
+  __device__ void operator()(std::int64_t i) const {
+    const Pixel at(i, shape.height, shape.width);
+    y[i] =
+        number_of_window(shape, x + at.image * shape.out_height() * shape.out_width(), at.y, at.x);
+  }
+};
+
+struct UpsampleBackward {
+  PoolShape shape;
+  const float* dy;
+  float* dx;
+  __device__ void operator()(std::int64_t i) const {
+    const Pixel at(i, shape.out_height(), shape.out_width());
+    dx[i] = sum_of_window(shape, dy + at.image * shape.height * shape.width, at.y, at.x);
+  }
+};
+
 std::int64_t pixels_of_all(const PoolShape& shape) {
   return shape.images * shape.height * shape.width;
 }
@@ -79,6 +100,12 @@ void window_mean_forward(Stream& stream, const PoolShape& shape, const float* x,
 }
 void window_mean_backward(Stream& stream, const PoolShape& shape, const float* dy, float* dx) {
   for_elements(stream, pixels_of_all(shape), MeanBackward{shape, dy, dx});
+}
+void upsample_forward(Stream& stream, const PoolShape& shape, const float* x, float* y) {
+  for_elements(stream, pixels_of_all(shape), UpsampleForward{shape, x, y});
+}
+void upsample_backward(Stream& stream, const PoolShape& shape, const float* dy, float* dx) {
+  for_elements(stream, shape.outputs(), UpsampleBackward{shape, dy, dx});
 }
 
 }  // namespace troupe::kernels::cuda

@@ -111,6 +111,12 @@ void window_mean_forward(Stream& stream, const PoolShape& shape, const float* x,
 void window_mean_backward(Stream& stream, const PoolShape& shape, const float* dy, float* dx) {
   note_pool(stream, "window_mean_backward", shape, moved(dx), moved(dy));
 }
+void upsample_forward(Stream& stream, const PoolShape& shape, const float* x, float* y) {
+  note_pool(stream, "upsample_forward", shape, moved(y), moved(x));
+}
+void upsample_backward(Stream& stream, const PoolShape& shape, const float* dy, float* dx) {
+  note_pool(stream, "upsample_backward", shape, moved(dy), moved(dx));
+}
 
 void own_conv2d_forward(Stream& stream, const Conv2dShape& shape, const float*, const float* w,
                         float*) {
@@ -337,6 +343,8 @@ constexpr DeviceKernels all_kernels = {
     .max_pool_backward = max_pool_backward,
     .window_mean_forward = window_mean_forward,
     .window_mean_backward = window_mean_backward,
+    .upsample_forward = upsample_forward,
+    .upsample_backward = upsample_backward,
     .conv2d_forward = own_conv2d_forward,
     .conv2d_backward_input = own_conv2d_backward_input,
     .conv2d_backward_weight = own_conv2d_backward_weight,

@@ -240,6 +240,21 @@ TEST_CASE("pools of windows have the bits of the cores") {
   }));
 }
 
+TEST_CASE("enlarged images have the bits of the cores") {
+  const std::int64_t factor = GENERATE(1, 2, 3);
+  const PoolShape shape{
+      .images = 5, .height = 7 * factor, .width = 9 * factor, .kernel = factor, .stride = factor};
+  CHECK(same_on_device([&](Stream& stream) {
+    const Shape large{shape.images, shape.height, shape.width};
+    const Shape small{shape.images, shape.out_height(), shape.out_width()};
+    const Tensor x = made(stream, small, 1), dy = made(stream, large, 2);
+    Tensor y = stream.make(large), dx = stream.make(small);
+    upsample_forward(stream, shape, x.f32(), y.f32());
+    upsample_backward(stream, shape, dy.f32(), dx.f32());
+    return Made{y, dx};
+  }));
+}
+
 TEST_CASE("convolutions have the bits of the cores") {
   const auto shape = GENERATE(Conv2dShape{.batch = 2,
                                           .in_channels = 3,

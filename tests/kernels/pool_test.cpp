@@ -121,4 +121,24 @@ TEST_CASE("pools of windows have the same bits with any number of threads and in
     }));
 }
 
+TEST_CASE("an image is enlarged by a whole factor, and its gradient sums each window",
+          "[kernels]") {
+  MemoryPool pool;
+  Stream stream(pool);
+  for (const std::int64_t factor : {1, 2, 3}) {
+    const PoolShape shape{
+        .images = 3, .height = 4 * factor, .width = 5 * factor, .kernel = factor, .stride = factor};
+    const Floats x = numbers(shape.outputs(), 1);
+    const Floats dy = numbers(shape.images * shape.height * shape.width, 2);
+    Floats y(dy.size()), dx(x.size(), 7), sums(x.size());
+    upsample_forward(stream, shape, x.data(), y.data());
+    upsample_backward(stream, shape, dy.data(), dx.data());
+    each_pixel(shape, [&](std::size_t input, std::size_t pixel, std::int64_t) {
+      CHECK(y[pixel] == x[input]);
+      sums[input] += dy[pixel];
+    });
+    CHECK(dx == sums);
+  }
+}
+
 }  // namespace troupe::kernels
