@@ -98,7 +98,7 @@ struct Activation {
 
   Header header;
   int stage = 0;
-  Tensor value;
+  models::Bundle value;
   DeviceMark after = {};
 
   static constexpr auto fields() {
@@ -121,13 +121,14 @@ struct Targets {
   static constexpr auto tensors() { return std::tuple(&Targets::value); }
 };
 
-/// From a stage actor to the stage actor of `stage`: the gradient of its output.
+/// From a stage actor to the stage actor of `stage`: the gradient of its output, and of the kept
+/// values that came with the output.
 struct Gradient {
   static constexpr std::string_view type = "gradient";
 
   Header header;
   int stage = 0;
-  Tensor value;
+  models::Bundle value;
   DeviceMark after = {};
 
   static constexpr auto fields() {

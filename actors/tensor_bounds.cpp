@@ -63,6 +63,19 @@ Status check(const Tensor& tensor, const TensorForm& form, const std::string& wh
                ", wanted 0 to " + std::to_string(form.classes - 1)};
 }
 
+Status check(const models::Bundle& bundle, const BundleForm& form, const std::string& what) {
+  if (auto good = check(bundle.stream, form.stream, what); !good) return good;
+  if (bundle.kept.size() != form.kept.size())
+    return unlike(what, "a stream and " + std::to_string(bundle.kept.size()) + " kept values",
+                  std::to_string(form.kept.size()) + " kept values");
+  for (std::size_t i = 0; i < form.kept.size(); ++i)
+    if (auto good =
+            check(bundle.kept[i], form.kept[i].form, what + ", kept value " + form.kept[i].name);
+        !good)
+      return good;
+  return Done{};
+}
+
 std::shared_ptr<const BatchForms> BatchForms::of(const RunSpec& spec, const Source& source) {
   if (!source) return nullptr;
   const auto batch = source.inputs->shape();
@@ -71,12 +84,14 @@ std::shared_ptr<const BatchForms> BatchForms::of(const RunSpec& spec, const Sour
   };
   auto forms = std::make_shared<BatchForms>();
   forms->targets = form(batch.target, batch.target_type);
-  forms->inputs.push_back(form(batch.input, batch.input_type));
-  Shape shape = batch.input;
-  for (std::size_t stage = 0; stage + 1 < spec.stages.size(); ++stage) {
-    for (int unit = spec.stages[stage].first; unit < spec.stages[stage].last; ++unit)
-      shape = spec.model->units[static_cast<std::size_t>(unit)].layer->output(shape);
-    forms->inputs.push_back({shape, DType::f32});
+  const auto bundles = models::bundles_of(*spec.model, batch.input);
+  for (const auto& stage : spec.stages) {
+    const auto& parts = bundles[static_cast<std::size_t>(stage.first)];
+    auto& input = forms->inputs.emplace_back();
+    input.stream = form(parts[0].shape, stage.first == 0 ? batch.input_type : parts[0].type);
+    for (std::size_t i = 1; i < parts.size(); ++i)
+      input.kept.push_back(
+          {parts[i].name, form(parts[i].shape, parts[i].type), parts[i].has_gradient});
   }
   return forms;
 }
@@ -85,7 +100,7 @@ TensorBounds::TensorBounds(const RunSpec& spec) : spec_(spec) {
   const auto add = [&](const Source& source) {
     auto forms = BatchForms::of(spec, source);
     const auto is_same = [&](const auto& known) {
-      return known->inputs[0].shape == forms->inputs[0].shape &&
+      return known->inputs[0].stream.shape == forms->inputs[0].stream.shape &&
              known->targets.shape == forms->targets.shape;
     };
     if (forms && std::ranges::none_of(batches_, is_same)) batches_.push_back(std::move(forms));
@@ -177,13 +192,13 @@ std::unique_ptr<const GradientForms> TensorBounds::make_gradients(int optimizer)
   return forms;
 }
 
-template <class FormOf>
-Status TensorBounds::check_batch(const Tensor& tensor, const std::string& what,
+template <class Value, class FormOf>
+Status TensorBounds::check_batch(const Value& value, const std::string& what,
                                  FormOf form_of) const {
   if (batches_.empty()) return Error{"found " + what + ", but the run has no data"};
   Status first = Done{};
   for (const auto& forms : batches_) {
-    auto outcome = actors::check(tensor, form_of(*forms), what);
+    auto outcome = actors::check(value, form_of(*forms), what);
     if (outcome) return outcome;
     if (first) first = std::move(outcome);
   }
@@ -210,7 +225,9 @@ Status TensorBounds::check(const Gradient& message) const {
   if (!wants_gradient_[next - 1])
     return message.value.empty() ? Status(Done{})
                                  : Status(Error{"found " + what + ", which nothing before needs"});
-  return actors::check(message.value, batches_[0]->inputs[next], what);
+  BundleForm wanted = batches_[0]->inputs[next];
+  std::erase_if(wanted.kept, [](const BundleForm::Kept& kept) { return !kept.has_gradient; });
+  return actors::check(message.value, wanted, what);
 }
 
 Status TensorBounds::check(const LoanFor& message) const {

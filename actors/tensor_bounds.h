@@ -34,9 +34,24 @@ bool fits(const Tensor& tensor, const TensorForm& form);
 /// Returns an error with both forms if the tensor has another form. `what` names the tensor.
 Status check(const Tensor& tensor, const TensorForm& form, const std::string& what);
 
+/// The tensor forms of a bundle.
+struct BundleForm {
+  struct Kept {
+    std::string name;
+    TensorForm form;
+    bool has_gradient = true;
+  };
+
+  TensorForm stream;
+  std::vector<Kept> kept;
+};
+
+/// Returns an error if a tensor of the bundle has another form, or if one is missing or too much.
+Status check(const models::Bundle& bundle, const BundleForm& form, const std::string& what);
+
 /// The tensor forms of one micro-batch.
 struct BatchForms {
-  std::vector<TensorForm> inputs;  // Indexed by stage.
+  std::vector<BundleForm> inputs;  // Indexed by stage.
   TensorForm targets;
 
   /// Returns null if the source has no data.
@@ -104,8 +119,8 @@ class TensorBounds {
 
   std::unique_ptr<const OptimizerForms> make_forms(int optimizer) const;
   std::unique_ptr<const GradientForms> make_gradients(int optimizer) const;
-  template <class FormOf>
-  Status check_batch(const Tensor& tensor, const std::string& what, FormOf form_of) const;
+  template <class Value, class FormOf>
+  Status check_batch(const Value& value, const std::string& what, FormOf form_of) const;
   Status check_sum(const StepGradients& message, const models::PartialSum& sum,
                    int optimizer) const;
   Status check_buffers(const std::vector<Tensor>& tensors, const OptimizerForms& forms,

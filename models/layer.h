@@ -8,6 +8,7 @@
 #include "core/memory/stream.h"
 #include "core/memory/tensor.h"
 #include "core/random.h"
+#include "models/kept_values.h"
 #include "models/parameter.h"
 #include "models/work.h"
 
@@ -27,6 +28,8 @@ struct Pass {
   float loss_gradient = 1;
   /// How many targets of the micro-batch count. A layer's own loss weighs as much as they do.
   std::int64_t targets_that_count = 0;
+  /// The values that units keep and read. Null if the model keeps none.
+  Frame* frame = nullptr;
   /// In a pass that continues a text (Stage::continue_text): the position of the input's first row,
   /// and the number of positions that caches are for.
   std::int64_t first_position = 0;
@@ -84,6 +87,12 @@ class Layer {
     return elementwise_work(input, output(input),
                             parameters().empty() ? Trained::no : Trained::yes);
   }
+
+  /// The same two for a layer that keeps or takes values: it writes or reads their shapes.
+  virtual Shape output_with(const Shape& input, KeptShapes& /*kept*/) const {
+    return output(input);
+  }
+  virtual Work work_with(const Shape& input, KeptShapes& /*kept*/) const { return work(input); }
 
   struct In {
     const Pass& pass;

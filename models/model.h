@@ -8,6 +8,7 @@
 
 #include "core/memory/dtype.h"
 #include "core/memory/shape.h"
+#include "models/kept_values.h"
 #include "models/layer.h"
 
 namespace troupe::models {
@@ -40,6 +41,7 @@ struct Model {
   SampleForm sample;
   std::int64_t classes = 0;                 // The width of the logits: classes or vocabulary.
   std::optional<std::int32_t> ignore = {};  // The target that does not count.
+  std::vector<KeptValue> kept = {};
   std::set<std::string> frozen = {};  // The names of parameters that training leaves as they are.
 
   /// Returns whether a unit before this one has a parameter that is trained.

@@ -14,15 +14,35 @@ template <class Message>
 concept Plain = transport::HasFields<Message>;
 
 /// A tensor that nobody needs is empty and does not travel.
-void put_tensor(const Tensor& tensor, WireMessage& wire_message) {
+void put_tensors(const Tensor& tensor, WireMessage& wire_message) {
   if (!tensor.empty()) wire_message.tensors.push_back(tensor);
+}
+/// A bundle without a stream is empty, too.
+void put_tensors(const models::Bundle& bundle, WireMessage& wire_message) {
+  put_tensors(bundle.stream, wire_message);
+  for (const auto& kept : bundle.kept) put_tensors(kept, wire_message);
+}
+
+/// Moves all tensors of a message to a member. Returns false if there are more than it takes.
+bool take_tensors(std::vector<Tensor>& tensors, Tensor& member) {
+  if (tensors.size() > 1) return false;
+  if (!tensors.empty()) member = std::move(tensors[0]);
+  return true;
+}
+/// The receiver checks how many tensors the bundle has (tensor_bounds.h).
+bool take_tensors(std::vector<Tensor>& tensors, models::Bundle& member) {
+  if (tensors.empty()) return true;
+  member.stream = std::move(tensors[0]);
+  tensors.erase(tensors.begin());
+  member.kept = std::move(tensors);
+  return true;
 }
 
 template <Plain Message>
 WireMessage put(const Message& message, MemoryPool&) {
   auto wire_message = wire_message_of(Message::type, message);
   if constexpr (requires { Message::tensors(); })
-    std::apply([&](auto... member) { (put_tensor(message.*member, wire_message), ...); },
+    std::apply([&](auto... member) { (put_tensors(message.*member, wire_message), ...); },
                Message::tensors());
   return wire_message;
 }
@@ -31,15 +51,12 @@ Result<Message> take(WireMessage& from, const RunSpec&, const Message*) {
   auto message = read<Message>(from);
   if (!message) return message;
   if constexpr (requires { Message::tensors(); }) {
-    constexpr auto wanted = std::tuple_size_v<decltype(Message::tensors())>;
-    static_assert(wanted == 1, "which of several tensors is empty would not be known");
-    if (from.tensors.empty()) return message;
-    if (from.tensors.size() != wanted)
-      return Error{from.type + ": found " + std::to_string(from.tensors.size()) +
-                   " tensors, wanted " + std::to_string(wanted)};
-    std::size_t i = 0;
-    std::apply([&](auto... member) { ((*message.*member = std::move(from.tensors[i++])), ...); },
-               Message::tensors());
+    const auto member = Message::tensors();
+    static_assert(std::tuple_size_v<decltype(Message::tensors())> == 1,
+                  "which of several tensors is empty would not be known");
+    const auto found = from.tensors.size();
+    if (!take_tensors(from.tensors, *message.*std::get<0>(member)))
+      return Error{from.type + ": found " + std::to_string(found) + " tensors, wanted 1"};
   }
   return message;
 }

@@ -20,7 +20,7 @@ class Inbox {
 
   struct Parcel {
     Header header;
-    Tensor value;
+    models::Bundle value;  // Targets are a stream alone.
     models::Loan loan;
     DeviceMark after;
   };

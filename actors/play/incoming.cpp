@@ -33,8 +33,14 @@ void PassInput::check() const {
       throw std::runtime_error("found " + what + " of shape " + to_string(tensor.shape()) +
                                ", wanted " + to_string(form.shape));
   };
-  check_shape(input->value, forms->inputs[static_cast<std::size_t>(stage)], "an input");
-  if (targets) check_shape(targets->value, forms->targets, "targets");
+  const auto& form = forms->inputs[static_cast<std::size_t>(stage)];
+  check_shape(input->value.stream, form.stream, "an input");
+  if (input->value.kept.size() != form.kept.size())
+    throw std::runtime_error("found an input with " + std::to_string(input->value.kept.size()) +
+                             " kept values, wanted " + std::to_string(form.kept.size()));
+  for (std::size_t i = 0; i < form.kept.size(); ++i)
+    check_shape(input->value.kept[i], form.kept[i].form, "the kept value " + form.kept[i].name);
+  if (targets) check_shape(targets->value.stream, forms->targets, "targets");
   if (const auto all = forms->targets.shape.count(); input->header.counted > all)
     throw std::runtime_error("found " + std::to_string(input->header.counted) +
                              " targets that count, wanted at most " + std::to_string(all));
@@ -61,6 +67,10 @@ void PassInput::check_halves() const {
                            " is of the samples " + to_string(input->header.samples) +
                            ", but its targets are of " + to_string(targets->header.samples) +
                            "; both loaders must read the same data");
+}
+
+Tensor PassInput::take_targets() const {
+  return targets ? std::move(targets->value.stream) : Tensor();
 }
 
 std::vector<models::Loan> PassInput::take_loans() const {

@@ -27,6 +27,7 @@ struct PassInput {
   /// Throws if a tensor does not have the form of this round's samples, or if inputs and targets,
   /// which come from different loaders, belong to different samples.
   void check() const;
+  Tensor take_targets() const;
   std::vector<models::Loan> take_loans() const;
 
  private:

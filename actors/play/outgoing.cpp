@@ -29,7 +29,7 @@ Outgoing::Send Outgoing::to_stage(What what, int stage, const Play& play, Action
   if (device == device_)
     return
         [to = inbox_.put({what, play.first_step, stage, static_cast<int>(action.micro_batch), {}})](
-            const Header& header, Tensor value) {
+            const Header& header, models::Bundle value) {
           to->header = header;
           to->value = std::move(value);
         };
@@ -41,10 +41,10 @@ template <class Message>
 Outgoing::Send Outgoing::send(int device, int stage, const Play& play) const {
   const auto to = peer(device, play);
   if (can_follow(device, play))
-    return [to, stage](const Header& header, Tensor value) {
+    return [to, stage](const Header& header, models::Bundle value) {
       caf_shim::hand_over(to, Message{header, stage, std::move(value)});
     };
-  return [to, stage](const Header& header, Tensor value) {
+  return [to, stage](const Header& header, models::Bundle value) {
     caf_shim::post(to, Message{header, stage, std::move(value)});
   };
 }

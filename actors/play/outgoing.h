@@ -27,7 +27,7 @@ class Outgoing {
   /// Sets the peers; call it first.
   void meet(PlayersPtr players) { players_ = std::move(players); }
 
-  using Send = std::function<void(const Header&, Tensor)>;
+  using Send = std::function<void(const Header&, models::Bundle)>;
   /// Returns the destination of the output: the next stage. Null for the last stage.
   Send output(const Play& play, schedules::Action action);
   /// Returns the destination of the input's gradient: the previous stage. Null for the first stage.

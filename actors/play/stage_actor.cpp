@@ -168,11 +168,11 @@ class StageActor {
           stage->recompute(stream, m);
         });
       case Kind::backward:
-        return backward(action, on, [](auto& stage, Stream& stream, int m, Tensor dy) {
+        return backward(action, on, [](auto& stage, Stream& stream, int m, models::Bundle dy) {
           return stage.backward(stream, m, std::move(dy));
         });
       case Kind::backward_input:
-        return backward(action, on, [](auto& stage, Stream& stream, int m, Tensor dy) {
+        return backward(action, on, [](auto& stage, Stream& stream, int m, models::Bundle dy) {
           return stage.backward_input(stream, m, std::move(dy));
         });
       case Kind::backward_weight:
@@ -205,11 +205,11 @@ class StageActor {
           follow(stream, in);
           const Header header = in.input->header;
           id.targets.counted = header.counted;
-          Tensor y =
-              stage->forward(stream, id, std::move(in.input->value),
-                             in.targets ? std::move(in.targets->value) : Tensor(), in.take_loans());
+          models::Bundle y = stage->forward(stream, id, std::move(in.input->value),
+                                            in.take_targets(), in.take_loans());
           for (const auto& [name, send] : lent) send(header, stage->lend(id.index, name));
-          in.targets ? tell_mean(stream, loss, header, std::move(y)) : next(header, std::move(y));
+          in.targets ? tell_mean(stream, loss, header, std::move(y.stream))
+                     : next(header, std::move(y));
         });
   }
 
@@ -222,11 +222,11 @@ class StageActor {
       in.check();
       follow(stream, in);
       const Header header = in.input->header;
-      Tensor y =
-          stage->evaluate(stream, std::move(in.input->value),
-                          in.targets ? std::move(in.targets->value) : Tensor(), in.take_loans());
+      models::Bundle y =
+          stage->evaluate(stream, std::move(in.input->value), in.take_targets(), in.take_loans());
       for (const auto& [name, send] : lent) send(header, stage->lend(name));
-      in.targets ? tell_mean(stream, loss, header, std::move(y)) : next(header, std::move(y));
+      in.targets ? tell_mean(stream, loss, header, std::move(y.stream))
+                 : next(header, std::move(y));
     });
   }
 
@@ -238,7 +238,7 @@ class StageActor {
       Header header = in->header;
       follow(stream, *in);
       stage->expect_gap_factor(m, header.gap_factor);
-      Tensor dx = pass(*stage, stream, m, std::move(in->value));
+      models::Bundle dx = pass(*stage, stream, m, std::move(in->value));
       header.gap_factor = stage->gap_factor();
       if (back) back(header, std::move(dx));
     });

@@ -99,12 +99,14 @@ sched::UnitCost unit_cost(const models::UnitCosts& costs, const sched::PlanReque
     unit.stash = std::max(unit.stash, costs.stash_weight);
     first_stash = std::max(first_stash, costs.stash_weight);
   }
+  // A stage that recomputes keeps its whole bundle, of which a unit may hold less later.
+  if (costs.boundary_kept > 0) first_stash = std::max(first_stash, costs.stash_input);
   unit.stash_shared = first_stash - unit.stash;
   unit.stash_weight = std::min(costs.stash_weight, unit.stash);
   unit.stash_input = std::min(costs.stash_input, first_stash);
   unit.workspace = costs.workspace;
   unit.boundary = costs.boundary;
-  unit.returns_gradient = costs.returns_gradient;
+  unit.boundary_back = costs.boundary_back;
   return unit;
 }
 

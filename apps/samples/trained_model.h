@@ -41,7 +41,7 @@ class TrainedModel {
 
   /// Returns logits if there are no targets, else the loss of each target.
   Tensor evaluate(Tensor input, Tensor targets = {}) {
-    return stage_.evaluate(stream_, *weights_, std::move(input), std::move(targets));
+    return stage_.evaluate(stream_, *weights_, std::move(input), std::move(targets)).stream;
   }
 
   /// Returns whether the model can go on with a text without reading all of it again: each position
@@ -52,7 +52,7 @@ class TrainedModel {
   /// Returns the logits of the text's next tokens, [1, n, classes]. They have the bits that
   /// evaluate() computes from the whole text so far.
   Tensor continue_text(Tensor next, models::ContinuedText& text) {
-    return stage_.continue_text(stream_, *weights_, std::move(next), text);
+    return stage_.continue_text(stream_, *weights_, std::move(next), text).stream;
   }
 
  private:

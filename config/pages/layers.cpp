@@ -24,7 +24,8 @@ made, and makes something of it. `when`, a condition, may stand in every step th
 
 A name is that of the step's parameters. The name of the part and a dot come before it, unless it
 begins with `/`; `"."` is the name of the part itself. Two steps `embed` or `linear` with the same
-name share their weights.
+name share their weights. The name of a kept value (`keep`, `take`, `add`, `concat`) is one of the
+whole model: no part's name comes before it.
 
 A number or a boolean may be written as a text, which is an expression: `"4 * width"`. In other
 texts an expression stands in braces: `"h.{i}"`. Expressions have these parts, which bind as in
@@ -51,6 +52,8 @@ std::string form_of(const StepKind& kind) {
       return "{ " + name + " = [steps], ... }";
     case StepKind::Head::branches:
       return "{ " + name + " = [[steps], [steps], ...] }";
+    case StepKind::Head::kept:
+      return "{ " + name + " = \"NAME\" }";
     case StepKind::Head::nothing:
       return "\"" + name + "\"";
   }

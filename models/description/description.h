@@ -88,6 +88,7 @@ namespace bounds {
 constexpr std::size_t bytes = 256 << 10;  // As JSON.
 constexpr int depth = 24;  // A message may be four levels deeper (transport/wire/wire.h).
 constexpr std::size_t units = 4096;
+constexpr std::size_t kept = 1024;      // Values that `keep` marks; all may cross one cut.
 constexpr std::int64_t steps = 65'536;  // After expansion.
 constexpr std::size_t name = 256;
 constexpr std::int64_t numbers = std::int64_t{1}

@@ -9,6 +9,7 @@
 #include "models/description/evaluation.h"
 #include "models/layers/concat.h"
 #include "models/layers/cross_entropy.h"
+#include "models/layers/kept_steps.h"
 #include "models/layers/lora.h"
 #include "models/layers/parallel.h"
 #include "models/layers/residual.h"
@@ -244,13 +245,23 @@ class Expander {
         add_steps(step.steps, into, outermost, part);
       else if (step.kind->is_cut())
         cut(step, outermost, part);
-      else if (step.kind->is_residual())
-        add_residual_step(step, into, part);
-      else if (step.kind->is_parallel())
-        add_parallel_step(step, into, part);
+      else if (step.kind->is_keep())
+        keep(step, outermost, into);
+      else if (step.kind->is_reader())
+        read_kept(step, outermost, into);
       else
-        add_step(step, into);
+        add_layers(step, into, outermost, part);
     }
+  }
+
+  void add_layers(const Step& step, Layers& into, Outermost outermost, const Part& part) {
+    if (outermost == Outermost::yes) add_keeps(into);
+    if (step.kind->is_residual())
+      add_residual_step(step, into, part);
+    else if (step.kind->is_parallel())
+      add_parallel_step(step, into, part);
+    else
+      add_step(step, into);
   }
 
   void count_step(const Place& place) {
@@ -276,6 +287,126 @@ class Expander {
       return at_.fail(step.place, "a cut is one of the outermost steps of a part");
     end_unit(part);
     is_behind_cut_ = true;
+  }
+
+  // Kept values.
+
+  struct Kept {
+    Current stream;
+    Place place;
+    int number = 0;
+    bool is_read = false;
+  };
+
+  std::string kept_name(const Step& step) {
+    const auto name = at_.text(*step.name, "the name of a kept value");
+    if (!at_.fault && !is_parameter_name(name))
+      at_.fail(step.name->place, "the name of a kept value has 1 to 256 letters, digits and ._-/:");
+    return name;
+  }
+
+  /// The layer that keeps begins the next unit if a unit ends here: so the value does not cross the
+  /// cut besides the stream.
+  void keep(const Step& step, Outermost outermost, const Layers& into) {
+    const auto name = kept_name(step);
+    if (at_.fault) return;
+    if (outermost == Outermost::no)
+      return at_.fail(step.place, label(step, name) +
+                                      " is inside of a residual or parallel; a keep is one of the "
+                                      "outermost steps of a part");
+    if (model_.kept.size() >= bounds::kept)
+      return at_.fail(step.place,
+                      "a model keeps at most " + std::to_string(bounds::kept) + " values");
+    const bool is_input = model_.units.empty() && into.empty();
+    const int number = static_cast<int>(model_.kept.size());
+    const auto [known, is_new] =
+        kept_.emplace(name, Kept{current_, step.place, number, /*is_read=*/false});
+    if (!is_new)
+      return at_.fail(step.place, "'" + name + "' is kept at " + to_text(known->second.place) +
+                                      " already; use another name");
+    const bool is_tokens = current_.flow.kind == Flow::Kind::tokens;
+    model_.kept.push_back({.name = name,
+                           .type = is_tokens ? DType::i32 : DType::f32,
+                           .has_gradient = !is_tokens && !is_input});
+    keeping_.push_back(number);
+  }
+
+  /// Adds the layers of keeps that no other layer has followed yet.
+  void add_keeps(Layers& into) {
+    for (const int number : std::exchange(keeping_, {})) {
+      model_.kept[static_cast<std::size_t>(number)].made = static_cast<int>(model_.units.size());
+      into.push_back(plain(std::make_unique<const KeepStream>(number)));
+    }
+  }
+
+  void read_kept(const Step& step, Outermost outermost, Layers& into) {
+    const auto name = kept_name(step);
+    if (at_.fault) return;
+    const auto words = label(step, name);
+    const auto found = kept_.find(name);
+    if (found == kept_.end())
+      return at_.fail(step.place, words + " reads a value that no step before it keeps");
+    auto& kept = found->second;
+    kept.is_read = true;
+    auto& value = model_.kept[static_cast<std::size_t>(kept.number)];
+    value.last = static_cast<int>(model_.units.size());
+    const KeptInput input{kept.number, value.has_gradient};
+    if (step.kind->name == "take") return take(words, step, outermost, kept, input, into);
+    if (outermost == Outermost::yes) add_keeps(into);
+    if (!can_join(step, words, kept)) return;
+    if (step.kind->name == "add")
+      return into.push_back(plain(std::make_unique<const AddKept>(input)));
+    const auto width = current_.flow.width(), kept_width = kept.stream.flow.width();
+    const auto along =
+        current_.flow.kind == Flow::Kind::images ? Concat::Along::channels : Concat::Along::last;
+    into.push_back(plain(std::make_unique<const ConcatKept>(input, along, width, kept_width)));
+    current_ = {with_width(current_.flow, width + kept_width), &step, words + variables_text()};
+    check_size(current_.flow.shape, step.place, "the result of " + words);
+  }
+
+  void take(const std::string& words, const Step& step, Outermost outermost, const Kept& kept,
+            const KeptInput& input, Layers& into) {
+    if (outermost == Outermost::no)
+      return at_.fail(step.place, words +
+                                      " is inside of a residual or parallel; a take is one of the "
+                                      "outermost steps of a part");
+    if (keeping_.empty())
+      return at_.fail(step.place, words +
+                                      " would lose the stream; a keep comes right before a take, "
+                                      "and a later step reads it");
+    add_keeps(into);
+    into.push_back(plain(std::make_unique<const TakeKept>(input)));
+    current_ = kept.stream;
+  }
+
+  /// Checks that the stream and a kept value have one shape, but for the width if they are put side
+  /// by side.
+  bool can_join(const Step& step, const std::string& words, const Kept& kept) {
+    const Flow &own = current_.flow, &other = kept.stream.flow;
+    const bool is_concat = step.kind->name == "concat";
+    const Flow alike = is_concat ? with_width(other, own.width()) : other;
+    const auto both = (is_concat ? "joins " : "adds ") + to_text(other) + ", kept at " +
+                      to_text(kept.place) + ", " + (is_concat ? "and " : "to ") + to_text(own);
+    const bool is_sized = std::ranges::none_of(own.shape, [](auto size) { return size == 0; });
+    if (own.kind == Flow::Kind::tokens)
+      fail_of_flow(step, words, both + "; tokens are no numbers to join", current_);
+    else if (own.kind != other.kind || !(alike.shape == own.shape))
+      fail_of_flow(step, words, both, current_);
+    else if (!is_sized)
+      fail_of_flow(step, words,
+                   both + "; sizes of 0, any, may differ; give the input its height and width",
+                   current_);
+    return !at_.fault;
+  }
+
+  void check_kept() {
+    for (const auto& [name, kept] : kept_)
+      if (!kept.is_read) at_.fail(kept.place, "'" + name + "' is kept, and no later step reads it");
+    const int last = static_cast<int>(model_.units.size()) - 1;
+    for (auto& kept : model_.kept) {  // Steps behind the last unit have joined it.
+      kept.made = std::min(kept.made, last);
+      kept.last = std::min(kept.last, last);
+    }
   }
 
   void add_residual_step(const Step& step, Layers& into, const Part& part) {
@@ -454,6 +585,7 @@ class Expander {
   void finish() {
     const auto& place = description_.parts.back().place;
     if (!at_.fault && !unit_.empty()) end_last();
+    if (!at_.fault) check_kept();
     const auto classes = at_.integer(description_.loss.classes, "the number of classes");
     if (at_.fault) return;
     if (model_.units.empty()) return at_.fail(place, "the model has no layers");
@@ -549,6 +681,8 @@ class Expander {
   std::vector<std::string> variables_;  // "i = 2"
   std::map<std::string, int> unit_names_;
   std::map<std::string, Declared> parameters_;
+  std::map<std::string, Kept> kept_;
+  std::vector<int> keeping_;  // Kept values that wait for the layer behind them.
   std::int64_t steps_ = 0;
   std::int64_t below_ = 0;  // The tokens of the input.
   std::uint32_t draws_ = 0;

@@ -9,6 +9,7 @@
 #include "models/layers/images/conv2d.h"
 #include "models/layers/images/group_norm.h"
 #include "models/layers/images/patches.h"
+#include "models/layers/images/upsample.h"
 #include "models/layers/images/window_pool.h"
 #include "models/layers/layer_norm.h"
 #include "models/layers/linear.h"
@@ -179,6 +180,19 @@ void build_pool(const StepContext& context) {
     context.add(std::make_unique<const WindowMean>(windows_of_pool(context.options)));
 }
 
+// upsample
+
+Result<Flow> check_upsample(const StepOptions& options, const Flow& input) {
+  if (!has_images(input)) return not_taken("images", input);
+  const auto factor = options.integer("factor");
+  return Flow{.kind = Flow::Kind::images,
+              .shape = {input.shape[0], input.shape[1] * factor, input.shape[2] * factor}};
+}
+
+void build_upsample(const StepContext& context) {
+  context.add(std::make_unique<const Upsample>(context.options.integer("factor")));
+}
+
 }  // namespace
 
 std::vector<StepKind> kinds_for_images() {
@@ -275,6 +289,16 @@ std::vector<StepKind> kinds_for_images() {
                     .most = 8}},
        .check = check_pool,
        .build = build_pool},
+      {.name = "upsample",
+       .help = "Enlarges images by a whole factor: each pixel becomes a square of equal numbers.",
+       .head = StepKind::Head::option,
+       .options = {{.name = "factor",
+                    .help = "The factor on height and width.",
+                    .presence = Presence::required,
+                    .least = 1,
+                    .most = 16}},
+       .check = check_upsample,
+       .build = build_upsample},
   };
 }
 

@@ -148,6 +148,11 @@ class StepReader {
           return fail(step, std::string(step.kind->name) + " takes the name of its parameters");
         step.name = sink_.parse(value, path, Formula::Texts::templates);
         break;
+      case StepKind::Head::kept:
+        if (!value.text())
+          return fail(step, std::string(step.kind->name) + " takes the name of a kept value");
+        step.name = sink_.parse(value, path, Formula::Texts::templates);
+        break;
       case StepKind::Head::option:
         set(step, 0, value, path);
         break;

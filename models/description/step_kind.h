@@ -110,6 +110,7 @@ struct StepKind {
     option,    // The value of the first option.
     steps,     // A list of steps, the first option.
     branches,  // A list of lists of steps, the first option.
+    kept,      // The name of a kept value.
     nothing,
   };
 
@@ -125,6 +126,9 @@ struct StepKind {
   bool is_residual() const { return name == "residual"; }
   bool is_parallel() const { return name == "parallel"; }
   bool is_cut() const { return name == "cut"; }
+  bool is_keep() const { return name == "keep"; }
+  /// Whether the step reads a kept value.
+  bool is_reader() const { return head == Head::kept && !is_keep(); }
 };
 
 /// Returns all kinds of steps. A new one is a row in step_kinds.cpp.

@@ -42,6 +42,20 @@ std::vector<StepKind> all_kinds() {
                                       "behind the other (concat).",
                               .fallback = "add",
                               .among = {"add", "concat"}}}});
+  all.push_back({.name = "keep",
+                 .help = "Marks the stream by a name, so that later steps can read it, in the same "
+                         "part or in another one. For the outermost steps of a part.",
+                 .head = StepKind::Head::kept});
+  all.push_back({.name = "take",
+                 .help = "Goes on with a kept value in place of the stream. It follows a keep, so "
+                         "that nothing is lost. For the outermost steps of a part.",
+                 .head = StepKind::Head::kept});
+  all.push_back({.name = "add",
+                 .help = "Adds a kept value of the same shape to the stream.",
+                 .head = StepKind::Head::kept});
+  all.push_back({.name = "concat",
+                 .help = "Puts a kept value behind the stream: its channels, or its widths.",
+                 .head = StepKind::Head::kept});
   all.push_back({.name = "cut",
                  .help = "Ends a unit: a plan may put what follows on another stage. For the "
                          "outermost steps of a part.",

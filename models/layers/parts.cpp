@@ -69,6 +69,20 @@ Work Parts::work(Shape shape) const {
   return work;
 }
 
+Shape Parts::output_with(Shape shape, KeptShapes& kept) const {
+  for (const auto& piece : pieces_) shape = piece.layer->output_with(shape, kept);
+  return shape;
+}
+
+Work Parts::work_with(Shape shape, KeptShapes& kept) const {
+  Work work;
+  for (const auto& piece : pieces_) {
+    work.add(piece.layer->work_with(shape, kept));
+    shape = piece.layer->output_with(shape, kept);
+  }
+  return work;
+}
+
 Layer::In Parts::own(const Piece& piece, const Layer::In& whole) {
   return {.pass = whole.pass,
           .weights = cut(whole.weights, piece.parameters),

@@ -33,6 +33,8 @@ class Parts {
   /// Chains all parts: each takes the output shape of the part before it.
   Shape output(Shape shape) const;
   Work work(Shape shape) const;
+  Shape output_with(Shape shape, KeptShapes& kept) const;
+  Work work_with(Shape shape, KeptShapes& kept) const;
 
   /// Calls the layer's own function with its slices of the whole's weights and tensors.
   Tensor forward(int part, const Layer::In& whole, Tensor x, Layer::SavedSpan saved,

@@ -19,6 +19,12 @@ class Sequence final : public Layer {
   GradientUse gradient_use() const override;
   Shape output(const Shape& input) const override { return parts_.output(input); }
   Work work(const Shape& input) const override { return parts_.work(input); }
+  Shape output_with(const Shape& input, KeptShapes& kept) const override {
+    return parts_.output_with(input, kept);
+  }
+  Work work_with(const Shape& input, KeptShapes& kept) const override {
+    return parts_.work_with(input, kept);
+  }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;

@@ -172,7 +172,7 @@ WeightsPtr TrainingStage::with(const WeightsPtr& weights, const Fixed& fixed) {
   return changed;
 }
 
-Tensor TrainingStage::forward(Stream& stream, const MicroBatch& m, Tensor input, Tensor targets,
+Bundle TrainingStage::forward(Stream& stream, const MicroBatch& m, Bundle input, Tensor targets,
                               std::span<const Loan> loans) {
   const auto& staleness = lateness_.staleness;
   const int delay = delay_of(m.index);
@@ -312,7 +312,7 @@ std::vector<std::size_t> TrainingStage::borrowed_later(const InFlight& flight) {
 
 /// Runs a pass that makes parameter gradients, and corrects them.
 template <class Pass>
-Tensor TrainingStage::mended(Stream& stream, InFlight& flight, Pass pass) {
+Bundle TrainingStage::mended(Stream& stream, InFlight& flight, Pass pass) {
   const auto& staleness = lateness_.staleness;
   const int delay = delay_of(flight.m);
   // Borrowed parameters may be late at their owner.
@@ -320,7 +320,7 @@ Tensor TrainingStage::mended(Stream& stream, InFlight& flight, Pass pass) {
       (is_late() || !lateness_.borrowed.empty()) &&
       (staleness.gap_penalty != S::GapPenalty::none || staleness.gap_factor == S::GapFactor::max ||
        staleness.delay_compensation > 0);
-  Tensor dx;
+  Bundle dx;
   if (is_mending) {
     const GapRules rules = this->rules();
     const Gap gap(rules, points_.newest(), gap_begins(flight));
@@ -346,8 +346,9 @@ Tensor TrainingStage::mended(Stream& stream, InFlight& flight, Pass pass) {
 
 void TrainingStage::expect_gap_factor(int m, double received) { find(m).gap_factor = received; }
 
-/// Tells the previous stage this stage's gap: scales down its gradient, or sets gap_factor_.
-Tensor TrainingStage::tell_gap(Stream& stream, InFlight& flight, Tensor dx) {
+/// Tells the previous stage this stage's gap: scales down all gradients that go to it, those of
+/// kept values included, or sets gap_factor_.
+Bundle TrainingStage::tell_gap(Stream& stream, InFlight& flight, Bundle dx) {
   const auto factor = lateness_.staleness.gap_factor;
   gap_factor_ = flight.gap_factor;
   if (factor == S::GapFactor::none || delay_of(flight.m) == 0) return dx;
@@ -357,7 +358,10 @@ Tensor TrainingStage::tell_gap(Stream& stream, InFlight& flight, Tensor dx) {
     gap_factor_ = flight.gap_factor = std::max(flight.gap_factor, own);
     return dx;
   }
-  return dx.empty() ? dx : combined(stream, 1 / own, dx, 0, dx);
+  const auto scaled = [&](const Tensor& x) { return combined(stream, 1 / own, x, 0, x); };
+  if (!dx.stream.empty()) dx.stream = scaled(dx.stream);
+  for (auto& kept : dx.kept) kept = scaled(kept);
+  return dx;
 }
 
 void TrainingStage::measure_gap(Stream& stream, const InFlight& flight) {
@@ -405,10 +409,10 @@ void TrainingStage::recompute(Stream& stream, int m) {
   stage_.recompute(stream, m, backward_weights(stream, find(m)));
 }
 
-Tensor TrainingStage::backward_input(Stream& stream, int m, Tensor dy) {
+Bundle TrainingStage::backward_input(Stream& stream, int m, Bundle dy) {
   auto& flight = find(m);
   assert(keeps_promise(flight));
-  Tensor dx = stage_.backward_input(stream, m, backward_weights(stream, flight), std::move(dy));
+  Bundle dx = stage_.backward_input(stream, m, backward_weights(stream, flight), std::move(dy));
   return tell_gap(stream, flight, std::move(dx));
 }
 
@@ -417,11 +421,11 @@ void TrainingStage::backward_weight(Stream& stream, int m) {
   const WeightsPtr weights = flight.backward;
   mended(stream, flight, [&](GradientMend* mend) {
     stage_.backward_weight(stream, m, *weights, mend);
-    return Tensor();
+    return Bundle();
   });
 }
 
-Tensor TrainingStage::backward(Stream& stream, int m, Tensor dy) {
+Bundle TrainingStage::backward(Stream& stream, int m, Bundle dy) {
   auto& flight = find(m);
   assert(keeps_promise(flight));
   const auto factor = lateness_.staleness.gap_factor;
@@ -429,12 +433,12 @@ Tensor TrainingStage::backward(Stream& stream, int m, Tensor dy) {
   // The max factor divides this stage's own gradients, too.
   if (factor == S::GapFactor::max) tell_gap(stream, flight, {});
   return mended(stream, flight, [&](GradientMend* mend) {
-    Tensor dx = stage_.backward(stream, m, weights, std::move(dy), mend);
+    Bundle dx = stage_.backward(stream, m, weights, std::move(dy), mend);
     return factor == S::GapFactor::scalar ? tell_gap(stream, flight, std::move(dx)) : dx;
   });
 }
 
-Tensor TrainingStage::evaluate(Stream& stream, Tensor input, Tensor targets,
+Bundle TrainingStage::evaluate(Stream& stream, Bundle input, Tensor targets,
                                std::span<const Loan> loans) const {
   assert(loans.size() == lateness_.borrowed.size());
   Fixed all;

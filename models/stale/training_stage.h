@@ -60,12 +60,12 @@ class TrainingStage {
 
   /// Runs Stage's passes. `m.index` counts in the round, and forward passes come in that order.
   /// `loans` has one entry for each borrowed parameter, lent for the same micro-batch.
-  Tensor forward(Stream& stream, const MicroBatch& m, Tensor input, Tensor targets,
+  Bundle forward(Stream& stream, const MicroBatch& m, Bundle input, Tensor targets,
                  std::span<const Loan> loans);
   void recompute(Stream& stream, int m);
-  Tensor backward_input(Stream& stream, int m, Tensor dy);
+  Bundle backward_input(Stream& stream, int m, Bundle dy);
   void backward_weight(Stream& stream, int m);
-  Tensor backward(Stream& stream, int m, Tensor dy);
+  Bundle backward(Stream& stream, int m, Bundle dy);
 
   /// Under GapFactor::max: sets the factor that came with a micro-batch's gradient, before its
   /// backward pass; and returns the factor to send with the last gradient.
@@ -87,7 +87,7 @@ class TrainingStage {
   StalenessMetrics take_metrics();
 
   /// Evaluates with the newest weights and keeps nothing.
-  Tensor evaluate(Stream& stream, Tensor input, Tensor targets, std::span<const Loan> loans) const;
+  Bundle evaluate(Stream& stream, Bundle input, Tensor targets, std::span<const Loan> loans) const;
 
  private:
   using Fixed = std::vector<std::pair<std::size_t, Weight>>;
@@ -134,10 +134,10 @@ class TrainingStage {
   bool sees_later_point(const InFlight& flight, std::size_t whose);
   int at_point_of(int m) const;
   std::vector<std::size_t> borrowed_later(const InFlight& flight);
-  Tensor tell_gap(Stream& stream, InFlight& flight, Tensor dx);
+  Bundle tell_gap(Stream& stream, InFlight& flight, Bundle dx);
   void measure_gap(Stream& stream, const InFlight& flight);
   template <class Pass>
-  Tensor mended(Stream& stream, InFlight& flight, Pass pass);
+  Bundle mended(Stream& stream, InFlight& flight, Pass pass);
 
   Stage stage_;
   OptimizerConfig config_;

@@ -63,6 +63,28 @@ Tensor leaving(Stream& stream, Tensor given) {
   return is_narrow ? kernels::as_type(stream, given, DType::f32) : std::move(given);
 }
 
+Bundle to_here(Stream& stream, Bundle bundle) {
+  bundle.stream = stream.to_here(std::move(bundle.stream));
+  for (auto& kept : bundle.kept) kept = stream.to_here(std::move(kept));
+  return bundle;
+}
+
+/// Moves the kept values of a bundle to their places.
+void put_kept(std::vector<Tensor> kept, const std::vector<int>& numbers, std::vector<Tensor>& to) {
+  assert(kept.size() == numbers.size() && "the bundle has other kept values than the cut");
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    to[static_cast<std::size_t>(numbers[i])] = std::move(kept[i]);
+}
+
+/// Moves kept values from their places to a bundle.
+std::vector<Tensor> kept_of(Stream& stream, const std::vector<int>& numbers,
+                            std::vector<Tensor>& from) {
+  std::vector<Tensor> kept;
+  for (const int number : numbers)
+    kept.push_back(leaving(stream, std::exchange(from[static_cast<std::size_t>(number)], {})));
+  return kept;
+}
+
 }  // namespace
 
 Stage::Stage(const Model& model, UnitRange units, const StageOptions& options) : options_(options) {
@@ -76,6 +98,15 @@ Stage::Stage(const Model& model, UnitRange units, const StageOptions& options) :
     end_ = End::loss;
   }
   parts_.freeze(model.frozen);
+  kept_ = model.kept.size();
+  taken_ = kept_across(model, units.first);
+  given_ = kept_across(model, units.last);
+  taken_gradients_ = gradients_across(model, units.first);
+  given_gradients_ = gradients_across(model, units.last);
+  if (kept_ > 0) read_last_.resize(static_cast<std::size_t>(parts_.count()));
+  for (std::size_t i = 0; i < kept_; ++i)
+    if (const int last = model.kept[i].last; units.first <= last && last < units.last)
+      read_last_[static_cast<std::size_t>(last - units.first)].push_back(static_cast<int>(i));
   gives_gradient_ = model.trains_before(units.first);
   if (!gives_gradient_ && !parts_.frozen().empty())
     while (first_trained_ < parts_.count() && !parts_.is_trained(first_trained_)) ++first_trained_;
@@ -114,7 +145,10 @@ Stage::InFlight& Stage::find(int m, Phase next) {
   return *found;
 }
 
-Pass Stage::pass_of(Stream& stream, const InFlight& place) const {
+/// Prepares the frame, too, in which the pass finds kept values.
+Pass Stage::pass_of(Stream& stream, const InFlight& place, Frame& frame) const {
+  frame.values.resize(kept_);
+  frame.gradients.resize(kept_);
   return {.stream = stream,
           .mode = Mode::training,
           .precision = options_.precision,
@@ -124,7 +158,8 @@ Pass Stage::pass_of(Stream& stream, const InFlight& place) const {
                   .operation = 0},
           .targets = place.targets,
           .loss_gradient = place.loss_gradient,
-          .targets_that_count = place.id.targets.counted};
+          .targets_that_count = place.id.targets.counted,
+          .frame = &frame};
 }
 
 Layer::In Stage::whole(const Pass& pass, const Weights& weights, int part) const {
@@ -136,9 +171,12 @@ Layer::In Stage::whole(const Pass& pass, const Weights& weights, int part) const
 }
 
 /// Under Keep::input, frees a unit's saved tensors as soon as its output exists.
-Tensor Stage::run(const Pass& pass, const Weights& weights, Tensor x, Keep keep,
+Bundle Stage::run(const Pass& pass, const Weights& weights, Bundle input, Keep keep,
                   std::vector<Tensor>& saved, std::vector<Tensor>& statistics,
                   std::span<Tensor> caches) const {
+  auto& values = pass.frame->values;
+  put_kept(std::move(input.kept), taken_, values);
+  Tensor x = std::move(input.stream);
   for (int i = 0; i < parts_.count(); ++i) {
     const bool ends_here = end_ == End::loss && i + 1 == parts_.count();
     if (ends_here && pass.targets.empty()) break;
@@ -147,8 +185,27 @@ Tensor Stage::run(const Pass& pass, const Weights& weights, Tensor x, Keep keep,
     x = parts_.forward(i, in, std::move(x), saved, statistics);
     if (keep == Keep::input || i < first_trained_)
       std::ranges::fill(parts_.saved_by(i, saved), Tensor());
+    if (kept_ > 0)
+      for (const int number : read_last_[static_cast<std::size_t>(i)])
+        values[static_cast<std::size_t>(number)] = {};
   }
-  return leaving(pass.stream, std::move(x));
+  Bundle output = leaving(pass.stream, std::move(x));
+  output.kept = kept_of(pass.stream, given_, values);
+  return output;
+}
+
+Tensor Stage::begin_backward(const Pass& pass, Bundle dy) const {
+  dy = to_here(pass.stream, std::move(dy));
+  // Nothing came if nothing is trained here or before.
+  if (!dy.kept.empty()) put_kept(std::move(dy.kept), given_gradients_, pass.frame->gradients);
+  return std::move(dy.stream);
+}
+
+Bundle Stage::end_backward(const Pass& pass, Tensor dx) const {
+  if (!gives_gradient_) return {};
+  Bundle back = leaving(pass.stream, std::move(dx));
+  back.kept = kept_of(pass.stream, taken_gradients_, pass.frame->gradients);
+  return back;
 }
 
 /// Runs the work that a pass gives to the stream. The body must not wait for a device. Its kernel
@@ -165,16 +222,16 @@ SteadyMemory::Work Stage::folding(Passing pass, const GradientMend* mend) const 
   return pass + 8 * (fold_.next_kind() * 2 + (mend ? 1 : 0));
 }
 
-Tensor Stage::forward(Stream& stream, const MicroBatch& m, const Weights& weights, Tensor input,
+Bundle Stage::forward(Stream& stream, const MicroBatch& m, const Weights& weights, Bundle input,
                       Tensor targets) {
   assert(is_last() != targets.empty() && "targets belong to the last stage");
   auto& place = free_place();
   place.id = m;
-  place.is_short = rows_of(input) <= options_.short_rows;
+  place.is_short = rows_of(input.stream) <= options_.short_rows;
   place.loss_gradient = target_share_ * static_cast<float>(weights.loss_scale.factor());
-  Tensor output;
+  Bundle output;
   repeat(stream, place, pass_forward, [&] {
-    Tensor x = stream.to_here(std::move(input));
+    Bundle x = to_here(stream, std::move(input));
     place.targets = stream.to_here(std::move(targets));
     switch (options_.keep) {
       case Keep::everything:
@@ -185,7 +242,8 @@ Tensor Stage::forward(Stream& stream, const MicroBatch& m, const Weights& weight
         place.input = x;
         break;
     }
-    output = run(pass_of(stream, place), weights, std::move(x), options_.keep, place.saved,
+    Frame frame;
+    output = run(pass_of(stream, place, frame), weights, std::move(x), options_.keep, place.saved,
                  place.statistics);
   });
   return output;
@@ -201,23 +259,26 @@ void Stage::recompute(Stream& stream, int m, const Weights& weights) {
   // The buffers keep the first pass's statistics. This pass may see other weights.
   std::vector<Tensor> unused(place.statistics.size());
   repeat(stream, place, pass_again, [&] {
-    run(pass_of(stream, place), weights, std::exchange(place.input, {}), Keep::everything,
+    Frame frame;
+    run(pass_of(stream, place, frame), weights, std::exchange(place.input, {}), Keep::everything,
         place.saved, unused);
     unused.clear();
   });
 }
 
-Tensor Stage::backward_input(Stream& stream, int m, const Weights& weights, Tensor dy) {
+Bundle Stage::backward_input(Stream& stream, int m, const Weights& weights, Bundle dy) {
   auto& place = find(m, Phase::backward);
   place.next = Phase::backward_weight;
-  const Pass pass = pass_of(stream, place);
+  Bundle back;
   repeat(stream, place, pass_input, [&] {
-    dy = stream.to_here(std::move(dy));
+    Frame frame;
+    const Pass pass = pass_of(stream, place, frame);
+    Tensor dx = begin_backward(pass, std::move(dy));
     for (int i = parts_.count() - 1; i >= first_trained_; --i)
-      dy = parts_.backward_input(i, whole(pass, weights, i), std::move(dy), place.saved);
-    dy = gives_gradient_ ? leaving(stream, std::move(dy)) : Tensor();
+      dx = parts_.backward_input(i, whole(pass, weights, i), std::move(dx), place.saved);
+    back = end_backward(pass, std::move(dx));
   });
-  return dy;
+  return back;
 }
 
 std::span<Tensor> Stage::open_gradients(Stream& stream, const GradientMend* mend) {
@@ -227,7 +288,8 @@ std::span<Tensor> Stage::open_gradients(Stream& stream, const GradientMend* mend
 
 void Stage::backward_weight(Stream& stream, int m, const Weights& weights, GradientMend* mend) {
   auto& place = find(m, Phase::backward_weight);
-  const Pass pass = pass_of(stream, place);
+  Frame frame;
+  const Pass pass = pass_of(stream, place, frame);
   std::span<Tensor> tensors;
   repeat(stream, place, folding(pass_weight, mend), [&] {
     tensors = open_gradients(stream, mend);
@@ -239,26 +301,28 @@ void Stage::backward_weight(Stream& stream, int m, const Weights& weights, Gradi
   finish(stream, place, tensors, mend);
 }
 
-Tensor Stage::backward(Stream& stream, int m, const Weights& weights, Tensor dy,
+Bundle Stage::backward(Stream& stream, int m, const Weights& weights, Bundle dy,
                        GradientMend* mend) {
   auto& place = find(m, Phase::backward);
-  const Pass pass = pass_of(stream, place);
   std::span<Tensor> tensors;
+  Bundle back;
   repeat(stream, place, folding(pass_both, mend), [&] {
+    Frame frame;
+    const Pass pass = pass_of(stream, place, frame);
     tensors = open_gradients(stream, mend);
     const auto gradients = tensors.first(parameters().size());
-    dy = stream.to_here(std::move(dy));
+    Tensor dx = begin_backward(pass, std::move(dy));
     // Goes unit by unit, so that a unit's saved tensors are freed before the next one needs memory.
     for (int i = parts_.count() - 1; i >= first_trained_; --i) {
       const auto in = whole(pass, weights, i);
-      dy = parts_.backward_input(i, in, std::move(dy), place.saved);
+      dx = parts_.backward_input(i, in, std::move(dx), place.saved);
       parts_.backward_weight(i, in, place.saved, gradients);
     }
-    dy = gives_gradient_ ? leaving(stream, std::move(dy)) : Tensor();
+    back = end_backward(pass, std::move(dx));
     if (!mend) fold_.close(stream);
   });
   finish(stream, place, tensors, mend);
-  return dy;
+  return back;
 }
 
 /// Corrects gradients as separate work after the pass, because a mend may wait for the device.
@@ -296,15 +360,17 @@ GradientShare Stage::take_gradients() {
           .targets = std::exchange(targets_, {})};
 }
 
-Tensor Stage::evaluate(Stream& stream, const Weights& weights, Tensor input, Tensor targets) const {
+Bundle Stage::evaluate(Stream& stream, const Weights& weights, Bundle input, Tensor targets) const {
   std::vector<Tensor> saved(static_cast<std::size_t>(parts_.saved()));
   std::vector<Tensor> statistics(buffers().size());
+  Frame frame{.values = std::vector<Tensor>(kept_), .gradients = {}};
   const Pass pass{.stream = stream,
                   .mode = Mode::evaluation,
                   .precision = options_.precision,
                   .key = {},
-                  .targets = stream.to_here(std::move(targets))};
-  return run(pass, weights, stream.to_here(std::move(input)), Keep::input, saved, statistics);
+                  .targets = stream.to_here(std::move(targets)),
+                  .frame = &frame};
+  return run(pass, weights, to_here(stream, std::move(input)), Keep::input, saved, statistics);
 }
 
 ContinuedText Stage::begin_text(std::int64_t most) const {
@@ -314,17 +380,19 @@ ContinuedText Stage::begin_text(std::int64_t most) const {
           .caches = std::vector<Tensor>(static_cast<std::size_t>(parts_.cached()))};
 }
 
-Tensor Stage::continue_text(Stream& stream, const Weights& weights, Tensor next,
+Bundle Stage::continue_text(Stream& stream, const Weights& weights, Bundle next,
                             ContinuedText& text) const {
-  const std::int64_t tokens = next.shape()[1];
-  assert(next.shape()[0] == 1 && text.tokens + tokens <= text.most);
+  const std::int64_t tokens = next.stream.shape()[1];
+  assert(next.stream.shape()[0] == 1 && text.tokens + tokens <= text.most);
   std::vector<Tensor> saved(static_cast<std::size_t>(parts_.saved()));
   std::vector<Tensor> statistics(buffers().size());
+  Frame frame{.values = std::vector<Tensor>(kept_), .gradients = {}};
   const Pass pass{.stream = stream,
                   .mode = Mode::evaluation,
                   .precision = options_.precision,
                   .key = {},
                   .targets = {},
+                  .frame = &frame,
                   .first_position = text.tokens,
                   .most_positions = text.most};
   text.tokens += tokens;

@@ -121,7 +121,8 @@ struct ContinuedText {
 /// owns no weights: the caller names the version for every pass. Gradients are added in the order
 /// of the reduction groups: a left fold by micro-batch within a group, one fixed binary tree across
 /// groups. So the sum does not depend on the devices. Input tensors may lie on the host or on
-/// another device; output tensors lie where the stream computes.
+/// another device; output tensors lie where the stream computes. A received value is held from the
+/// forward to the backward pass only if a layer saves it; otherwise the handle passes on.
 class Stage {
  public:
   /// The model must outlive its stages.
@@ -142,18 +143,18 @@ class Stage {
   void expect_targets(std::int64_t targets_in_step);
 
   /// Returns the activation for the next stage, or on the last stage the losses, [targets].
-  Tensor forward(Stream& stream, const MicroBatch& m, const Weights& weights, Tensor input,
+  Bundle forward(Stream& stream, const MicroBatch& m, const Weights& weights, Bundle input,
                  Tensor targets = {});
   /// Recomputes what `Keep::input` dropped. Only in that mode, between the two passes.
   void recompute(Stream& stream, int m, const Weights& weights);
   /// Returns the gradient for the previous stage; empty if nobody wants one, as on the first. The
   /// last stage ignores `dy`, and so does a stage with nothing to train here or before.
-  Tensor backward_input(Stream& stream, int m, const Weights& weights, Tensor dy);
+  Bundle backward_input(Stream& stream, int m, const Weights& weights, Bundle dy);
   /// Adds the gradients of a micro-batch to the sum. Call it in the order of the fold. If one
   /// micro-batch of a step has a mend, all must have one.
   void backward_weight(Stream& stream, int m, const Weights& weights, GradientMend* mend = nullptr);
   /// Runs both halves of the backward pass.
-  Tensor backward(Stream& stream, int m, const Weights& weights, Tensor dy,
+  Bundle backward(Stream& stream, int m, const Weights& weights, Bundle dy,
                   GradientMend* mend = nullptr);
 
   /// Returns how many micro-batches are in the gradient sum.
@@ -167,7 +168,7 @@ class Stage {
   GradientShare take_gradients();
 
   /// Evaluates and keeps nothing. The last stage returns losses, or logits if there are no targets.
-  Tensor evaluate(Stream& stream, const Weights& weights, Tensor input, Tensor targets = {}) const;
+  Bundle evaluate(Stream& stream, const Weights& weights, Bundle input, Tensor targets = {}) const;
 
   /// Returns whether a text can be continued: no row depends on later rows or on other samples.
   bool can_continue() const { return parts_.reach() < Reach::all_rows; }
@@ -176,7 +177,7 @@ class Stage {
   /// Evaluates the text's next tokens [1, n], or the rows that the stage before made of them, on
   /// the cores. The rows have the bits that evaluate() gives them for the whole text so far. Only
   /// if can_continue().
-  Tensor continue_text(Stream& stream, const Weights& weights, Tensor next,
+  Bundle continue_text(Stream& stream, const Weights& weights, Bundle next,
                        ContinuedText& text) const;
 
   int in_flight() const;
@@ -191,7 +192,7 @@ class Stage {
     Phase next = Phase::unused;
     MicroBatch id;
     bool is_short = false;
-    Tensor input;  // Only with Keep::input.
+    Bundle input;  // Only with Keep::input.
     Tensor targets;
     float loss_gradient = 1;
     std::vector<Tensor> saved;
@@ -214,11 +215,13 @@ class Stage {
 
   InFlight& free_place();
   InFlight& find(int m, Phase next);
-  Pass pass_of(Stream& stream, const InFlight& place) const;
+  Pass pass_of(Stream& stream, const InFlight& place, Frame& frame) const;
   Layer::In whole(const Pass& pass, const Weights& weights, int part) const;
-  Tensor run(const Pass& pass, const Weights& weights, Tensor x, Keep keep,
+  Bundle run(const Pass& pass, const Weights& weights, Bundle input, Keep keep,
              std::vector<Tensor>& saved, std::vector<Tensor>& statistics,
              std::span<Tensor> caches = {}) const;
+  Tensor begin_backward(const Pass& pass, Bundle dy) const;
+  Bundle end_backward(const Pass& pass, Tensor dx) const;
   std::span<Tensor> open_gradients(Stream& stream, const GradientMend* mend);
   void finish(Stream& stream, InFlight& place, std::span<Tensor> tensors, GradientMend* mend);
   void keep_statistics(Stream& stream, InFlight& place);
@@ -226,7 +229,11 @@ class Stage {
   Parts parts_;  // The units and, on the last stage, the loss.
   InputGradient input_gradient_ = InputGradient::wanted;
   bool gives_gradient_ = true;
-  int first_trained_ = 0;  // Backward passes end with this part.
+  int first_trained_ = 0;                               // Backward passes end with this part.
+  std::size_t kept_ = 0;                                // The number of the model's kept values.
+  std::vector<int> taken_, given_;                      // Numbers of those that cross its cuts.
+  std::vector<int> taken_gradients_, given_gradients_;  // Numbers of these with gradients.
+  std::vector<std::vector<int>> read_last_;             // Numbers by part; empty if none is kept.
   End end_ = End::hand_over;
   StageOptions options_;
   float target_share_ = 1;  // The weight of each target in the step.

@@ -23,6 +23,18 @@ void count_calls(std::vector<kernels::KernelCall>& calls, std::vector<KernelCall
   calls.clear();
 }
 
+Bundle made_of(Stream& stream, const std::vector<BundlePart>& parts) {
+  Bundle bundle = stream.make(parts[0].shape, parts[0].type);
+  for (std::size_t i = 1; i < parts.size(); ++i)
+    bundle.kept.push_back(stream.make(parts[i].shape, parts[i].type));
+  return bundle;
+}
+
+Bundle gradients_of(Stream& stream, std::vector<BundlePart> parts) {
+  std::erase_if(parts, [](const BundlePart& part) { return !part.has_gradient; });
+  return made_of(stream, parts);
+}
+
 /// A rehearsal of whole steps.
 class StepRehearsal {
  public:
@@ -35,10 +47,9 @@ class StepRehearsal {
         optimizer_(costs.optimizer, stage_.parameters(), stage_.buffers(), costs.precision,
                    {.staleness = costs.staleness, .delay = 0, .borrowed = {}}, {}, Graphs::none),
         weights_(optimizer_.initial(account_.stream, 0)) {
-    input_ = with_batch(costs.micro, costs.input);
-    for (int i = 0; i < step.units.first; ++i)
-      input_ = model.units[static_cast<std::size_t>(i)].layer->output(input_);
-    if (step.units.first == 0) input_type_ = model.sample.input_type;
+    const auto bundles = bundles_of(model, with_batch(costs.micro, costs.input));
+    input_ = bundles[static_cast<std::size_t>(step.units.first)];
+    output_ = bundles[static_cast<std::size_t>(step.units.last)];
     calls_.clear();
   }
 
@@ -50,13 +61,12 @@ class StepRehearsal {
                       target.count() * step_.micro_batches);
     for (int m = 0; m < step_.micro_batches; ++m) {
       Tensor targets = stage_.is_last() ? stream.make(target, DType::i32) : Tensor();
-      const Tensor output =
-          stage_.forward(stream, {.step = steps_, .index = m, .first_sample = m * costs_.micro},
-                         *weights_, stream.make(input_, input_type_), std::move(targets));
+      stage_.forward(stream, {.step = steps_, .index = m, .first_sample = m * costs_.micro},
+                     *weights_, made_of(stream, input_), std::move(targets));
       count_calls(calls_, made.forward);
       if (step_.keep == Keep::input) stage_.recompute(stream, m, *weights_);
       stage_.backward(stream, m, *weights_,
-                      stage_.is_last() ? Tensor() : stream.make(output.shape()));
+                      stage_.is_last() ? Bundle() : gradients_of(stream, output_));
       count_calls(calls_, made.backward);
     }
     std::vector<GradientShare> shares;
@@ -78,8 +88,7 @@ class StepRehearsal {
   Stage stage_;
   Optimizer optimizer_;
   WeightsPtr weights_;
-  Shape input_;
-  DType input_type_ = DType::f32;
+  std::vector<BundlePart> input_, output_;
   std::int64_t steps_ = 0;
 };
 

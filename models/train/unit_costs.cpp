@@ -52,6 +52,20 @@ Computer computer_of(const CostRequest& request) {
   return kernels::is_on_tensor_cores(request.precision) ? Computer::gpu : request.computer;
 }
 
+/// The bundles before and behind a unit.
+struct Bundles {
+  const std::vector<BundlePart>& before;
+  const std::vector<BundlePart>& behind;
+  std::vector<int> taken;            // Numbers of the kept values before the unit.
+  std::vector<int> given;            // Numbers of the kept values behind it.
+  std::vector<int> given_gradients;  // Numbers of these with gradients.
+
+  const Shape& given_shape(int number) const {
+    const auto place = std::ranges::find(given, number) - given.begin();
+    return behind[static_cast<std::size_t>(place) + 1].shape;
+  }
+};
+
 /// A dry run of one unit, with the loss if it is the last, that measures its costs.
 class Rehearsal {
  public:
@@ -70,8 +84,12 @@ class Rehearsal {
   }
 
   /// `given` is the type of the previous unit's output; `is_kept` says if that unit keeps it.
-  UnitCosts run(const Shape& input, DType given, bool is_kept) {
-    costs_.work = trained_work(parts_.work(input));
+  UnitCosts run(const Bundles& bundles, DType given, bool is_kept) {
+    const Shape& input = bundles.before[0].shape;
+    KeptShapes shapes(model_.kept.size());
+    for (std::size_t i = 0; i < bundles.taken.size(); ++i)
+      shapes[static_cast<std::size_t>(bundles.taken[i])] = bundles.before[i + 1].shape;
+    costs_.work = trained_work(parts_.work_with(input, shapes));
     Optimizer optimizer(request_.optimizer, parts_.parameters(), parts_.buffers(),
                         request_.precision,
                         {.staleness = request_.staleness, .delay = 0, .borrowed = {}});
@@ -86,21 +104,27 @@ class Rehearsal {
     const DType first_given = is_first_ ? model_.sample.input_type : DType::f32;
     PassCosts alone;
     gradients.statistics.push_back(
-        pass(passing_, *weights, {input, first_given}, gradients.slots, alone));
+        pass(passing_, *weights, bundles, first_given, gradients.slots, alone));
     costs_.statistics = passing_.held();
     PassCosts amid = alone;
     if (!is_first_ && given != first_given) {
       Account account(computer_of(request_));
-      pass(account, *weights, {input, given}, gradients.slots, amid);
+      pass(account, *weights, bundles, given, gradients.slots, amid);
     }
     gives_ = amid.gives;
     keeps_output_ = amid.keeps_output;
     costs_.boundary = alone.input;
-    costs_.returns_gradient = trains_before_;
+    for (std::size_t i = 0; i < bundles.before.size(); ++i) {
+      const auto& part = bundles.before[i];
+      const auto bytes = part.shape.count() * static_cast<std::int64_t>(bytes_of(part.type));
+      if (i > 0) costs_.boundary_kept += bytes;
+      if (trains_before_ && part.has_gradient) costs_.boundary_back += bytes;
+    }
+    held_ = std::move(alone.held);
     costs_.stash = alone.stash;
     costs_.stash_input = alone.stash_input;
     costs_.stash_shared = std::max<std::int64_t>(
-        0, alone.stash - amid.stash + (is_kept && amid.keeps_input ? amid.stash_input : 0));
+        0, alone.stash - amid.stash + (is_kept && amid.keeps_input ? amid.stash_stream : 0));
     costs_.stash_weight = std::max(alone.stash_weight, amid.stash_weight);
     costs_.workspace = std::max(alone.peak - alone.stash, amid.peak - amid.stash);
     update(optimizer, weights, std::move(gradients));
@@ -111,35 +135,51 @@ class Rehearsal {
   DType gives() const { return gives_; }
   bool keeps_output() const { return keeps_output_; }
 
- private:
-  struct Given {
-    Shape shape;
-    DType type;
+  /// A kept value that the unit's layers save. If another unit made it, its bytes are not in this
+  /// unit's stash.
+  struct Held {
+    int number = 0;
+    std::int64_t bytes = 0;
+    bool is_made_here = false;
+    bool is_in_halves = false;  // Also between the halves of the backward pass.
   };
+  const std::vector<Held>& held() const { return held_; }
+
+ private:
   /// Bytes of a micro-batch.
   struct PassCosts {
-    std::int64_t input = 0, stash_input = 0, stash = 0, stash_weight = 0, peak = 0;
+    std::int64_t input = 0, stash_stream = 0, stash_input = 0, stash = 0, stash_weight = 0,
+                 peak = 0;
     bool keeps_input = false, keeps_output = false;
     DType gives = DType::f32;
+    std::vector<Held> held{};
   };
 
   /// Runs forward and backward. Returns the micro-batch's statistics for the buffers.
-  std::vector<Tensor> pass(Account& account, const Weights& weights, const Given& given,
-                           std::vector<Tensor>& gradients, PassCosts& costs) {
+  std::vector<Tensor> pass(Account& account, const Weights& weights, const Bundles& bundles,
+                           DType given, std::vector<Tensor>& gradients, PassCosts& costs) {
     Stream& stream = account.stream;
     const auto shrinks_without = [&](Tensor& tensor) {
       const auto before = account.held();
       tensor = {};
       return account.held() < before;
     };
-    Tensor x = stream.make(given.shape, given.type);
+    const Shape& input = bundles.before[0].shape;
+    Tensor x = stream.make(input, given);
     costs.input = static_cast<std::int64_t>(x.bytes());
+    costs.stash_stream = account.held();
+    Frame frame{.values = std::vector<Tensor>(model_.kept.size()),
+                .gradients = std::vector<Tensor>(model_.kept.size())};
+    const auto taken = make_taken(stream, bundles, frame, costs);
     costs.stash_input = account.held();
     Tensor targets;
     if (is_last_) targets = stream.make(with_batch(request_.micro, request_.target), DType::i32);
 
-    const Pass pass{
-        .stream = stream, .precision = request_.precision, .key = {}, .targets = targets};
+    const Pass pass{.stream = stream,
+                    .precision = request_.precision,
+                    .key = {},
+                    .targets = targets,
+                    .frame = &frame};
     const Layer::In in{
         .pass = pass,
         .weights = weights.slots,
@@ -151,6 +191,15 @@ class Rehearsal {
     Tensor y = x;
     for (int i = 0; i < parts_.count(); ++i)
       y = parts_.forward(i, of_part(in, i), std::move(y), saved, statistics);
+    for (int number = 0; number < static_cast<int>(frame.values.size()); ++number) {
+      Tensor value = std::exchange(frame.values[static_cast<std::size_t>(number)], {});
+      const bool is_taken = std::ranges::count(bundles.taken, number) > 0;
+      if (value.empty() || !has_block(saved, value.block())) continue;
+      costs.held.push_back(
+          {.number = number,
+           .bytes = static_cast<std::int64_t>(MemoryPool::size_of_block(value.bytes())),
+           .is_made_here = !is_taken});
+    }
     const Shape output = y.shape();
     costs.gives = y.dtype();
     costs.keeps_input = !shrinks_without(x);
@@ -161,7 +210,11 @@ class Rehearsal {
       costs.keeps_output = !shrinks_without(y);
     }
     costs.stash = account.held();
+    for (const auto& held : costs.held)
+      if (!held.is_made_here) costs.stash -= held.bytes;
 
+    for (const int number : bundles.given_gradients)
+      frame.gradients[static_cast<std::size_t>(number)] = stream.make(bundles.given_shape(number));
     Tensor dy;
     if (!is_last_) dy = stream.make(output);
     for (int i = parts_.count() - 1; i >= 0; --i)
@@ -169,13 +222,50 @@ class Rehearsal {
     const DType type = dy.empty() ? DType::f32 : dy.dtype();
     const bool has_gradient = !dy.empty();
     dy = {};
+    std::vector<Shape> sent;
+    for (auto& gradient : frame.gradients) {
+      if (!gradient.empty()) sent.push_back(gradient.shape());
+      gradient = {};
+    }
     costs.stash_weight = account.held();
-    if (has_gradient) dy = stream.make(given.shape, type);
+    for (auto& held : costs.held)
+      for (const auto& value : taken) {
+        if (value.number != held.number || !has_block(saved, value.block)) continue;
+        held.is_in_halves = true;
+        costs.stash_weight -= held.bytes;
+      }
+    if (has_gradient) dy = stream.make(input, type);
+    std::vector<Tensor> back;
+    for (const auto& shape : sent) back.push_back(stream.make(shape));
     for (int i = parts_.count() - 1; i >= 0; --i)
       parts_.backward_weight(i, of_part(in, i), saved, gradients);
     if (has_gradient) kernels::as_type(stream, dy, DType::f32);
     costs.peak = account.peak();
     return statistics;
+  }
+
+  /// A received value and its memory.
+  struct TakenValue {
+    int number = 0;
+    const MemoryBlock* block = nullptr;
+  };
+
+  static std::vector<TakenValue> make_taken(Stream& stream, const Bundles& bundles, Frame& frame,
+                                            PassCosts& costs) {
+    std::vector<TakenValue> taken;
+    for (std::size_t i = 0; i < bundles.taken.size(); ++i) {
+      const auto& part = bundles.before[i + 1];
+      Tensor& value = frame.values[static_cast<std::size_t>(bundles.taken[i])];
+      value = stream.make(part.shape, part.type);
+      costs.input += static_cast<std::int64_t>(value.bytes());
+      taken.push_back({bundles.taken[i], value.block()});
+    }
+    return taken;
+  }
+
+  static bool has_block(const std::vector<Tensor>& saved, const MemoryBlock* block) {
+    return std::ranges::any_of(saved,
+                               [&](const Tensor& tensor) { return tensor.block() == block; });
   }
 
   /// Returns the share of a unit's work that training does. Products with weights are most of it,
@@ -229,7 +319,34 @@ class Rehearsal {
   Account passing_;  // Tensors of a micro-batch.
   DType gives_ = DType::f32;
   bool keeps_output_ = false;
+  std::vector<Held> held_;
 };
+
+/// Charges the kept values that units save: each to the first of them, and to a stage that begins
+/// behind that one. What stays between the halves of the backward pass counts in each unit.
+void charge_held(const std::vector<std::vector<Rehearsal::Held>>& held,
+                 std::vector<UnitCosts>& all) {
+  struct Saved {
+    std::size_t first = 0, last = 0;
+    bool is_made_there = false;  // The first unit made it and has the bytes.
+    std::int64_t bytes = 0;
+  };
+  std::map<int, Saved> values;
+  for (std::size_t unit = 0; unit < held.size(); ++unit)
+    for (const auto& value : held[unit]) {
+      const Saved begins{.first = unit, .is_made_there = value.is_made_here};
+      auto& saved = values.try_emplace(value.number, begins).first->second;
+      saved.last = unit;
+      saved.bytes = value.bytes;
+      if (value.is_in_halves) all[unit].stash_weight += value.bytes;
+    }
+  for (const auto& [number, saved] : values)
+    for (auto unit = saved.first; unit <= saved.last; ++unit) {
+      if (unit == saved.first && saved.is_made_there) continue;
+      all[unit].stash += saved.bytes;
+      if (unit > saved.first) all[unit].stash_shared += saved.bytes;
+    }
+}
 
 /// Returns the operations that make a matrix orthogonal: five times x x^T, its square, and that
 /// times x.
@@ -292,22 +409,30 @@ Result<std::vector<UnitCosts>> unit_costs(const Model& model, const CostRequest&
   const auto users = users_of_parameters(model);
   std::set<std::string> seen;
   std::vector<UnitCosts> all;
-  Shape shape = with_batch(request.micro, request.input);
+  const auto bundles = bundles_of(model, with_batch(request.micro, request.input));
+  std::vector<std::vector<Rehearsal::Held>> held;
   DType given = model.sample.input_type;
   bool is_kept = false;
   try {
     for (std::size_t i = 0; i < model.units.size(); ++i) {
       Rehearsal rehearsal(model, i, request);
-      UnitCosts costs = rehearsal.run(shape, given, is_kept);
+      const int unit = static_cast<int>(i);
+      UnitCosts costs = rehearsal.run({.before = bundles[i],
+                                       .behind = bundles[i + 1],
+                                       .taken = kept_across(model, unit),
+                                       .given = kept_across(model, unit + 1),
+                                       .given_gradients = gradients_across(model, unit + 1)},
+                                      given, is_kept);
+      held.push_back(rehearsal.held());
       given = rehearsal.gives();
       is_kept = rehearsal.keeps_output();
       const Layer& layer = *model.units[i].layer;
       settle_ties(model, layer, request, users, seen, costs);
       costs.update_bytes = static_cast<double>(2 * costs.held.weight + costs.held.gradient +
                                                2 * costs.held.optimizer);
-      shape = layer.output(shape);
       all.push_back(std::move(costs));
     }
+    charge_held(held, all);
   } catch (const std::bad_alloc&) {
     return too_few_addresses();
   }

@@ -39,12 +39,13 @@ struct UnitCosts {
 
   std::int64_t stash = 0;         // Activations that a forward pass keeps.
   std::int64_t stash_shared = 0;  // The part of stash that counts only if a stage begins here.
-  std::int64_t stash_input = 0;   // The input alone, as Keep::input keeps it.
+  std::int64_t stash_input = 0;   // The input alone, as Keep::input keeps it: the whole bundle.
   std::int64_t stash_weight = 0;  // Tensors kept between the halves of the backward pass.
   std::int64_t statistics = 0;    // Statistics that stay until the step ends.
   std::int64_t workspace = 0;     // The most beyond `stash` while a pass runs.
-  std::int64_t boundary = 0;      // The input activation.
-  bool returns_gradient = true;   // A stage that begins here sends the gradient of its input back.
+  std::int64_t boundary = 0;  // The input: the stream and the kept values that cross a cut here.
+  std::int64_t boundary_kept = 0;  // The kept values of it.
+  std::int64_t boundary_back = 0;  // The gradients that a stage sends back if it begins here.
 };
 
 /// The conditions under which to find the costs.
@@ -62,6 +63,11 @@ struct CostRequest {
 /// on a stream that skips the work, with memory that exists only as addresses, and reads the pool's
 /// counters. So they match a training run, except for scratch memory that kernels take and free
 /// within a loop: less than one MiB for each thread.
+///
+/// A kept value that layers save for their backward passes counts once in a stage: as the stash of
+/// the first unit that saves it, and as `stash_shared` of units behind that one. Where a stage
+/// begins between two such units without having one, this is too much. `stash_weight` has them in
+/// each unit. All other kept values count as workspace, because a pass only hands them on.
 Result<std::vector<UnitCosts>> unit_costs(const Model& model, const CostRequest& request);
 
 }  // namespace troupe::models

@@ -92,9 +92,9 @@ std::string explain(const PlanRequest& request, const Plan& plan) {
           (request.objective == Objective::makespan ? "step" : "period") + " = " +
           significant(plan.rate) + " a second\n";
   text +=
-      "traffic between stages = 2 x boundary bytes (activation and gradient; no gradient if "
-      "nothing "
-      "before it is trained) for every micro-batch and boundary between devices = " +
+      "traffic between stages = bytes of activations and of gradients (kept values included; no "
+      "gradient if nothing before the boundary is trained) for every micro-batch and boundary "
+      "between devices = " +
       show(plan.boundary_traffic) + "\n";
   text +=
       "traffic for sums = 2 x (n - 1) x gradient bytes for every stage that n devices hold, and "

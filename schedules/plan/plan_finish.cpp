@@ -98,7 +98,7 @@ Bytes boundary_traffic(const PlanDraft& draft, const std::vector<StageCosts>& st
       for (std::size_t s = 0; s + 1 < route.size(); ++s)
         if (route[s] != route[s + 1])
           bytes += static_cast<Bytes>(micro_batches) *
-                   static_cast<Bytes>(stages[s].boundary + stages[s].gradient());
+                   static_cast<Bytes>(stages[s].boundary + stages[s].boundary_back);
     }
   }
   return bytes;
@@ -127,10 +127,10 @@ LinkTimes link_times(const Schedule& schedule, const Costs& costs) {
       const Link& link = costs.between(from, to);
       const auto& stage = costs.stages[s];
       const double there = micro_batches * stage.boundary / link.bandwidth;
-      const double back = micro_batches * stage.gradient() / link.bandwidth;
+      const double back = micro_batches * stage.boundary_back / link.bandwidth;
       leaves[from] += there, arrives[to] += there;  // Activations,
       leaves[to] += back, arrives[from] += back;    // and gradients.
-      hops += link.time(stage.boundary) + link.time(stage.gradient());
+      hops += link.time(stage.boundary) + link.time(stage.boundary_back);
     }
     trip = std::max(trip, hops);
   }

@@ -40,7 +40,7 @@ std::vector<StageCosts> stage_costs(const PlanRequest& request, const std::vecto
     if (stage + 2 < cuts.size()) {
       const auto& next = request.units[cuts[stage + 1]];
       costs.boundary = static_cast<double>(next.boundary);
-      costs.gets_gradient = next.returns_gradient;
+      costs.boundary_back = static_cast<double>(next.boundary_back);
     }
     all.push_back(costs);
   }

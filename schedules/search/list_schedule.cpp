@@ -147,7 +147,7 @@ class ListScheduler {
     devices_[id].weights.push_back(
         backward_weight(static_cast<int>(chunk.stage), static_cast<int>(m)));
     if (chunk.stage > 0)
-      send(backward_arrival_, id, chunk.stage - 1, m, costs_.stages[chunk.stage - 1].gradient(),
+      send(backward_arrival_, id, chunk.stage - 1, m, costs_.stages[chunk.stage - 1].boundary_back,
            end);
   }
 

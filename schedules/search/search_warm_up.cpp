@@ -21,7 +21,7 @@ struct RoundTrips {
                      costs.slowness_of(stage) * (cost.forward + cost.backward));
       if (stage + 1 < costs.stages.size())
         hops.push_back(hops.back() + costs.travel(stage, stage + 1, cost.boundary) +
-                       costs.travel(stage + 1, stage, cost.gradient()));
+                       costs.travel(stage + 1, stage, cost.boundary_back));
     }
   }
 

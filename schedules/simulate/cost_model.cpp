@@ -115,8 +115,8 @@ Status check_units(std::span<const UnitCost> units) {
         {"update_room", unit.update_room},   {"stash", unit.stash},
         {"stash_shared", unit.stash_shared}, {"stash_input", unit.stash_input},
         {"stash_weight", unit.stash_weight}, {"workspace", unit.workspace},
-        {"boundary", unit.boundary},         {"tied.weight", tied.weight},
-        {"tied.gradient", tied.gradient}};
+        {"boundary", unit.boundary},         {"boundary_back", unit.boundary_back},
+        {"tied.weight", tied.weight},        {"tied.gradient", tied.gradient}};
     for (const auto& [what, size] : sizes)
       if (size < 0 || size > most_bytes)
         return Error{"unit \"" + unit.name + "\": " + what + " is " + std::to_string(size) +

@@ -39,7 +39,7 @@ void add_route(const Costs& costs, const Route& route, double passes, std::vecto
     if (stage > 0) {
       const auto& before = costs.stages[stage - 1];
       head += costs.travel(route[stage - 1], route[stage], before.boundary);
-      tail += costs.travel(route[stage], route[stage - 1], before.gradient());
+      tail += costs.travel(route[stage], route[stage - 1], before.boundary_back);
     }
     auto& load = loads[route[stage]];
     const auto times = pass_times(costs, stage, route[stage]);

@@ -30,7 +30,7 @@ Status check_link(std::string_view name, const Link& link) {
 }
 
 Status check_stage(const StageCosts& stage) {
-  const std::array<std::pair<std::string_view, double>, 12> numbers = {{
+  const std::array<std::pair<std::string_view, double>, 13> numbers = {{
       {"forward", stage.forward},
       {"backward", stage.backward},
       {"backward_input", stage.backward_input},
@@ -43,6 +43,7 @@ Status check_stage(const StageCosts& stage) {
       {"weight_activations", stage.weight_activations},
       {"input_activations", stage.input_activations},
       {"boundary", stage.boundary},
+      {"boundary_back", stage.boundary_back},
   }};
   for (const auto& [name, number] : numbers)
     if (auto fine = check_number(name, number); !fine) return fine;

@@ -25,10 +25,7 @@ struct StageCosts {
   double weight_activations = 1;  // The part of `activations` that W needs after I.
   double input_activations = 0;   // Held by a checkpointed F until its R.
   double boundary = 0;            // Sent by F to the next stage.
-  bool gets_gradient = true;      // The next stage sends a gradient of equal size back.
-
-  /// Returns the size of the gradient that the next stage sends back.
-  double gradient() const { return gets_gradient ? boundary : 0; }
+  double boundary_back = 0;       // Gradients that the next stage sends back.
 };
 
 /// A link between devices. A message arrives `latency + size / bandwidth` after it is sent.

@@ -37,7 +37,7 @@ void Simulator::Engine::lay_edges(const Schedule& schedule, const Costs& costs) 
       const double boundary = costs.stages[stage].boundary;
       edges_[at(route, stage + 1)] = {costs.travel(here, next, boundary), here != next};
       edges_[gradients + at(route, stage)] = {
-          costs.travel(next, here, costs.stages[stage].gradient()), here != next};
+          costs.travel(next, here, costs.stages[stage].boundary_back), here != next};
     }
   uses_.resize(edges_.size());
   used_.resize(edges_.size() * slots_);

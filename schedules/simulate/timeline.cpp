@@ -87,7 +87,7 @@ class TimelineBuilder {
     timeline_.messages.push_back({from, to});
 
     const auto& before = costs_.stages[std::min(action.stage, sender.action.stage)];
-    const double size = action.kind == Kind::forward ? before.boundary : before.gradient();
+    const double size = action.kind == Kind::forward ? before.boundary : before.boundary_back;
     const double travel = costs_.travel(static_cast<std::size_t>(sender.device),
                                         static_cast<std::size_t>(receiver.device), size);
     const double sent = std::max(sender.end, slot_granted(action, receiver.end));

@@ -88,6 +88,8 @@ std::vector<Named> pieces() {
       {"stale, steps of 4", with(late("resnet", 4), Kind::adam, stale)},
       {"stash", with(late("gpt2", 1), Kind::adamw, stash)},
       {"stash, recomputed", with(late("vit", 2), Kind::adamw, stash, true)},
+      {"stash, skips recomputed", with(late("unet", 2), Kind::adamw, stash, true)},
+      {"msnag, stash and gap, skips", with(late("braid", 2), Kind::adam, all)},
       {"stash, two replicas", with(late("llama", 2, 2), Kind::adamw, stash)},
       {"msnag", with(late("mlp", 1), Kind::sgd, msnag)},
       {"msnag, recomputed", with(late("gpt2", 2), Kind::adamw, msnag, true)},
@@ -173,7 +175,7 @@ TEST_CASE("runs over the wire give the same bits with every remedy for stale wei
   auto all = pieces();
   for (const auto source : {S::GapSource::stash, S::GapSource::last_update})
     for (const auto factor : {S::GapFactor::scalar, S::GapFactor::max})
-      for (const std::string model : {"gpt2", "resnet"}) {
+      for (const std::string model : {"gpt2", "resnet", "braid"}) {
         S staleness;
         staleness.linearize_at = S::LinearizeAt::forward;
         staleness.gap_penalty = S::GapPenalty::tensor_norm;

@@ -23,12 +23,20 @@ class HonestTensors {
     return made;
   }
 
+  models::Bundle bundle(const BundleForm& form) const {
+    models::Bundle made = tensor(form.stream);
+    for (const auto& kept : form.kept) made.kept.push_back(tensor(kept.form));
+    return made;
+  }
+
   Activation activation(int stage) const {
-    return {{}, stage, tensor(batch().inputs.at(static_cast<std::size_t>(stage)))};
+    return {{}, stage, bundle(batch().inputs.at(static_cast<std::size_t>(stage)))};
   }
   Targets targets() const { return {{}, tensor(batch().targets)}; }
   Gradient gradient(int stage) const {
-    return {{}, stage, tensor(batch().inputs.at(static_cast<std::size_t>(stage) + 1))};
+    BundleForm form = batch().inputs.at(static_cast<std::size_t>(stage) + 1);
+    std::erase_if(form.kept, [](const BundleForm::Kept& kept) { return !kept.has_gradient; });
+    return {{}, stage, bundle(form)};
   }
   StepGradients gradients(int optimizer, int stage, int holder) const {
     const auto share =

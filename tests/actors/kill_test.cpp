@@ -62,6 +62,7 @@ const std::vector<Undisturbed>& undisturbed_pieces() {
     mended.staleness.gap_penalty = models::StalenessOptions::GapPenalty::elementwise;
     mended.staleness.synchronous_steps = 1;
     made.push_back(mended);
+    made.push_back(piece_of("unet", "zb-h1", 3, 1, 1));
     made[0].save_every = 1;
     made[1].save_every = 2;
     made[1].eval_every = 1;

@@ -7,10 +7,13 @@
 
 #include "catch.h"
 #include "config/model_kinds.h"
+#include "config/toml/toml.h"
 #include "core/random.h"
+#include "models/description/model_kind.h"
 #include "models/description/option.h"
 #include "models/train/parameter_groups.h"
 #include "storage/files/memory_files.h"
+#include "tests/own_unet.h"
 
 namespace troupe::actors {
 namespace {
@@ -23,6 +26,19 @@ Value table(std::initializer_list<std::pair<const char*, Value>> entries) {
 
 /// The target that does not count, in models that ignore one.
 constexpr std::int32_t ignored = -100;
+
+models::Model of_description(const std::string& text, const Value& options) {
+  const auto tree = config::parse_toml(text);
+  REQUIRE(tree.ok());
+  const auto kind = models::ModelKind::read(*tree);
+  REQUIRE(std::holds_alternative<models::ModelKind>(kind));
+  const auto& described = std::get<models::ModelKind>(kind);
+  const auto complete = models::complete(described.options(), options);
+  REQUIRE(complete.ok());
+  auto model = described.build(*complete);
+  REQUIRE(model.ok());
+  return std::move(*model);
+}
 
 models::Model build(const std::string& kind, double dropout, bool ignores) {
   const std::map<std::string, Value> options = {
@@ -56,7 +72,13 @@ models::Model build(const std::string& kind, double dropout, bool ignores) {
                         {"blocks", Value::List{4, 4}},
                         {"classes", 3},
                         {"dropout", dropout}})},
+      {"unet", table({{"size", 16}, {"width", 2}, {"levels", 4}, {"dropout", dropout}})},
+      {"braid", table({{"depth", 5}, {"dropout", dropout}})},
   };
+  const std::map<std::string, std::string> own = {{"unet", tests::own_unet},
+                                                  {"braid", tests::own_braid}};
+  if (const auto text = own.find(kind); text != own.end())
+    return of_description(text->second, options.at(kind));
   const auto* found = config::find_model_kind(kind == "wide" ? "mlp" : kind);
   REQUIRE(found);
   auto complete = models::complete(found->options(), options.at(kind));
@@ -78,6 +100,9 @@ class FaultyLayer final : public models::Layer {
   int saved() const override { return layer_->saved(); }
   Shape output(const Shape& input) const override { return layer_->output(input); }
   models::Work work(const Shape& input) const override { return layer_->work(input); }
+  Shape output_with(const Shape& input, models::KeptShapes& kept) const override {
+    return layer_->output_with(input, kept);
+  }
 
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override {
     Tensor y = layer_->forward(in, std::move(x), saved, statistics);

@@ -135,11 +135,11 @@ TEST_CASE("messages between players survive the wire unchanged", "[actors]") {
   Journey journey;
   auto sent = journey.honest().activation(2);
   sent.header = header;
-  sent.value.f32()[5] = 10;
+  sent.value.stream.f32()[5] = 10;
   const auto activation = journey.there(sent, device_player(2));
   check_same(activation.header, header);
   CHECK(activation.stage == 2);
-  CHECK(activation.value.f32()[5] == 10);
+  CHECK(activation.value.stream.f32()[5] == 10);
 
   const auto shared = models::shared_parameters(*journey.spec().model, journey.spec().stages);
   REQUIRE(shared.size() == 1);
@@ -449,7 +449,7 @@ TEST_CASE("invalid tokens, groups and norms reach no player", "[actors]") {
   const auto& honest = journey.honest();
   for (const std::int32_t wild : {-1, 11, 1'000'000'000}) {
     auto tokens = honest.activation(0);
-    tokens.value.numbers<std::int32_t>().back() = wild;
+    tokens.value.stream.numbers<std::int32_t>().back() = wild;
     CHECK(journey.refused(tokens, device_player(0)) ==
           "activation: found " + std::to_string(wild) + " in the input of stage 0, wanted 0 to 10");
     auto targets = honest.targets();

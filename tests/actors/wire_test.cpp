@@ -66,7 +66,7 @@ BytesSent in_a_step(Piece piece, int nodes) {
 }  // namespace
 
 TEST_CASE("a run over the wire has the bits of a plain loop with every exchange", "[actors]") {
-  for (const std::string model : {"wide", "gpt2", "resnet"}) {
+  for (const std::string model : {"wide", "gpt2", "resnet", "unet"}) {
     const auto wanted = LittleRun(piece_of(model, 1, 1, Exchange::server)).plainly();
     for (const auto exchange : {Exchange::all_to_all, Exchange::server})
       for (const int stages : {1, 2})
@@ -178,10 +178,10 @@ void change_numbers(Value& value, std::mt19937_64& random) {
 
 TEST_CASE("a run fails with the reason if a peer sends tensors of the wrong form", "[actors]") {
   MemoryPool memory;
-  for (const std::string model : {"gpt2", "resnet"})
+  for (const std::string model : {"gpt2", "resnet", "braid"})
     for (const std::string type :
          {"activation", "gradient", "loan_for", "step_gradients", "new_weights", "norms"}) {
-      if (type == "loan_for" && model == "resnet") continue;
+      if (type == "loan_for" && model != "gpt2") continue;
       CAPTURE(model, type);
       const auto played = play_with_liar(
           piece_of(model, 2, 2, Exchange::all_to_all), [&](int, WireMessage& wire_message) {
@@ -190,6 +190,24 @@ TEST_CASE("a run fails with the reason if a peer sends tensors of the wrong form
               wire_message.bytes += wire_message.bytes;
             else
               wire_message.tensors.back() = other_shape(wire_message.tensors.back(), memory);
+          });
+      CHECK(played.outcome.how == Outcome::How::failed);
+      INFO(played.outcome.why);
+      CHECK(played.outcome.why.find(type + ": found ") != std::string::npos);
+    }
+}
+
+TEST_CASE("a run fails with the reason if a peer leaves out a kept value", "[actors]") {
+  for (const std::string type : {"activation", "gradient"})
+    for (const bool is_twice : {false, true}) {
+      CAPTURE(type, is_twice);
+      const auto played = play_with_liar(
+          piece_of("braid", 2, 2, Exchange::all_to_all), [&](int, WireMessage& wire_message) {
+            if (wire_message.type != type) return;
+            if (is_twice)
+              wire_message.tensors.push_back(wire_message.tensors.back());
+            else
+              wire_message.tensors.pop_back();
           });
       CHECK(played.outcome.how == Outcome::How::failed);
       INFO(played.outcome.why);

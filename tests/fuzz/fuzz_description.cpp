@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // Sizes of 0 take any: images of 64 pixels are large enough for most.
   Shape shape{2};
   for (const auto side : model->sample.input) shape.append(side == 0 ? 64 : side);
-  for (const auto& unit : model->units) shape = unit.layer->output(shape);
+  shape = bundles_of(*model, shape).back()[0].shape;
   if (shape.last() != model->classes) std::abort();
   return 0;
 }

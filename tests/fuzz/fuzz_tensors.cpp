@@ -184,8 +184,8 @@ class Run {
     held.stage->adopt(held.stage->packed(stream_, std::move(version)));
   }
   /// One micro-batch through a stage with honest weights.
-  void pass(int stage, const Tensor& input, const Tensor& targets, const Tensor& gradient,
-            const models::Loan& loan) {
+  void pass(int stage, const models::Bundle& input, const Tensor& targets,
+            const models::Bundle& gradient, const models::Loan& loan) {
     auto held = make_held(stage);
     for (std::size_t i = 0; i < held.published.size(); ++i) {
       const auto part = honest_->weights(optimizer_of(spec_, {stage, static_cast<int>(i)}), 3);
@@ -194,8 +194,8 @@ class Run {
     adopt(held);
     run(held, input, targets, gradient, loan);
   }
-  void run(HeldStage& held, const Tensor& input, const Tensor& targets, Tensor gradient,
-           const models::Loan& given) {
+  void run(HeldStage& held, const models::Bundle& input, const Tensor& targets,
+           models::Bundle gradient, const models::Loan& given) {
     auto& stage = *held.stage;
     std::vector<models::Loan> loans;
     for (const auto& name : held.borrowed)

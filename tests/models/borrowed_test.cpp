@@ -101,7 +101,7 @@ struct Tied {
 
   Loan forward(const Batch& batch, int m, int samples) {
     const MicroBatch id{.step = owned->version, .index = m, .first_sample = m * samples};
-    Tensor x = owner.forward(stream, id, batch.input.slice(m * samples, samples), {}, {});
+    Bundle x = owner.forward(stream, id, batch.input.slice(m * samples, samples), {}, {});
     const Loan loan = owner.lend(m, shared[0]);
     user.forward(stream, id, std::move(x), batch.target.slice(m * samples, samples), {&loan, 1});
     return loan;
@@ -109,7 +109,7 @@ struct Tied {
 
   void backward(int m) {
     user.recompute(stream, m);
-    Tensor dy = user.backward(stream, m, {});
+    Bundle dy = user.backward(stream, m, {});
     owner.recompute(stream, m);
     owner.backward(stream, m, std::move(dy));
   }

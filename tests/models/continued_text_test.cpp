@@ -74,10 +74,10 @@ struct Writer {
     return {logits.f32() + logits.count() - model.classes, logits.f32() + logits.count()};
   }
   std::vector<float> whole(std::int64_t length) {
-    return last(stage.evaluate(stream, *weights, part(0, length)));
+    return last(stage.evaluate(stream, *weights, part(0, length)).stream);
   }
   std::vector<float> next(ContinuedText& text, std::int64_t count) {
-    return last(stage.continue_text(stream, *weights, part(text.tokens, count), text));
+    return last(stage.continue_text(stream, *weights, part(text.tokens, count), text).stream);
   }
 };
 
@@ -148,8 +148,9 @@ TEST_CASE("stages of a pipeline continue a text as one stage does", "[models]") 
     for (const std::int64_t count : {4, 1, 1}) {
       const Tensor tokens = writer.part(text.tokens, count);
       const auto wanted = writer.next(text, count);
-      const Tensor between = front.continue_text(writer.stream, *first, tokens, before);
-      CHECK((writer.last(back.continue_text(writer.stream, *second, between, behind)) == wanted));
+      const Bundle between = front.continue_text(writer.stream, *first, tokens, before);
+      CHECK((writer.last(back.continue_text(writer.stream, *second, between, behind).stream) ==
+             wanted));
     }
   }
 }
@@ -163,7 +164,8 @@ TEST_CASE("a wrong position or another layer's cache changes a continued text", 
       writer.next(text, 20);
       harm(text);
       return writer.last(
-          writer.stage.continue_text(writer.stream, *writer.weights, writer.part(20, 1), text));
+          writer.stage.continue_text(writer.stream, *writer.weights, writer.part(20, 1), text)
+              .stream);
     };
     const auto right = after([](ContinuedText&) {});
     CHECK((right == writer.whole(21)));

@@ -208,7 +208,7 @@ TEST_CASE("an evaluation smooths nothing and has no z-loss", "[models]") {
     auto batch = made_batch(stream, model, counted_samples, 2);
     batch.target.data<std::int32_t>()[3] = no_target;
     const auto weights = optimizer.initial(stream, 3);
-    const auto losses = stage.evaluate(stream, *weights, batch.input, batch.target);
+    const auto losses = stage.evaluate(stream, *weights, batch.input, batch.target).stream;
     stream.wait();
     const auto all = losses.numbers<float>();
     return std::vector<float>(all.begin(), all.end());

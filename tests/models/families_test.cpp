@@ -143,7 +143,8 @@ struct Begun {
 /// to the greatest logit.
 double difference_of_logits(Family& family) {
   Begun begun(family);
-  const auto logits = begun.stage.evaluate(begun.stream, *begun.weights, family.batch(0).input);
+  const auto logits =
+      begun.stage.evaluate(begun.stream, *begun.weights, family.batch(0).input).stream;
   begun.stream.wait();
   const Tensor& theirs = family.data.at("logits");
   REQUIRE(logits.shape() == theirs.shape());
@@ -176,18 +177,19 @@ bool continues_with_equal_bits(Family& family, const kernels::Precision precisio
   };
   std::map<std::int64_t, std::vector<float>> whole;  // The logits by the length of the text.
   for (std::int64_t length = 1; length <= context; ++length)
-    whole[length] = last(stage.evaluate(stream, *weights, part(0, length)));
+    whole[length] = last(stage.evaluate(stream, *weights, part(0, length)).stream);
   for (const std::int64_t prompt : {1, 2, 5, 16, 31, 32, 33, 63, 64, 65, 128, 129}) {
     if (prompt > context) continue;
     auto text = stage.begin_text(context);
-    const Tensor logits = stage.continue_text(stream, *weights, part(0, prompt), text);
+    const Tensor logits = stage.continue_text(stream, *weights, part(0, prompt), text).stream;
     // Each row of a prompt, not the last alone.
     for (std::int64_t length = 1; length <= prompt; ++length)
       if (last(logits.reshaped({prompt, logits.shape().last()}).slice(0, length)) != whole[length])
         return false;
     while (text.tokens < context) {
       const std::int64_t count = text.tokens == prompt && prompt + 3 <= context ? 3 : 1;
-      const Tensor next = stage.continue_text(stream, *weights, part(text.tokens, count), text);
+      const Tensor next =
+          stage.continue_text(stream, *weights, part(text.tokens, count), text).stream;
       if (last(next) != whole[text.tokens]) return false;
     }
   }

@@ -88,7 +88,7 @@ Passed pass(const Model& model, const std::map<std::string, std::vector<double>>
   REQUIRE(made.ok());
   const auto batch = made_batch(stream, model, 3, 5);
   stage.begin_step(Share::whole(1, 1), batch.target.count());
-  const Tensor losses = stage.forward(stream, {}, **made, batch.input, batch.target);
+  const Tensor losses = stage.forward(stream, {}, **made, batch.input, batch.target).stream;
   stage.backward(stream, 0, **made, {});
   auto gradients = join(stream, {stage.take_gradients()});
   Passed passed;

@@ -236,9 +236,11 @@ void ScalarPipeline::forward(std::size_t s, int m) {
   const bool is_last = s + 1 == stages_.size(), is_outside = run_.end == ScalarRun::End::outside;
   Tensor input = s == 0 ? scalar(run_.x[at]) : std::exchange(place.inputs[at], {});
   Tensor targets = is_last && !is_outside ? scalar(run_.t[at]) : Tensor();
-  Tensor y = place.training.forward(stream_, {.step = 0, .index = m, .first_sample = m},
-                                    std::move(input), std::move(targets),
-                                    std::span(place.loans).subspan(at, borrows(s) ? 1 : 0));
+  Tensor y =
+      place.training
+          .forward(stream_, {.step = 0, .index = m, .first_sample = m}, std::move(input),
+                   std::move(targets), std::span(place.loans).subspan(at, borrows(s) ? 1 : 0))
+          .stream;
   if (s == 0 && run_.tied) stages_.back().loans[at] = place.training.lend(m, names(0)[0]);
   trace_.forward[s].push_back(seen_);
   if (!is_last) {
@@ -259,7 +261,7 @@ void ScalarPipeline::backward(std::size_t s, int m) {
   const auto at = static_cast<std::size_t>(m);
   if (run_.keep == Keep::input) place.training.recompute(stream_, m);
   if (s + 1 < stages_.size()) place.training.expect_gap_factor(m, place.gap_factors[at]);
-  Tensor dx = place.training.backward(stream_, m, std::exchange(place.gradients[at], {}));
+  Tensor dx = place.training.backward(stream_, m, std::exchange(place.gradients[at], {})).stream;
   if (s > 0) {
     // Before the first trained weight nobody reads it: it only says that the turn has come.
     stages_[s - 1].gradients[at] = dx.empty() ? scalar(0) : std::move(dx);

@@ -5,8 +5,11 @@
 
 #include "catch.h"
 #include "config/model_kinds.h"
+#include "config/toml/toml.h"
 #include "core/random.h"
+#include "models/description/model_kind.h"
 #include "models/description/option.h"
+#include "tests/own_unet.h"
 
 namespace troupe::models {
 
@@ -18,6 +21,19 @@ Model build(std::string_view kind, const Value& options) {
   auto model = found->build(*table);
   REQUIRE(model.ok());
   return std::move(*model);
+}
+
+Model described(const std::string& text, const Value& options) {
+  const auto tree = config::parse_toml(text);
+  REQUIRE(tree.ok());
+  auto kind = ModelKind::read(*tree);
+  REQUIRE(std::holds_alternative<ModelKind>(kind));
+  const auto& read = std::get<ModelKind>(kind);
+  const auto table = complete(read.options(), options);
+  REQUIRE(table.ok());
+  auto model = read.expand(*table);
+  if (auto* fault = std::get_if<Fault>(&model)) FAIL(error_of(*fault).text);
+  return std::move(std::get<Model>(model));
 }
 
 namespace {
@@ -105,6 +121,9 @@ std::vector<Model> models_with(double dropout) {
                                                  {"expert_ffn", 6},
                                                  {"sparse_step", 2},
                                                  {"renormalise", false}})));
+  models.push_back(
+      described(tests::own_unet, table({{"size", 8}, {"width", 3}, {"dropout", 0.2 * dropout}})));
+  models.push_back(described(tests::own_braid, table({{"dropout", 0.2 * dropout}})));
   return models;
 }
 
@@ -187,7 +206,7 @@ void Pipeline::start_from(const std::vector<NamedTensor>& tensors) {
 }
 
 void Pipeline::backward(int m) {
-  Tensor dy;
+  Bundle dy;
   for (std::size_t i = stages_.size(); i-- > 0;) {
     auto& stage = stages_[i];
     if (way_.keep == Keep::input) stage.recompute(stream_, m, *weights_[i]);
@@ -208,7 +227,7 @@ double Pipeline::run_passes(const Batch& batch) {
   double loss = 0;
   std::int64_t counted = 0;
   for (int m = 0; m < recipe_.micro_batches; ++m) {
-    Tensor x = batch.input.slice(m * samples, samples);
+    Bundle x = batch.input.slice(m * samples, samples);
     const auto targets = count_of(batch.target.slice(m * samples, samples), recipe_.model.ignore);
     counted += targets.counted;
     for (std::size_t i = 0; i < stages_.size(); ++i) {
@@ -218,9 +237,9 @@ double Pipeline::run_passes(const Batch& batch) {
           stages_[i].is_last() ? batch.target.slice(m * samples, samples) : Tensor();
       x = stages_[i].forward(stream_, id, *weights_[i], std::move(x), target);
     }
-    x = stream_.to_host(std::move(x));
+    const Tensor losses = stream_.to_host(std::move(x.stream));
     stream_.wait();
-    loss += Losses{x}.sum();
+    loss += Losses{losses}.sum();
   }
   for (int m = 0; m < recipe_.micro_batches; ++m) backward(m);
   if (way_.backward == Way::Backward::in_halves)

@@ -17,8 +17,11 @@ namespace troupe::models {
 /// Builds a model of that kind; missing keys take their defaults.
 Model build(std::string_view kind, const Value& options);
 
-/// Returns small models of the kinds. The first five have one kind each: mlp, gpt2, llama, vit and
-/// resnet.
+/// Builds a model of a description in TOML; missing options take their defaults.
+Model described(const std::string& text, const Value& options = Value::Map{});
+
+/// Returns small models of the kinds, and two with values that skip units. The first five have one
+/// kind each: mlp, gpt2, llama, vit and resnet.
 std::vector<Model> small_models();
 /// Returns the same models without dropout.
 std::vector<Model> small_models_without_dropout();

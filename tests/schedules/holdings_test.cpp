@@ -20,7 +20,7 @@ PlanRequest three_blocks() {
     unit.stash = u == 1 ? 50 : 5;
     unit.stash_input = 1;
     unit.stash_weight = 2;
-    unit.boundary = 3;
+    unit.boundary = unit.boundary_back = 3;
     request.units.push_back(unit);
   }
   ClusterNode node;

@@ -52,7 +52,7 @@ Costs uneven_costs(const Schedule& schedule, std::uint32_t seed) {
                             .activations = random_cost(seed),
                             .weight_activations = 0.125,
                             .boundary = 1,
-                            .gets_gradient = stage % 3 != 0});
+                            .boundary_back = static_cast<double>(stage % 3) / 2});
   }
   for (int device = 0; device < schedule.devices(); ++device) {
     costs.slowness.push_back(random_cost(seed));
@@ -124,7 +124,7 @@ class LongestPath {
                      stages[action.stage - 1u].boundary);
     if (gives_input_gradient(action.kind) && action.stage + 1 < schedule_.stages)
       return arrival(node(Kind::backward, action.stage + 1, action.micro_batch), device,
-                     stages[action.stage].gradient());
+                     stages[action.stage].boundary_back);
     if (action.kind != Kind::update) return 0;
     double latest = 0;
     for (std::size_t other = 0; other < nodes_.size(); ++other)

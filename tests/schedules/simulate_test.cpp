@@ -81,11 +81,11 @@ TEST_CASE("a message takes the latency and transfer time of its link", "[schedul
 TEST_CASE("where nothing is trained before a stage, no gradient takes time to travel",
           "[schedules]") {
   auto costs = costs_for(2);
-  costs.stages[0].boundary = 6;
+  costs.stages[0].boundary = costs.stages[0].boundary_back = 6;
   costs.links = {{{}, {.bandwidth = 4}}, {{.latency = 0.25, .bandwidth = 4}, {}}};
   const auto with = play(two_devices(), costs);
   CHECK(with.lanes[0][2].start == with.lanes[1][1].end + 0.25 + 1.5);
-  costs.stages[0].gets_gradient = false;
+  costs.stages[0].boundary_back = 0;
   const auto without = play(two_devices(), costs);
   CHECK(without.lanes[1][0].start == with.lanes[1][0].start);
   CHECK(without.lanes[0][2].start == without.lanes[1][1].end + 0.25);

@@ -395,3 +395,61 @@ TEST_CASE("a preset begins with another one", "[models][description]") {
             .ends_with("does one begin with itself?"));
   CHECK(fault("preset.A = {}").ends_with("letters, digits and underscores"));
 }
+
+TEST_CASE("kept values cross the cuts up to their last reader", "[models][description]") {
+  const auto made = expanded(images + R"(part = [
+  { name = "a", unit = "own", body = [{ conv = "c", out = 2, kernel = 3 }, { keep = "one" }] },
+  { name = "b", unit = "own", body = [{ pool = "max", kernel = 2 }, { keep = "two" }, "relu"] },
+  { name = "c", unit = "own", body = [{ conv = "c", out = 3, kernel = 1 }, { concat = "two" },
+      { upsample = 2 }, { keep = "three" }] },
+  { name = "d", unit = "own", body = [{ take = "one" }, { concat = "three" }, { pool = "mean" },
+      { linear = "l", out = 3 }] }]
+)");
+  if (const auto* fault = std::get_if<Fault>(&made)) FAIL(error_of(*fault).text);
+  const auto& model = std::get<Model>(made);
+  std::string text;
+  for (const auto& parts : bundles_of(model, {5, 1, 8, 8})) {
+    for (const auto& part : parts) text += part.name + to_string(part.shape) + " ";
+    text += "\n";
+  }
+  // A value that is kept right before a cut is kept behind it: it crosses as the stream alone.
+  CHECK(text ==
+        "[5, 1, 8, 8] \n"
+        "[5, 2, 8, 8] \n"
+        "[5, 2, 4, 4] one[5, 2, 8, 8] two[5, 2, 4, 4] \n"
+        "[5, 5, 8, 8] one[5, 2, 8, 8] \n"
+        "[5, 3] \n");
+}
+
+TEST_CASE("kept values that make no sense are refused at the step", "[models][description]") {
+  const std::string head = "{ pool = 'mean' }, { linear = 'l', out = 3 }";
+  const auto fault = [&](const std::string& steps) {
+    return fault_of_body(images, steps + ", " + head);
+  };
+  CHECK(fault("{ keep = 'a' }, { add = 'a' }") == "");
+  CHECK(fault("{ add = 'a' }").ends_with("add 'a' reads a value that no step before it keeps"));
+  CHECK(fault("{ keep = 'a' }, 'relu'").ends_with("'a' is kept, and no later step reads it"));
+  CHECK(fault("{ keep = 'a' }, { keep = 'a' }, { add = 'a' }").find("already; use another name") !=
+        std::string::npos);
+  CHECK(fault("{ keep = 'a' }, { conv = 'c', out = 2, kernel = 3 }, { add = 'a' }")
+            .find("add 'a' adds images [1, 8, 8], kept at 5:19, to images [2, 8, 8], made at") !=
+        std::string::npos);
+  CHECK(fault("{ keep = 'a' }, { pool = 'max', kernel = 2 }, { concat = 'a' }")
+            .find("concat 'a' joins images [1, 8, 8], kept at 5:19, and images [1, 4, 4]") !=
+        std::string::npos);
+  CHECK(fault("{ keep = 'a' }, 'relu', { take = 'a' }").find("take 'a' would lose the stream") !=
+        std::string::npos);
+  CHECK(fault("{ residual = ['relu', { keep = 'a' }] }, { add = 'a' }")
+            .find("keep 'a' is inside of a residual or parallel") != std::string::npos);
+  CHECK(fault("{ keep = 'a' }, { residual = ['relu', { take = 'a' }] }")
+            .find("take 'a' is inside of a residual or parallel") != std::string::npos);
+  CHECK(fault("{ keep = '' }, { add = '' }").find("the name of a kept value has") !=
+        std::string::npos);
+  CHECK(fault("{ upsample = 0 }").find("factor of upsample is an integer from 1 to 16") !=
+        std::string::npos);
+  const std::string any = header + "input.image = { type = 'f32', shape = [1, 0, 0] }\n";
+  CHECK(fault_of_body(any, "{ keep = 'a' }, 'relu', { add = 'a' }, " + head)
+            .find("give the input its height and width") != std::string::npos);
+  CHECK(fault_of_body(tokens, "{ keep = 'a' }, { add = 'a' }, { embed = 'e', rows = 9, width = 3 }")
+            .find("tokens are no numbers to join") != std::string::npos);
+}

@@ -35,7 +35,7 @@ PlanRequest random_request(Dice& dice) {
     unit.stash_input = dice.roll(0, 2);
     unit.stash_weight = dice.roll(0, 2);
     unit.workspace = dice.roll(0, 9);
-    unit.boundary = dice.roll(1, 6);
+    unit.boundary = unit.boundary_back = dice.roll(1, 6);
     if (dice.one_in(6)) unit.update_room = dice.roll(0, 60);
     if (dice.one_in(6)) unit.tied = TiedParameters{"table", 10, 10};
     request.units.push_back(unit);

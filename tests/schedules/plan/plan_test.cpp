@@ -29,7 +29,7 @@ TEST_CASE("a plan predicts the duration of a step", "[schedules]") {
 
 TEST_CASE("a plan counts no gradients for units before which nothing is trained", "[schedules]") {
   PlanRequest request = two_stages();
-  for (auto& unit : request.units) unit.returns_gradient = false;
+  for (auto& unit : request.units) unit.boundary_back = 0;
   CHECK(planned(request).boundary_traffic == 4 * 3);
 }
 

@@ -20,7 +20,7 @@ UnitCost block(int number) {
   unit.stash = 5;
   unit.stash_input = 1;
   unit.stash_weight = 2;
-  unit.boundary = 3;
+  unit.boundary = unit.boundary_back = 3;
   return unit;
 }
 

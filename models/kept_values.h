@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/memory/dtype.h"
+#include "core/memory/shape.h"
+#include "core/memory/tensor.h"
+
+namespace troupe::models {
+
+struct Model;
+
+/// A value that a unit keeps for steps behind the next ones, such as the skips of a U-Net. Its
+/// number is its place in Model::kept, which is in the order of making.
+struct KeptValue {
+  std::string name;
+  int made = 0;  // The unit that keeps it.
+  int last = 0;  // The last unit that reads it.
+  DType type = DType::f32;
+  bool has_gradient = true;  // Tokens have none, and neither has the model's input.
+};
+
+/// What crosses a cut between stages: the stream, and the kept values that units behind the cut
+/// read, in the order of their making. On the way back: the gradients of the stream and of the
+/// values that have one; or nothing, if no gradient is wanted. A bundle of the stream alone
+/// allocates nothing.
+struct Bundle {
+  Tensor stream;
+  std::vector<Tensor> kept;
+
+  Bundle() = default;
+  Bundle(Tensor tensor) : stream(std::move(tensor)) {}  // NOLINT(google-explicit-constructor)
+
+  bool empty() const { return stream.empty() && kept.empty(); }
+};
+
+/// The kept values of a micro-batch while a pass goes through the units of a stage, indexed by
+/// number. A forward pass has values, a backward pass has gradients. The gradient of a value is a
+/// left fold from its last reader to its first. Cuts hand the sum on, so no cut changes a bit.
+struct Frame {
+  std::vector<Tensor> values;
+  std::vector<Tensor> gradients;
+};
+
+/// The shapes of the kept values so far, indexed by number.
+using KeptShapes = std::vector<Shape>;
+
+/// Returns the numbers of the kept values that cross a cut before this unit.
+std::vector<int> kept_across(const Model& model, int unit);
+/// Returns those of them that have a gradient.
+std::vector<int> gradients_across(const Model& model, int unit);
+
+/// The shape and type of one tensor of a bundle.
+struct BundlePart {
+  std::string name;  // Empty: the stream.
+  Shape shape;
+  DType type = DType::f32;
+  bool has_gradient = true;
+};
+
+/// Returns the parts of the bundle that each unit receives, the stream first. The first unit
+/// receives the input, [batch, ...]. Behind the last unit's there is one more: the output.
+std::vector<std::vector<BundlePart>> bundles_of(const Model& model, const Shape& input);
+
+}  // namespace troupe::models

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <string>
+
+namespace troupe::tests {
+
+/// A U-Net that names classes: each level skips to its level on the way up.
+inline const std::string own_unet =
+    R"(model = { format = 1, name = "unet", help = "A U-Net, and a head that names classes." }
+options.size = { least = 4, default = 28, help = "Height and width of an image." }
+options.width = { least = 1, default = 8, help = "Channels of the first level." }
+options.levels = { least = 1, most = 4, default = 2, help = "Levels on each way." }
+options.dropout = { type = "number", least = 0, most = 0.9, default = 0.1, help = "In the head." }
+require = [["size % 2 ** levels == 0", "each level halves the size"]]
+input.image = { type = "f32", shape = [1, "size", "size"] }
+loss = { kind = "cross_entropy", classes = 10 }
+every.norm = { kind = "batch" }
+[[part]]
+name = "down{i}"
+repeat = { i = "levels" }
+body = [{ conv = "conv", out = "width * 2 ** i", kernel = 3 }, { norm = "bn" }, "relu",
+  { keep = "skip{i}" }, { pool = "max", kernel = 2 }]
+[[part]]
+name = "bottom"
+unit = "own"
+body = [{ conv = "conv", out = "2 * given", kernel = 3 }, { norm = "bn" }, "relu"]
+[[part]]
+name = "up{i}"
+repeat = { i = "levels" }
+let = { level = "levels - 1 - i" }
+body = [{ upsample = 2 }, { concat = "skip{level}" },
+  { conv = "conv", out = "width * 2 ** level", kernel = 3 }, { norm = "bn" }, "relu"]
+[[part]]
+body = [{ pool = "mean" }, { dropout = "dropout" }, { linear = "head", out = 10 }]
+)";
+
+/// Rows that are read several times, by each kind of step that reads a kept value.
+inline const std::string own_braid =
+    R"(model = { format = 1, name = "braid", help = "Rows that many later steps read." }
+options.dropout = { type = "number", least = 0, most = 0.9, default = 0.1, help = "Of rows." }
+options.depth = { least = 1, default = 2, help = "Parts that read a value twice each." }
+input.row = { type = "f32", shape = [6] }
+loss = { kind = "cross_entropy", classes = 5 }
+part = [
+  { name = "a", unit = "own", body = [{ keep = "input" }, { linear = "one", out = 8 }, "relu",
+      { keep = "x" }] },
+  { name = "b{i}", repeat = { i = "depth" }, body = [{ linear = "one", out = 8 }, "relu", { add = "x" },
+      { residual = [{ linear = "two", out = 8 }, { add = "x" }, "relu"] }] },
+  { name = "c", unit = "own", body = [{ keep = "y" }, { take = "x" }, { linear = "one", out = 8 },
+      { dropout = "dropout" }] },
+  { name = "d", unit = "own", body = [{ concat = "y" }, { concat = "x" },
+      { linear = "one", out = 8 }, { concat = "input" }, "relu"] },
+  { body = [{ linear = "head", out = 5 }] }]
+)";
+
+}  // namespace troupe::tests
