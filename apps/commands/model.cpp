@@ -73,14 +73,55 @@ std::string text_of(const ParameterCount& count) {
 
 Value as_value(const Shape& shape) { return Value(Value::List(shape.begin(), shape.end())); }
 
+using Bundles = std::vector<std::vector<models::BundlePart>>;
+
+/// Returns the shapes, without the batch, of what each unit receives. Empty if images may have any
+/// size.
+Bundles bundles_of_a_sample(const models::Model& model) {
+  Shape one{1};
+  for (const auto size : model.sample.input) {
+    if (size == 0) return {};
+    one.append(size);
+  }
+  auto bundles = models::bundles_of(model, one);
+  for (auto& parts : bundles)
+    for (auto& part : parts) {
+      const Shape with_batch = std::exchange(part.shape, {});
+      for (int i = 1; i < with_batch.rank(); ++i) part.shape.append(with_batch[i]);
+    }
+  return bundles;
+}
+
+/// Returns "[16, 7, 7], skip0 [8, 14, 14]".
+std::string to_text(const std::vector<models::BundlePart>& parts) {
+  std::string text;
+  for (const auto& part : parts)
+    text += (part.name.empty() ? "" : ", " + part.name + " ") + to_string(part.shape);
+  return text;
+}
+
+Value as_value(const std::vector<models::BundlePart>& parts) {
+  Value::List list;
+  for (const auto& part : parts) {
+    Value one;
+    if (!part.name.empty()) one.set("kept", part.name);
+    one.set("shape", as_value(part.shape));
+    list.push_back(std::move(one));
+  }
+  return Value(std::move(list));
+}
+
 Value as_value(const models::Model& model) {
   Value::List units;
-  for (const auto& unit : model.units) {
+  const auto bundles = bundles_of_a_sample(model);
+  for (std::size_t i = 0; i < model.units.size(); ++i) {
+    const auto& unit = model.units[i];
     Value::Map parameters;
     for (const auto& parameter : unit.layer->parameters())
       parameters.push_back({parameter.name, as_value(parameter.shape), {}});
     Value one;
     one.set("name", unit.name);
+    if (!bundles.empty()) one.set("receives", as_value(bundles[i]));
     one.set("parameters", std::move(parameters));
     units.push_back(std::move(one));
   }
@@ -110,8 +151,11 @@ void print_units(const models::Model& model) {
   for (const auto& unit : model.units)
     for (const auto& parameter : unit.layer->parameters())
       width = std::max(width, parameter.name.size());
-  for (const auto& unit : model.units) {
-    std::printf("\n%s\n", unit.name.c_str());
+  const auto bundles = bundles_of_a_sample(model);
+  for (std::size_t i = 0; i < model.units.size(); ++i) {
+    const auto& unit = model.units[i];
+    const auto receives = bundles.empty() ? "" : " receives " + to_text(bundles[i]);
+    std::printf("\n%s%s\n", unit.name.c_str(), receives.c_str());
     for (const auto& parameter : unit.layer->parameters())
       std::printf("  %-*s  %s\n", static_cast<int>(width), parameter.name.c_str(),
                   to_string(parameter.shape).c_str());

@@ -6,6 +6,7 @@
 #include "apps/program.h"
 #include "catch.h"
 #include "core/json.h"
+#include "own_unet.h"
 
 using namespace troupe;
 using namespace troupe::tests;
@@ -109,6 +110,50 @@ TEST_CASE("a plan's bytes equal those that training in one process holds", "[app
   CAPTURE(expected, held);
   CHECK(held < 1.05 * expected);
   CHECK(held > 0.95 * expected);
+}
+
+TEST_CASE("a plan's bytes of a model with values that skip are those that training holds",
+          "[apps]") {
+  const bool recomputes = GENERATE(false, true);
+  CAPTURE(recomputes);
+  const Workplace here;
+  here.write("unet.toml", own_unet);
+  const auto config = here.write("run.toml", R"(
+[model]
+kind = "./unet.toml"
+[data]
+train = "made:glyphs"
+[batch]
+global = 64
+micro = 16
+[precision]
+compute = "fp32"
+[train]
+steps = 2
+)");
+  const std::vector<std::string> common{
+      config,
+      "--output",
+      "json",
+      "--set",
+      "pipeline.stages=1",
+      "--set",
+      recomputes ? "pipeline.recompute=true" : "pipeline.recompute=false"};
+  const Ended planned = plan(here, common);
+  INFO(planned.err);
+  REQUIRE(planned.code == 0);
+  const auto figures = parse_json(planned.out);
+  REQUIRE(figures);
+  const auto expected = static_cast<double>(bytes_of(figures->find("seats")->list()->front()));
+  auto training = common;
+  training.insert(training.begin(), "train");
+  const Ended trained = troupe::tests::troupe(here, training);
+  INFO(trained.err);
+  REQUIRE(trained.code == 0);
+  const double held = trained.events("step").back().find("memory")->number();
+  CAPTURE(expected, held);
+  CHECK(held < 1.05 * expected);
+  CHECK(held > 0.9 * expected);
 }
 
 TEST_CASE("replicas divide the optimizer's state, unless one of them is the server", "[apps]") {

@@ -5,6 +5,7 @@
 #include "catch.h"
 #include "cluster/cluster.h"
 #include "own_tiny.h"
+#include "own_unet.h"
 
 using namespace troupe;
 using namespace troupe::tests;
@@ -30,9 +31,11 @@ steps = 60
 
 TEST_CASE("a model of one's own trains on, with the same bits, when a node is killed",
           "[cluster]") {
+  const bool has_skips = GENERATE(false, true);
+  CAPTURE(has_skips);
   const Workplace here;
   const auto before = leavings(here);
-  here.write("tiny.toml", own_tiny);
+  here.write("tiny.toml", has_skips ? own_unet : own_tiny);
   here.write("run.toml", run);
   const Ended one = troupe::tests::troupe(here, with({"train", "run.toml", "-q"}, {"name=one"}));
   INFO(one.err);

@@ -5,6 +5,7 @@
 #include "apps/program.h"
 #include "catch.h"
 #include "own_tiny.h"
+#include "own_unet.h"
 
 using namespace troupe;
 using namespace troupe::tests;
@@ -53,6 +54,30 @@ TEST_CASE("a model of one's own has the same bits under every plan", "[apps]") {
   CHECK(one == digest_after(here, {"name=halves", "pipeline.stages=4", "pipeline.schedule=zb-h1"}));
   CHECK(one == digest_after(here, {"name=two", "pipeline.replicas=2", "pipeline.stages=2"}));
   CHECK(one != digest_after(here, {"name=wide", "model.width=5"}));
+}
+
+TEST_CASE("a U-Net of one's own has the same bits under every plan", "[apps]") {
+  const Workplace here;
+  here.write("tiny.toml", own_unet);
+  here.write("run.toml", own_run);
+  const auto with = [&](std::vector<std::string> settings) {
+    settings.insert(settings.end(), {"train.steps=3", "data.train=made:glyphs"});
+    return digest_after(here, settings);
+  };
+  const auto one = with({"name=one", "pipeline.stages=1"});
+  CHECK(one == with({"name=five", "pipeline.stages=5", "pipeline.recompute=true"}));
+  CHECK(one == with({"name=halves", "pipeline.stages=3", "pipeline.schedule=zb-h1"}));
+  CHECK(one == with({"name=flushed", "pipeline.stages=4", "pipeline.schedule=gpipe"}));
+  CHECK(one == with({"name=chunks", "pipeline.stages=4", "pipeline.chunks=2",
+                     "pipeline.schedule=interleaved"}));
+  CHECK(one == with({"name=two", "pipeline.replicas=2", "pipeline.stages=2"}));
+  const Ended late = troupe::tests::troupe(
+      here, {"train", "run.toml", "--set", "name=late", "--set", "pipeline.stages=3", "--set",
+             "pipeline.schedule=pipedream", "--set", "train.steps=3"});
+  INFO(late.err);
+  CHECK(late.code == 0);
+  CHECK(mentions(troupe::tests::troupe(here, {"model", "show", "tiny.toml"}).out,
+                 "\nup0 receives [32, 7, 7], skip0 [8, 28, 28], skip1 [16, 14, 14]\n"));
 }
 
 TEST_CASE("the folder of a run has all that its own model needs", "[apps]") {
@@ -110,7 +135,8 @@ TEST_CASE("models can be listed, shown and checked", "[apps]") {
   const Ended shown = ask({"model", "show", "tiny.toml", "--set", "width=4"});
   INFO(shown.err);
   CHECK(shown.code == 0);
-  CHECK(mentions(shown.out, "\nblock3\n  block3.conv.weight      [32, 16, 3, 3]\n"));
+  CHECK(mentions(shown.out,
+                 "\nblock3 receives [16, 4, 4]\n  block3.conv.weight      [32, 16, 3, 3]\n"));
   CHECK(mentions(shown.out, "4 units, 18,894 parameters; from [1, 28, 28] to 10 classes\n"));
   const Ended options = ask({"model", "show", "gpt2"});
   CHECK(options.code == 0);
