@@ -16,11 +16,12 @@
 #include "golden_trace.h"
 #include "storage/files/files.h"
 #include "storage/files/safetensors.h"
+#include "tests/own_unet.h"
 
 namespace troupe::models {
 namespace {
 
-const std::string networks = TROUPE_TEST_DATA "/../golden/images/";
+const std::string networks = TROUPE_TEST_DATA "/../golden/";
 
 /// A network with the weights of torchvision, and what torchvision computes.
 struct Network {
@@ -30,17 +31,22 @@ struct Network {
   std::vector<NamedTensor> weights;
   std::map<std::string, Tensor> data;
 
-  explicit Network(const std::string& name) {
+  /// Without a description, the network is one of the program's kinds.
+  explicit Network(const std::string& name, const std::string& description = {}) {
     std::ifstream file(networks + name + "/trace.json");
     std::ostringstream text;
     text << file.rdbuf();
     auto read = parse_json(text.str());
     REQUIRE(read.ok());
     trace = *std::move(read);
-    auto built = config::model_from(*trace.find("model"));
-    INFO((built.ok() ? "" : built.error().text));
-    REQUIRE(built.ok());
-    model = *std::move(built);
+    if (description.empty()) {
+      auto built = config::model_from(*trace.find("model"));
+      INFO((built.ok() ? "" : built.error().text));
+      REQUIRE(built.ok());
+      model = *std::move(built);
+    } else {
+      model = described(description, *trace.find("model"));
+    }
     for (auto& [key, tensor] : tensors_in(name + "/model.safetensors"))
       if (!key.ends_with("num_batches_tracked")) weights.push_back({key, tensor});
     data = tensors_in(name + "/data.safetensors");
@@ -99,7 +105,8 @@ struct Begun {
 /// Returns the greatest difference of logits in evaluation, relative to the greatest logit.
 double difference_of_logits(Network& network) {
   Begun begun(network);
-  const auto logits = begun.stage.evaluate(begun.stream, *begun.weights, network.batch(0).input);
+  const auto logits =
+      begun.stage.evaluate(begun.stream, *begun.weights, network.batch(0).input).stream;
   const Tensor& theirs = network.data.at("logits");
   REQUIRE(logits.shape() == theirs.shape());
   double most = 0, greatest = 0;
@@ -120,10 +127,10 @@ double norm_of(const Tensor& tensor) {
 
 }  // namespace
 
-TEST_CASE("networks for images train as in torchvision", "[models][images]") {
-  const std::string name = GENERATE("resnet", "wide_resnet", "basic");
+TEST_CASE("networks for images train as in torch and torchvision", "[models][images]") {
+  const std::string name = GENERATE("images/resnet", "images/wide_resnet", "images/basic", "unet");
   CAPTURE(name);
-  Network network(name);
+  Network network(name, name == "unet" ? tests::own_unet : "");
   CHECK(difference_of_logits(network) < 1e-5);
 
   Begun begun(network);
@@ -152,7 +159,7 @@ TEST_CASE("networks for images train as in torchvision", "[models][images]") {
 
 TEST_CASE("a wrong step of a network for images is seen in its logits", "[models][images]") {
   // Parameters have the same names and shapes with these faults.
-  Network network("resnet");
+  Network network("images/resnet");
   std::string text(config::model_kind_text("resnet"));
   const auto build = [&](const std::string& right, const std::string& wrong) {
     auto changed = text;
@@ -174,6 +181,32 @@ TEST_CASE("a wrong step of a network for images is seen in its logits", "[models
   CHECK(difference_of_logits(network) > 1e-3);
   build("kernel = 3, stride = 2, padding = 1, when", "kernel = 2, stride = 2, padding = 1, when");
   CHECK(difference_of_logits(network) > 1e-3);
+}
+
+TEST_CASE("a skip from the wrong level is seen in the logits", "[models][images]") {
+  // Parameters have the same names and shapes with these faults.
+  Network network("unet", tests::own_unet);
+  CHECK(difference_of_logits(network) < 1e-5);
+  const auto replaced = [](std::string text, const std::string& right, const std::string& wrong) {
+    const auto at = text.find(right);
+    REQUIRE(at != text.npos);
+    return text.replace(at, right.size(), wrong);
+  };
+  const auto difference = [&](const std::string& text) {
+    network.model = described(text, *network.trace.find("model"));
+    return difference_of_logits(network);
+  };
+  // Twice the channels of level 0, at half their size, in place of those of level 1.
+  const auto kept =
+      replaced(tests::own_unet, R"({ keep = "skip{i}" }, { pool = "max", kernel = 2 }])",
+               R"({ keep = "skip{i}", when = "i == 0" }, { pool = "max", kernel = 2 },
+  { keep = "small", when = "i == 0" }])");
+  CHECK(difference(replaced(kept, R"({ concat = "skip{level}" })",
+                            R"({ concat = "skip0", when = "level == 0" },
+  { when = "level == 1", do = [{ concat = "small" }, { concat = "small" }] })")) > 1e-3);
+  CHECK(difference(replaced(tests::own_unet, R"("relu",
+  { keep = "skip{i}" },)",
+                            R"({ keep = "skip{i}" }, "relu",)")) > 1e-3);
 }
 
 }  // namespace troupe::models
