@@ -145,8 +145,8 @@ Status prepare_own(storage::Files& files, Draft& draft) {
                                             draft.vocabulary);
     if (!trained) return trained.error();
     tokenizer = std::move(*trained);
-    const auto saved = storage::replace_file(files, draft.name + "_tokenizer.json",
-                                             tokenizer->json());
+    const auto saved =
+        storage::replace_file(files, draft.name + "_tokenizer.json", tokenizer->json());
     if (!saved) return saved;
   }
   const auto prepared = storage::prepare_tokens(
