@@ -57,7 +57,7 @@ bool complain(const std::string& why) {
   return std::fprintf(stderr, "error: %s\n", why.c_str()), false;
 }
 
-/// What a while with some viewers showed.
+/// The figures of a while with some viewers.
 struct While {
   double busy = 0;  // The share of a core that the head used.
   double step = 0;  // The mean seconds of a step.

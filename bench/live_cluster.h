@@ -70,7 +70,7 @@ std::optional<Recovery> follow_recovery(Story& story, double fault, std::int64_t
 
 struct ClusterOptions {
   int nodes = 1;
-  std::string config;                        // Of the run.
+  std::string config;                        // The run's.
   int cores = 1;                             // Cores that each node offers.
   int machine_cores = 0;                     // All processes share the first ones; 0: all cores.
   std::vector<std::string> head_words = {};  // More arguments of `troupe head`.

@@ -8,7 +8,7 @@
 
 namespace troupe::bench {
 
-/// What the open pages have asked for so far.
+/// The answers that the open pages have had so far.
 struct PageCounts {
   std::int64_t answers = 0;
   std::int64_t bytes = 0;

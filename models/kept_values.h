@@ -23,9 +23,9 @@ struct KeptValue {
   bool has_gradient = true;  // Tokens have none, and neither has the model's input.
 };
 
-/// What crosses a cut between stages: the stream, and the kept values that units behind the cut
-/// read, in the order of their making. On the way back: the gradients of the stream and of the
-/// values that have one; or nothing, if no gradient is wanted. A bundle of the stream alone
+/// The tensors that cross a cut between stages: the stream, and the kept values that units behind
+/// the cut read, in the order of their making. On the way back: the gradients of the stream and of
+/// the values that have one; or nothing, if no gradient is wanted. A bundle of the stream alone
 /// allocates nothing.
 struct Bundle {
   Tensor stream;

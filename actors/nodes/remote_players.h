@@ -48,8 +48,8 @@ struct RemoteOrder {
   std::function<void(const decide::Answer&)> decided = [](const decide::Answer&) {};
 };
 
-/// What the host needs of a run that has no supervisor yet, because its plan is not chosen. The
-/// functions are called on the run's loop and must not block.
+/// The run's side while it has no supervisor, because its plan is not chosen. The host calls the
+/// functions on the run's loop; they must not block.
 struct UnledRun {
   /// Chooses the plan with these nodes and makes the supervisor, or calls cannot_begin(). Called
   /// once.

@@ -159,8 +159,8 @@ Value about_run(storage::Files& files, const std::string& folder) {
     about.set("lowest_loss", least->number());
   const std::string timeline = folder + "/timeline.jsonl";
   if (const auto file = files.open(timeline); file && (*file)->size() > most_timeline_bytes) {
-    flaws.emplace_back(timeline + ": found " + size_text((*file)->size()) +
-                       "; wanted at most " + size_text(most_timeline_bytes) +
+    flaws.emplace_back(timeline + ": found " + size_text((*file)->size()) + "; wanted at most " +
+                       size_text(most_timeline_bytes) +
                        " to draw it; `troupe trace export` reads it");
   } else if (file) {
     if (auto read = read_timeline(files, timeline))

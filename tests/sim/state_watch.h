@@ -22,7 +22,7 @@ class StateWatch {
   std::int64_t seen() const { return seen_; }
 
  private:
-  std::map<std::pair<std::int64_t, std::string>, Digest> states_;  // By step and tensor.
+  std::map<std::pair<std::int64_t, std::string>, Digest> states_;  // Keyed by step and tensor.
   std::int64_t seen_ = 0;
 };
 
