@@ -15,8 +15,8 @@ std::string words_for(const Shortage& shortage) {
   const auto& [wanted, place, room, pool, planned] = shortage;
   const std::string where =
       place.is_host() ? std::string("the host") : "GPU " + std::to_string(place.gpu);
-  std::string text = "there is no memory left for it on " + where + ": wanted " +
-                     size_text(wanted) + " more";
+  std::string text =
+      "there is no memory left for it on " + where + ": wanted " + size_text(wanted) + " more";
   if (room) text += ", found " + gib_text(room->free, 3) + " free of " + gib_text(room->total, 3);
   text += "; this device holds " + gib_text(pool.bytes_in_use, 3) + " of " +
           gib_text(pool.bytes_reserved, 3) + " that it has taken";

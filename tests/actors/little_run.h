@@ -31,7 +31,8 @@ struct LayerFault {
 
 /// A small model, data that it can learn, and the training settings.
 struct Piece {
-  /// mlp, gpt2, llama, vit, resnet, or of tests/own_unet.h: a few units of small width. wide: an mlp of 92,703 numbers.
+  /// mlp, gpt2, llama, vit, resnet, or of tests/own_unet.h: a few units of small width. wide: an
+  /// mlp of 92,703 numbers.
   std::string model = "mlp";
   RoundShape shape;
   std::vector<models::UnitRange> cuts;  // Empty: as even as possible.
