@@ -342,8 +342,8 @@ TEST_CASE("folders of Hugging Face's families come out as they came", "[apps]") 
     whole << file.rdbuf();
     return whole.str();
   };
-  for (const std::string name :
-       {"llama3", "mistral", "qwen2", "qwen3", "gpt_neox", "gptj", "phi", "gemma", "gemma2"}) {
+  for (const std::string name : {"llama3", "mistral", "qwen2", "qwen3", "gpt_neox", "gptj", "phi",
+                                 "gemma", "gemma2", "mixtral", "qwen3_moe"}) {
     CAPTURE(name);
     goes_well(tests::troupe(
         here, {"checkpoint", "import", families + name, "--to", name + "/checkpoints"}));
