@@ -89,6 +89,56 @@ TEST_CASE("a config.json of transformers is taken with its own defaults, or refu
           "scale_attn_by_inverse_layer_idx: found true, wanted false");
 }
 
+TEST_CASE("a config.json of experts is taken, or refused by key", "[config]") {
+  // The keys that Mixtral 8x7B and Qwen3 30B A3B have.
+  const std::string mixtral = R"({"architectures": ["MixtralForCausalLM"], "attention_dropout": 0.0,
+    "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 4096,
+    "initializer_range": 0.02, "intermediate_size": 14336, "max_position_embeddings": 32768,
+    "model_type": "mixtral", "num_attention_heads": 32, "num_experts_per_tok": 2,
+    "num_hidden_layers": 32, "num_key_value_heads": 8, "num_local_experts": 8,
+    "output_router_logits": false, "rms_norm_eps": 1e-05, "rope_theta": 1000000.0,
+    "router_aux_loss_coef": 0.02, "sliding_window": null, "tie_word_embeddings": false,
+    "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 32000})";
+  const std::string qwen = R"({"architectures": ["Qwen3MoeForCausalLM"], "attention_bias": false,
+    "decoder_sparse_step": 1, "head_dim": 128, "hidden_act": "silu", "hidden_size": 2048,
+    "intermediate_size": 6144, "max_position_embeddings": 40960, "max_window_layers": 48,
+    "mlp_only_layers": [], "model_type": "qwen3_moe", "moe_intermediate_size": 768,
+    "norm_topk_prob": true, "num_attention_heads": 32, "num_experts": 128,
+    "num_experts_per_tok": 8, "num_hidden_layers": 48, "num_key_value_heads": 4,
+    "output_router_logits": false, "rms_norm_eps": 1e-06, "rope_scaling": null,
+    "rope_theta": 1000000.0, "router_aux_loss_coef": 0.001, "sliding_window": null,
+    "tie_word_embeddings": false, "use_sliding_window": false, "vocab_size": 151936})";
+  const auto of = [](const std::string& text, const std::string& more = "{}") {
+    auto config = *parse_json(text);
+    const auto others = parse_json(more);
+    for (const auto& entry : *others->map()) config.set(entry.key, entry.value);
+    return config::model_of_hugging_face(config::model_kinds(), config);
+  };
+  const auto eight = of(mixtral);
+  REQUIRE(eight.ok());
+  CHECK(*eight->find("experts")->integer() == 8);
+  CHECK(*eight->find("window")->integer() == 0);
+  CHECK(*eight->find("balanced")->boolean() == false);
+  const auto many = of(qwen);
+  REQUIRE(many.ok());
+  CHECK(*many->find("experts")->integer() == 128);
+  CHECK(*many->find("renormalise")->boolean());
+  CHECK(*of(qwen, R"({"decoder_sparse_step": 2})")->find("sparse_step")->integer() == 2);
+
+  const auto refused = [&](const std::string& text, const std::string& more,
+                           const std::string& wanted) {
+    const auto model = of(text, more);
+    REQUIRE(!model.ok());
+    INFO(model.error().text);
+    CHECK(model.error().text.find(wanted) != std::string::npos);
+  };
+  refused(mixtral, R"({"router_jitter_noise": 0.1})", "router_jitter_noise: found 0.1, wanted 0");
+  refused(mixtral, R"({"num_experts": 4})", "num_experts: found 4, wanted that of");
+  refused(mixtral, R"({"shared_expert_intermediate_size": 64})", "wanted no such key");
+  refused(qwen, R"({"mlp_only_layers": [0, 3]})", "mlp_only_layers: found 0, wanted null");
+  refused(qwen, R"({"use_sliding_window": true})", "use_sliding_window: found true, wanted false");
+}
+
 TEST_CASE("a config.json says which of a kind's options a type has", "[config]") {
   const auto of = [](const std::string& text, const std::vector<std::string>& accepted = {}) {
     const auto model =
