@@ -88,8 +88,6 @@ std::vector<Named> pieces() {
       {"stale, steps of 4", with(late("resnet", 4), Kind::adam, stale)},
       {"stash", with(late("gpt2", 1), Kind::adamw, stash)},
       {"stash, recomputed", with(late("vit", 2), Kind::adamw, stash, true)},
-      {"stash, skips recomputed", with(late("unet", 2), Kind::adamw, stash, true)},
-      {"msnag, stash and gap, skips", with(late("braid", 2), Kind::adam, all)},
       {"stash, two replicas", with(late("llama", 2, 2), Kind::adamw, stash)},
       {"msnag", with(late("mlp", 1), Kind::sgd, msnag)},
       {"msnag, recomputed", with(late("gpt2", 2), Kind::adamw, msnag, true)},
@@ -111,6 +109,8 @@ std::vector<Named> pieces() {
       {"msnag, stash and gap of tied weights", clipped},
       {"gap of tied weights, recomputed", with(late("llama", 2), Kind::sgd, gap, true)},
       {"msnag, Sutskever's momentum", sutskever},
+      {"stash, skips recomputed", with(late("unet", 2), Kind::adamw, stash, true)},
+      {"msnag, stash and gap, skips", with(late("braid", 2), Kind::adam, all)},
   };
 }
 
