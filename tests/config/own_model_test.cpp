@@ -147,7 +147,8 @@ TEST_CASE("an error in a description names its line", "[config]") {
         "models/tiny.toml:9:93: error: 'gelu' is no kind of step of this program; did you mean "
         "'relu'?; there are embed, positions, class_token, first, linear, relu, scale, softcap, "
         "dropout, "
-        "attention, feed_forward, moe, patches, norm, conv, pool, residual, parallel, cut");
+        "attention, feed_forward, moe, patches, norm, conv, pool, upsample, residual, parallel, "
+        "keep, take, add, concat, cut");
   CHECK(error_of(replaced(tiny, "given", "givn")) ==
         "models/tiny.toml:10:41: error: character 1 of \"givn\": no value has the name "
         "'givn'; did you mean 'given'?");
