@@ -24,9 +24,9 @@ struct KeptValue {
 };
 
 /// The tensors that cross a cut between stages: the stream, and the kept values that units behind
-/// the cut read, in the order of their making. On the way back: the gradients of the stream and of
-/// the values that have one; or nothing, if no gradient is wanted. A bundle of the stream alone
-/// allocates nothing.
+/// the cut read, in the order of their making. On the way back it has the gradients of the stream
+/// and of the values that have one, or nothing if no gradient is wanted. A bundle of the stream
+/// alone allocates nothing.
 struct Bundle {
   Tensor stream;
   std::vector<Tensor> kept;
