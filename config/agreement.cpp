@@ -276,6 +276,18 @@ void check_learning_rate(const Examined& examined) {
                    "optimizer.nesterov needs a momentum, but optimizer.momentum = 0");
 }
 
+void check_data(const Examined& examined) {
+  const auto& data = examined.config.data;
+  if (data.train.empty() && !data.mix)
+    examined.error({"data.train"},
+                   "data.train is missing; name the training data, or a mixture of "
+                   "several in data.mix");
+  if (!data.train.empty() && data.mix)
+    examined.error({"data.mix"},
+                   "data.mix is in place of data.train, and both are set; leave out "
+                   "one of them");
+}
+
 void check_evaluation(const Examined& examined) {
   const auto& train = examined.config.train;
   if (train.eval_every && !examined.config.data.validate)
@@ -373,6 +385,7 @@ void check_agreement(const Examined& examined) {
   check_recompute(examined);
   check_schedule(examined);
   check_learning_rate(examined);
+  check_data(examined);
   check_evaluation(examined);
   check_samples(examined);
   check_staleness(examined);

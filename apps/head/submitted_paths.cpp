@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "config/schema/dotted.h"
+#include "storage/data/mixture.h"
 
 namespace troupe::apps {
 namespace {
@@ -50,6 +51,15 @@ std::string resolved_data(storage::Files& files, const std::string& folder,
   return out;
 }
 
+/// Resolves the sources of a mixture.
+std::string resolved_mixture(storage::Files& files, const std::string& folder,
+                             const std::string& text) {
+  auto mixture = storage::Mixture::parse(text);
+  if (!mixture) return text;
+  for (auto& source : mixture->sources) source = resolved_data(files, folder, source);
+  return mixture->text();
+}
+
 }  // namespace
 
 void resolve_inputs(storage::Files& files, const Submitter& from, Value& config) {
@@ -62,6 +72,7 @@ void resolve_inputs(storage::Files& files, const Submitter& from, Value& config)
       config::set_at(config, key, whole);
   };
   replace("data.train", resolved_data);
+  replace("data.mix", resolved_mixture);
   replace("data.validate", resolved_data);
   const Value* init = config::value_at(config, "model.init");
   if (init && init->text() && init->text()->ends_with(".safetensors"))

@@ -6,6 +6,7 @@
 
 #include "storage/checkpoint/checkpoint.h"
 #include "storage/data/data_spec.h"
+#include "storage/data/mixture.h"
 
 namespace troupe::apps {
 namespace {
@@ -53,7 +54,10 @@ Status Confinement::check(const config::Loaded& loaded) const {
     paths.emplace_back(key, spec->name());
     if (const auto tokenizer = spec->text("tokenizer")) paths.emplace_back(key, *tokenizer);
   };
-  add_data("data.train", config.data.train);
+  if (!config.data.train.empty()) add_data("data.train", config.data.train);
+  if (config.data.mix)
+    if (const auto mixture = storage::Mixture::parse(*config.data.mix))
+      for (const auto& source : mixture->sources) add_data("data.mix", source);
   if (config.data.validate) add_data("data.validate", *config.data.validate);
   for (const auto& [key, path] : paths)
     if (auto inside = check(key, path); !inside) return inside;

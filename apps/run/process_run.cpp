@@ -25,7 +25,8 @@ storage::LedgerTerms terms_of(const config::RunConfig& config, const RunSetup& s
   using Order = config::RunConfig::Data::Order;
   const auto kind = config.data.order == Order::shuffled ? storage::SampleOrder::Kind::shuffled
                                                          : storage::SampleOrder::Kind::sequential;
-  return {kind, config.seed, setup.train->count(), config.batch.global, setup.micro};
+  return {kind,        config.seed, setup.train->count(), config.batch.global,
+          setup.micro, setup.mix,   setup.mix_counts};
 }
 
 }  // namespace

@@ -148,8 +148,10 @@ std::vector<std::string> describe_run(storage::Files& files, const std::string& 
   note(keep_config(files, folder, loaded, std::move(tree)));
   note(add_life(files, folder, loaded.config.name, to_value(life), warnings));
   const auto& data = loaded.config.data;
-  note(keep_tokenizer(files, data.train, folder + "/tokenizer.json"));
-  if (data.validate && *data.validate != data.train)
+  const auto sources = training_data(data);
+  const std::string train = sources ? sources->front() : "";
+  note(keep_tokenizer(files, train, folder + "/tokenizer.json"));
+  if (data.validate && *data.validate != train)
     note(keep_tokenizer(files, *data.validate, folder + "/tokenizer-validate.json"));
   return warnings;
 }

@@ -9,6 +9,7 @@
 #include "config/model_kinds.h"
 #include "models/train/parameter_groups.h"
 #include "storage/data/data_spec.h"
+#include "storage/data/mixed_dataset.h"
 
 namespace troupe::apps {
 namespace {
@@ -116,6 +117,13 @@ Result<std::string> tokenizer_for(storage::Files& files, const std::string& data
   return *there ? beside : std::string();
 }
 
+Result<std::vector<std::string>> training_data(const config::RunConfig::Data& data) {
+  if (!data.mix) return std::vector{data.train};
+  auto mixture = storage::Mixture::parse(*data.mix);
+  if (!mixture) return within("data.mix", mixture.error());
+  return std::move(mixture->sources);
+}
+
 Status check_samples(const config::RunConfig& config, const RunSetup& setup) {
   return check_samples(*setup.files, config, setup.model, setup.tokenizer);
 }
@@ -162,12 +170,27 @@ Result<RunSetup> set_up(storage::Files& files, const config::RunConfig& config) 
     return Result<storage::OpenedData>(
         Error{error.text + "; it was looked for in " + std::filesystem::current_path().string()});
   };
-  auto train = open("data.train", config.data.train);
-  if (!train) return train.error();
-  setup.train = std::move(train->dataset);
-  setup.train_files = std::move(train->files);
-  auto tokenizer = tokenizer_for(files, config.data.train);
-  if (!tokenizer) return within("data.train", tokenizer.error());
+  const std::string train_key = config.data.mix ? "data.mix" : "data.train";
+  const auto sources = training_data(config.data);
+  if (!sources) return sources.error();
+  if (config.data.mix) {
+    for (const auto& source : *sources)  // Says for each where it was looked for.
+      if (auto opened = open(train_key, source); !opened) return opened.error();
+    const auto mixture = storage::Mixture::parse(*config.data.mix);
+    auto mixed = storage::open_mixture(*mixture, needs, files);
+    if (!mixed) return within(train_key, mixed.error());
+    setup.train = std::move(mixed->data.dataset);
+    setup.train_files = std::move(mixed->data.files);
+    setup.mix = mixture->text();
+    setup.mix_counts = std::move(mixed->counts);
+  } else {
+    auto train = open(train_key, config.data.train);
+    if (!train) return train.error();
+    setup.train = std::move(train->dataset);
+    setup.train_files = std::move(train->files);
+  }
+  auto tokenizer = tokenizer_for(files, sources->front());
+  if (!tokenizer) return within(train_key, tokenizer.error());
   setup.tokenizer = std::move(*tokenizer);
   if (config.data.validate) {
     auto validate = open("data.validate", *config.data.validate);
@@ -184,7 +207,7 @@ Result<RunSetup> set_up(storage::Files& files, const config::RunConfig& config) 
   setup.model = std::move(*model);
   models::freeze(setup.model, config.optimizer.groups);
 
-  if (auto good = fits("data.train", *setup.train, setup.model); !good) return good.error();
+  if (auto good = fits(train_key, *setup.train, setup.model); !good) return good.error();
   if (setup.validate)
     if (auto good = fits("data.validate", *setup.validate, setup.model); !good) return good.error();
 

@@ -20,6 +20,8 @@ struct RunSetup {
   std::shared_ptr<const storage::Dataset> train;
   std::shared_ptr<const storage::Dataset> validate;  // Null if the configuration names none.
   std::vector<storage::DataFile> train_files;        // The files that the data was read from.
+  std::string mix;                       // The mixture that the training data is, if it is one,
+  std::vector<std::int64_t> mix_counts;  // and the samples of each of its sources.
   std::vector<storage::DataFile> validate_files;
   models::Model model;
   std::string tokenizer;    // The path of the tokenizer of the training data; empty: none.
@@ -44,6 +46,9 @@ Result<RunSetup> set_up(storage::Files& files, const config::RunConfig& config);
 /// Returns the path of a data spec's tokenizer, or an empty one if it has none: the one that it
 /// names, or the one that `troupe data prepare` wrote beside its shards.
 Result<std::string> tokenizer_for(storage::Files& files, const std::string& data);
+
+/// Returns the training data of a configuration: its name, or the names of a mixture's sources.
+Result<std::vector<std::string>> training_data(const config::RunConfig::Data& data);
 
 /// Returns an error if the model cannot write the samples that the configuration asks for. What
 /// leads a run calls it: nodes need no tokenizer.

@@ -44,8 +44,8 @@ Result<Opened> opened(storage::Files& files, const config::RunConfig& config,
   if (!script) return within("sample.every", script.error());
   if (script->is_of_numbers())
     return Error{
-        "sample.every: data.train = \"" + config.data.train +
-        "\" has no tokenizer, so its tokens have no text; prepare the data with `troupe data "
+        "sample.every: the training data (\"" + config.data.mix.value_or(config.data.train) +
+        "\") has no tokenizer, so its tokens have no text; prepare the data with `troupe data "
         "prepare --train-tokenizer`, name a tokenizer (\"book.txt?tokenizer=tokenizer.json\"), or "
         "leave out sample.every"};
   if (config.sample.prompt.size() > most_prompt)

@@ -11,7 +11,8 @@ namespace troupe::config::section {
 /// The training and validation data.
 struct Data {
   enum class Order { shuffled, sequential };
-  std::string train;
+  std::string train;  // Empty: `mix` has the training data.
+  std::optional<std::string> mix;
   std::optional<std::string> validate;  // Empty: no evaluation.
   Order order = Order::shuffled;
 
@@ -20,10 +21,16 @@ struct Data {
     return {
         field(&Data::train, {.name = "data.train",
                              .type = Type::text,
-                             .presence = Key::Presence::required,
+                             .fallback = "",
                              .half = recipe,
                              .help = "Training data: synthetic (\"made:markov?states=64\"), a text "
                                      "file, .jsonl, .bin token shards, IDX or .safetensors."}),
+        field(&Data::mix,
+              {.name = "data.mix",
+               .type = Type::text,
+               .half = recipe,
+               .help = "Training data from several sources, in place of data.train, by weights: "
+                       "\"a.bin 7, b.bin 2; from 2000: a.bin 1, b.bin 1\"."}),
         field(&Data::validate,
               {.name = "data.validate",
                .type = Type::text,

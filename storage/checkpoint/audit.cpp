@@ -96,8 +96,9 @@ class Auditor {
     const SampleOrder order = terms_->samples();
     audit_.steps = steps_;
     audit_.samples = audit_.steps * terms_->global;
-    audit_.passes = audit_.samples / terms_->count;
     audit_.skipped = std::distance(skipped_.begin(), skipped_.upper_bound(steps_));
+    if (!terms_->mix.empty()) return count_mixed(order);
+    audit_.passes = audit_.samples / terms_->count;
     std::vector<bool> seen(static_cast<std::size_t>(audit_.passes > 0 ? terms_->count : 0));
     // Samples of the last, incomplete pass.
     std::vector<std::int64_t> of_last_pass;
@@ -115,6 +116,31 @@ class Auditor {
     std::ranges::sort(of_last_pass);
     const auto again = std::ranges::adjacent_find(of_last_pass);
     if (again != of_last_pass.end()) twice({audit_.passes, *again});
+  }
+
+  /// Checks that each source begins a pass once all of its samples were read in the one before, and
+  /// reads no sample twice in a pass.
+  void count_mixed(const SampleOrder& order) {
+    std::vector<std::int64_t> ends;
+    for (const auto count : terms_->counts)
+      ends.push_back(count + (ends.empty() ? 0 : ends.back()));
+    std::vector<std::int64_t> read(ends.size()), passes(ends.size());
+    std::vector<std::int64_t> last(static_cast<std::size_t>(terms_->count), -1);  // Passes.
+    for (std::int64_t position = 0; position < audit_.samples; ++position) {
+      const Place place = order.at(position);
+      const auto source =
+          static_cast<std::size_t>(std::ranges::upper_bound(ends, place.sample) - ends.begin());
+      auto& before = last[static_cast<std::size_t>(place.sample)];
+      if (before == place.pass) return twice(place);
+      before = place.pass;
+      passes[source] = ++read[source] / terms_->counts[source];
+      if ((read[source] - 1) / terms_->counts[source] != place.pass) {
+        audit_.flaw = "sample " + number(place.sample) + " comes in pass " + number(place.pass) +
+                      " of its source, of which " + number(read[source]) + " samples were read";
+        return;
+      }
+    }
+    audit_.passes = *std::ranges::min_element(passes);
   }
 
   void read_again(const Dataset& data) {

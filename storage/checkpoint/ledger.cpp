@@ -1,16 +1,25 @@
 #include "storage/checkpoint/ledger.h"
 
 #include <array>
+#include <cassert>
 #include <string_view>
 
 #include "storage/checkpoint/ledger_lines.h"
 #include "storage/data/micro_batches.h"
+#include "storage/data/mixture.h"
 
 namespace troupe::storage {
 
 Digest digest_of_step(std::span<const Digest> micro_batches) {
   static_assert(sizeof(Digest) == 2 * sizeof(std::uint64_t));
   return digest_of(std::as_bytes(micro_batches));
+}
+
+SampleOrder LedgerTerms::samples() const {
+  if (mix.empty()) return {order, seed, count};
+  const auto mixture = Mixture::parse(mix);
+  assert(mixture && mixture->sources.size() == counts.size());
+  return SampleOrder(std::make_shared<MixedOrder>(*mixture, order, seed, global, counts));
 }
 
 Digest ids_of(const LedgerTerms& terms, std::int64_t first) {

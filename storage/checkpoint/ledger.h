@@ -21,11 +21,13 @@ namespace troupe::storage {
 struct LedgerTerms {
   SampleOrder::Kind order = SampleOrder::Kind::shuffled;
   std::uint64_t seed = 0;
-  std::int64_t count = 1;   // Samples in a pass.
-  std::int64_t global = 1;  // Samples in a step.
-  std::int64_t micro = 1;   // Samples in a micro-batch.
+  std::int64_t count = 1;                 // Samples in a pass.
+  std::int64_t global = 1;                // Samples in a step.
+  std::int64_t micro = 1;                 // Samples in a micro-batch.
+  std::string mix = {};                   // The mixture, if there is one,
+  std::vector<std::int64_t> counts = {};  // and the samples of each of its sources.
 
-  SampleOrder samples() const { return {order, seed, count}; }
+  SampleOrder samples() const;
 
   friend bool operator==(const LedgerTerms&, const LedgerTerms&) = default;
 };

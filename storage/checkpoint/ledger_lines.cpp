@@ -5,6 +5,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "storage/data/mixture.h"
+
 namespace troupe::storage {
 namespace {
 
@@ -20,6 +22,22 @@ std::optional<std::int64_t> integer(const Value& record, std::string_view key, s
   return *value->integer();
 }
 
+/// Reads the mixture of an attempt. Returns false unless its sources have all samples.
+bool read_mixture(const Value& record, LedgerTerms& terms) {
+  terms.mix = text_in(record, "mix");
+  const auto mixture = Mixture::parse(terms.mix);
+  const auto* counts = record.find("samples_of_sources");
+  if (!mixture || !counts || !counts->list() || counts->list()->size() != mixture->sources.size())
+    return false;
+  std::int64_t left = terms.count;
+  for (const auto& count : *counts->list()) {
+    if (!count.integer() || *count.integer() < 1 || *count.integer() > left) return false;
+    left -= *count.integer();
+    terms.counts.push_back(*count.integer());
+  }
+  return left == 0;
+}
+
 }  // namespace
 
 Value to_record(const Beginning& beginning) {
@@ -32,6 +50,12 @@ Value to_record(const Beginning& beginning) {
   record.set("samples_in_pass", terms.count);
   record.set("samples_in_step", terms.global);
   record.set("samples_in_micro_batch", terms.micro);
+  if (!terms.mix.empty()) {
+    record.set("mix", terms.mix);
+    Value::List counts;
+    for (const auto count : terms.counts) counts.emplace_back(count);
+    record.set("samples_of_sources", std::move(counts));
+  }
   return record;
 }
 
@@ -69,7 +93,9 @@ std::optional<Beginning> beginning_of(const Value& record) {
   if (order != shuffled && order != sequential) return {};
   if (*global % *micro != 0 || *global > most_in_step || *count > most_in_pass) return {};
   const auto kind = order == shuffled ? SampleOrder::Kind::shuffled : SampleOrder::Kind::sequential;
-  return Beginning{*after, {kind, seed, *count, *global, *micro}};
+  LedgerTerms terms{kind, seed, *count, *global, *micro};
+  if (record.find("mix") && !read_mixture(record, terms)) return {};
+  return Beginning{*after, std::move(terms)};
 }
 
 std::optional<SavedStep> saved_of(const Value& record) {

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "core/random.h"
+#include "storage/data/mixture.h"
 
 namespace troupe::storage {
 namespace {
@@ -81,8 +82,16 @@ SampleOrder::SampleOrder(Kind kind, std::uint64_t seed, std::int64_t count)
   assert(count >= 1);
 }
 
+SampleOrder::SampleOrder(std::shared_ptr<const MixedOrder> mixed) : mixed_(std::move(mixed)) {
+  assert(mixed_);
+}
+
 Place SampleOrder::at(std::int64_t position) const {
   assert(position >= 0);
+  if (mixed_) {
+    const auto drawn = mixed_->at(position);
+    return {drawn.place.pass, mixed_->first_of(drawn.source) + drawn.place.sample};
+  }
   const auto pass = position / count_;
   const auto i = position % count_;
   switch (kind_) {
@@ -95,6 +104,7 @@ Place SampleOrder::at(std::int64_t position) const {
 }
 
 std::int64_t SampleOrder::position_of(const Place& place) const {
+  assert(!mixed_);
   switch (kind_) {
     case Kind::shuffled:
       return place.pass * count_ + unpermute(seed_, place.pass, place.sample, count_);

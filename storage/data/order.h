@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 namespace troupe::storage {
 
@@ -12,6 +13,8 @@ std::int64_t permute(std::uint64_t seed, std::int64_t pass, std::int64_t i, std:
 std::int64_t unpermute(std::uint64_t seed, std::int64_t pass, std::int64_t sample,
                        std::int64_t count);
 
+class MixedOrder;
+
 /// A sample, and the pass over the data that uses it.
 struct Place {
   std::int64_t pass = 0;
@@ -21,21 +24,25 @@ struct Place {
 };
 
 /// The order of training: a map from positions to samples, pass after pass without end. A step of B
-/// samples uses positions [step * B, (step + 1) * B) and may span two passes.
+/// samples uses positions [step * B, (step + 1) * B) and may span two passes. The samples of a
+/// mixture are numbered source after source, and each source has passes of its own.
 class SampleOrder {
  public:
   enum class Kind { shuffled, sequential };
 
   /// `count` is the number of samples in a pass, at least 1.
   SampleOrder(Kind kind, std::uint64_t seed, std::int64_t count);
+  explicit SampleOrder(std::shared_ptr<const MixedOrder> mixed);
 
   Place at(std::int64_t position) const;
+  /// Finds the position of a place, unless the order is a mixture's.
   std::int64_t position_of(const Place& place) const;
 
  private:
-  Kind kind_;
-  std::uint64_t seed_;
-  std::int64_t count_;
+  Kind kind_ = Kind::shuffled;
+  std::uint64_t seed_ = 0;
+  std::int64_t count_ = 1;
+  std::shared_ptr<const MixedOrder> mixed_;  // Null: there is one source.
 };
 
 }  // namespace troupe::storage
