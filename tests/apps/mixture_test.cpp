@@ -64,9 +64,9 @@ TEST_CASE("a mixture gives equal weights with other stages and after a resumptio
   train_mixed(here, {});
   train_mixed(here, {"--set", "name=stages", "--set", "pipeline.stages=2"});
   CHECK(weights("stages") == weights("mixed"));
-  // The run ends in the middle of a block of the first weights, and goes on across the change.
+  // The first part ends with step 4; the second one crosses the change at step 7.
   train_mixed(here, {"--set", "name=parts", "--set", "train.steps=4"});
-  train_mixed(here, {"--set", "name=parts"});
+  train_mixed(here, {"--resume", "--set", "name=parts"});
   CHECK(weights("parts") == weights("mixed"));
   train_mixed(here, {"--set", "name=other", "--set", "data.mix=a.txt 3, b.txt 1"});
   CHECK(weights("other") != weights("mixed"));

@@ -57,10 +57,20 @@ TEST_CASE("all errors are reported at once", "[config]") {
         all.npos);
 }
 
+TEST_CASE("training data is named once", "[config]") {
+  const std::string rest =
+      "[model]\nkind = \"mlp\"\ndims = [2, 2]\n[train]\nsteps = 1\n[batch]\nglobal = 1\n"
+      "[optimizer]\nkind = \"sgd\"\nlr = 0.1\n[data]\n";
+  CHECK(complaint_about(rest) ==
+        "run.toml: error: data.train is missing; name the training data, or a mixture of several "
+        "in data.mix\n");
+  CHECK(complaint_about(rest + "train = \"a.bin\"\nmix = \"b.bin 1\"\n")
+            .find("data.mix is in place of data.train, and both are set") != std::string::npos);
+}
+
 TEST_CASE("missing keys are named with their types", "[config]") {
   CHECK(complaint_about("[model]\nkind = \"gpt2\"\nlayers = 1\nwidth = 1\nheads = 1\ncontext = 1\n"
                         "[batch]\nmicro = 1\n") ==
-        "run.toml: error: missing key 'data.train': a string\n"
         "run.toml: error: missing key 'train.steps': an integer of at least 1\n"
         "run.toml:1:1: error: missing key 'model.vocab', which model.kind = \"gpt2\" needs: an "
         "integer of at least 2, or \"auto\"\n"
