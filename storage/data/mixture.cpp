@@ -14,7 +14,7 @@ constexpr std::int64_t most_in_block = 1'000;
 constexpr std::int64_t most_weight = 1'000'000;
 constexpr std::int64_t most_step = std::int64_t{1} << 48;
 constexpr std::size_t most_phases = 1'000;
-/// What separates the arrangement of blocks from the orders of the sources.
+/// The number that separates the arrangement of blocks from the orders of the sources.
 constexpr std::uint64_t use_of_seed = 0x6d69787475726573;
 
 std::string_view trimmed(std::string_view text) {
