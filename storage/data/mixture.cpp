@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <charconv>
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -135,7 +136,9 @@ MixedOrder::MixedOrder(Mixture mixture, SampleOrder::Kind kind, std::uint64_t se
   for (std::size_t i = 0; i < mixture_.phases.size(); ++i) {
     const auto& phase = mixture_.phases[i];
     Stretch stretch;
-    stretch.position = phase.from * global;
+    // No run gets to a position that does not fit.
+    if (__builtin_mul_overflow(phase.from, global, &stretch.position))
+      stretch.position = std::numeric_limits<std::int64_t>::max();
     for (const auto& part : phase.parts) stretch.size += part.weight;
     stretch.before.assign(mixture_.sources.size(), 0);
     if (i > 0) {

@@ -62,6 +62,12 @@ TEST_CASE("a mixture that is none is refused with the part that is wrong", "[sto
         "found \"from x: a 2\", wanted a step, such as \"from 2000: a.bin 1\"");
 }
 
+TEST_CASE("weights may change beyond every position that fits", "[storage]") {
+  const auto order = order_of("a 1; from 200000000000000: b 1", 1'000'000, {3, 3});
+  CHECK(order.at(0).source == 0);
+  CHECK(order.at(std::int64_t{1} << 62).source == 0);
+}
+
 TEST_CASE("every block has each source by its weight, and no sample is left out", "[storage]") {
   // Steps of 4 samples: the change comes at position 40, in the middle of a block of 9.
   const std::vector<std::int64_t> counts = {10, 3, 5};
