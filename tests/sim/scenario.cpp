@@ -402,7 +402,9 @@ void draw_more(Scenario& scenario) {
   if (scenario.remedies.empty() && draw.one_in(3))
     scenario.optimizer.insert(scenario.optimizer.size() - 1, R"(, "clip_norm": 0.7)");
   if (draw.one_in(8)) {
-    Fault fault{.kind = Kind::second_head, .at = draw.time_below(usual_length(scenario))};
+    Fault fault;
+    fault.kind = Kind::second_head;
+    fault.at = draw.time_below(usual_length(scenario));
     fault.lasts = milliseconds(1);
     scenario.faults.push_back(fault);
   }
