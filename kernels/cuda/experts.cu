@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdint>
+#include <type_traits>
 
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/math.cuh"
@@ -171,9 +173,13 @@ template <class Number>
 struct Matrices {
   const Number* of[most_experts];
 };
+/// It has no padding: the bytes of equal launches are equal, so that graphs repeat them.
 struct Gradients {
-  ExpertGradient of[most_experts];
+  float* of[most_experts];
+  std::uint64_t begin;  // A bit for each expert.
 };
+static_assert(most_experts <= 64);
+static_assert(std::has_unique_object_representations_v<Gradients>);
 
 /// Computes a tile of an expert's rows. There are blocks for as many tiles as there may be: the
 /// bounds lie here, and the host does not read them.
@@ -214,21 +220,22 @@ __global__ void __launch_bounds__(threads_in_tile, 3)
     gradient_of_expert(DeviceExpertGradients<Number> p, Gradients gradients) {
   alignas(most_access) __shared__ Part<quads> a[2];
   alignas(most_access) __shared__ Part<quads> b[2];
-  const ExpertGradient gradient = gradients.of[blockIdx.y];
+  float* const dw = gradients.of[blockIdx.y];
+  const bool begins = (gradients.begin >> blockIdx.y & 1) != 0;
   const std::int64_t begin = p.bounds[blockIdx.y], depth = p.bounds[blockIdx.y + 1] - begin;
-  if (!gradient.dw || (depth == 0 && !gradient.begins)) return;
+  if (!dw || (depth == 0 && !begins)) return;
   const auto at = thread_in_tile();
   const std::int64_t across = (p.b_columns + side - 1) / side;
   const std::int64_t first_row = blockIdx.x / across * side,
                      first_column = blockIdx.x % across * side;
   Sums<quads> sums;
-  each_quad(
-      sums, at, first_row, first_column, [&](std::int64_t row, std::int64_t column, float* some) {
-        for (int i = 0; i < quad; ++i) {
-          const bool starts = !gradient.begins && row < p.a_columns && column + i < p.b_columns;
-          some[i] = starts ? gradient.dw[row * p.b_columns + column + i] : 0.0f;
-        }
-      });
+  each_quad(sums, at, first_row, first_column,
+            [&](std::int64_t row, std::int64_t column, float* some) {
+              for (int i = 0; i < quad; ++i) {
+                const bool starts = !begins && row < p.a_columns && column + i < p.b_columns;
+                some[i] = starts ? dw[row * p.b_columns + column + i] : 0.0f;
+              }
+            });
   if (depth > 0) {
     Reader<quads, Number> of_a(p.a + begin * p.a_columns, 1, p.a_columns, first_row, p.a_columns);
     Reader<quads, Number> of_b(p.b + begin * p.b_columns, 1, p.b_columns, first_column,
@@ -238,7 +245,7 @@ __global__ void __launch_bounds__(threads_in_tile, 3)
   each_quad(sums, at, first_row, first_column,
             [&](std::int64_t row, std::int64_t column, const float* some) {
               if (row < p.a_columns)
-                write_quad(gradient.dw + row * p.b_columns, column, p.b_columns, some, false);
+                write_quad(dw + row * p.b_columns, column, p.b_columns, some, false);
             });
 }
 
@@ -301,7 +308,11 @@ void gradients_of_experts(Stream& stream, const DeviceExpertGradients<Number>& p
   for (std::int64_t first = 0; first < all; first += most_experts) {
     const std::int64_t experts = std::min(most_experts, all - first);
     Gradients some = {};
-    std::copy_n(gradients.begin() + first, experts, some.of);
+    for (std::int64_t i = 0; i < experts; ++i) {
+      const auto& gradient = gradients[static_cast<std::size_t>(first + i)];
+      some.of[i] = gradient.dw;
+      some.begin |= std::uint64_t{gradient.begins} << i;
+    }
     auto part = product;
     part.bounds += first;
     launch(stream,

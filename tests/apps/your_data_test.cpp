@@ -124,7 +124,7 @@ TEST_CASE("the page on own data leads from a text to a sample", "[apps]") {
 TEST_CASE("the page on own models leads from an empty file to a net", "[apps]") {
   const Workplace here;
   const Page page = read_page("how-to/bring-your-own-model.md");
-  REQUIRE(page.lines == 6);
+  REQUIRE(page.lines == 7);
   REQUIRE(page.configs.size() == 2);
   here.write("mine.toml", page.configs[0]);
   here.write("run.toml", page.configs[1]);

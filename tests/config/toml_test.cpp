@@ -62,7 +62,7 @@ TEST_CASE("nesting is limited", "[config]") {
   CHECK(error_of("a = " + repeated("[", 200000)).find("nested value depth") != std::string::npos);
   CHECK(error_of("a = " + repeated("{ a = ", 100000)).find("nested value depth") !=
         std::string::npos);
-  CHECK(error_of(std::string(2 << 20, '#')).find("at most 1048576 are read") != std::string::npos);
+  CHECK(error_of(std::string(2 << 20, '#')).find("at most 1 MiB are read") != std::string::npos);
 }
 
 TEST_CASE("quotes and brackets inside a bare key or value are errors", "[config]") {

@@ -1,7 +1,6 @@
 #include "tests/sim/state_watch.h"
 
 #include <cstring>
-#include <limits>
 #include <span>
 #include <sstream>
 #include <vector>
@@ -27,11 +26,10 @@ std::optional<std::string> StateWatch::look(const Parts& parts) {
   if (!may_be_state(parts)) return {};
   transport::FrameHeader header;
   std::memcpy(&header, parts[0].data(), sizeof header);
-  constexpr auto any = std::numeric_limits<std::size_t>::max();
-  if (header.magic != transport::frame_magic || header.kind != transport::FrameKind::parcel ||
-      !transport::check_header(header, {header.epoch, header.sequence, {any, any}}))
-    return {};
+  const transport::Bound bound{.bytes = parts[1].size(), .parcels = 1};
+  const auto wanted = transport::check_header(header, {header.epoch, header.sequence, bound});
   const auto front = std::as_bytes(std::span(parts[0])).subspan(sizeof header);
+  if (header.kind != transport::FrameKind::parcel || !wanted || front.size() != *wanted) return {};
   std::vector<transport::TensorPlan> plans;
   if (!transport::check_records(header, front, plans)) return "its tensors cannot be read";
   const auto head =

@@ -87,9 +87,8 @@ TEST_CASE("a damaged safetensors file is refused with the reason", "[storage]") 
       {"", "is no safetensors file: it has 0 bytes, and its header's length alone has 8"},
       {"1234567", "is no safetensors file: it has 7 bytes, and its header's length alone has 8"},
       {std::string(8, '\xff'),
-       "is no safetensors file, or a damaged one: its header would have 18446744073709551615 "
-       "bytes; "
-       "at most 16777216 are read"},
+       "is no safetensors file, or a damaged one: its header would have 16777216.0 TiB "
+       "(18446744073709551615 bytes); at most 16 MiB are read"},
       {file_with(two, 14).substr(0, 50),
        "is cut off: its header has 111 bytes, and only 42 are "
        "there"},

@@ -208,7 +208,7 @@ TEST_CASE("a text has at most 64 KiB", "[transport]") {
   message.body.set("a", std::string(65537, 'x'));
   REQUIRE_FALSE(encode(message));
   CHECK(encode(message).error().text ==
-        "run.submit.body.a: found a text of 65537 bytes, wanted at most 65536");
+        "run.submit.body.a: found a text of 64.0 KiB (65537 bytes), wanted at most 64 KiB");
 }
 
 TEST_CASE("a repeated key is detected in long maps too", "[transport]") {
