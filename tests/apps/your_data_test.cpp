@@ -125,13 +125,15 @@ TEST_CASE("the page on own models leads from an empty file to a net", "[apps]") 
   const Workplace here;
   const Page page = read_page("how-to/bring-your-own-model.md");
   REQUIRE(page.lines == 7);
-  REQUIRE(page.configs.size() == 2);
+  REQUIRE(page.configs.size() == 3);
   here.write("mine.toml", page.configs[0]);
   here.write("run.toml", page.configs[1]);
+  here.write("unet.toml", page.configs[2]);
   run_page(here, page);
   const std::string out = here.read("out");
   CHECK(mentions(out, "mine.toml: good"));
   CHECK(mentions(out, "block2.inner.weight"));
+  CHECK(mentions(out, "up0 receives [32, 7, 7], skip0 [8, 28, 28], skip1 [16, 14, 14]"));
   const auto weights = [&](const std::string& run) {
     return here.read("runs/" + run + "/checkpoints/step-000000000040/weights.safetensors");
   };
