@@ -19,7 +19,7 @@ std::uint64_t read_u64(std::span<const std::byte> bytes) {
   return value;
 }
 
-std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
+std::string in_quotes(std::string_view name) { return "\"" + std::string(name) + "\""; }
 
 /// Returns a list of at most `most` sizes, none of them negative.
 Result<std::vector<std::int64_t>> sizes_of(const Value* list, std::string_view what,
@@ -50,7 +50,7 @@ Result<Described> describe_tensor(const Value::Entry& entry) {
   const auto* type = entry.value.find("dtype");
   if (!type || !type->text()) return Error{"dtype is missing or is no text"};
   const auto stored = stored_type(*type->text());
-  if (!stored) return Error{"dtype " + quoted(*type->text()) + " is not known"};
+  if (!stored) return Error{"dtype " + in_quotes(*type->text()) + " is not known"};
   tensor.view.type = *stored;
 
   const auto shape = sizes_of(entry.value.find("shape"), "shape", Shape::max_rank);
@@ -62,7 +62,8 @@ Result<Described> describe_tensor(const Value::Entry& entry) {
                  " entries; begin and end were wanted"};
   for (const auto& field : *entry.value.map())
     if (field.key != "dtype" && field.key != "shape" && field.key != "data_offsets")
-      return Error{quoted(field.key) + " is not known; dtype, shape and data_offsets were wanted"};
+      return Error{in_quotes(field.key) +
+                   " is not known; dtype, shape and data_offsets were wanted"};
 
   tensor.begin = static_cast<std::uint64_t>((*offsets)[0]);
   tensor.end = static_cast<std::uint64_t>((*offsets)[1]);
@@ -126,7 +127,7 @@ Status check_names(std::span<const TensorView> tensors) {
   for (const auto& tensor : tensors) names.push_back(tensor.name);
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end()) return Error{"the tensor " + quoted(*twice) + " is there twice"};
+  if (twice != names.end()) return Error{"the tensor " + in_quotes(*twice) + " is there twice"};
   if (std::binary_search(names.begin(), names.end(), "__metadata__"))
     return Error{"a tensor cannot be called \"__metadata__\""};
   return Done{};
@@ -174,7 +175,7 @@ Result<Safetensors> Safetensors::parse(Bytes bytes) {
       continue;
     }
     auto tensor = describe_tensor(entry);
-    if (!tensor) return within("tensor " + quoted(entry.key), tensor.error());
+    if (!tensor) return within("tensor " + in_quotes(entry.key), tensor.error());
     tensors.push_back(std::move(*tensor));
   }
 
@@ -186,11 +187,11 @@ Result<Safetensors> Safetensors::parse(Bytes bytes) {
   std::uint64_t filled = 0;
   for (auto& tensor : tensors) {
     if (tensor.begin != filled)
-      return Error{"tensor " + quoted(tensor.view.name) + " begins at byte " +
+      return Error{"tensor " + in_quotes(tensor.view.name) + " begins at byte " +
                    std::to_string(tensor.begin) + ", but what comes before it ends at " +
                    std::to_string(filled) + "; tensors must not overlap or leave gaps"};
     if (tensor.end > data.size())
-      return Error{"tensor " + quoted(tensor.view.name) + " ends at byte " +
+      return Error{"tensor " + in_quotes(tensor.view.name) + " ends at byte " +
                    std::to_string(tensor.end) + ", but the file holds only " +
                    std::to_string(data.size()) + "; it is cut off"};
     filled = tensor.end;
@@ -214,15 +215,15 @@ Result<Tensor> Safetensors::load(std::string_view name, MemoryPool& pool) const 
   if (const auto* found = find(name)) return storage::load(*found, pool);
   std::string there;
   for (std::size_t i = 0; i < std::min<std::size_t>(tensors_.size(), 3); ++i)
-    there += (i ? ", " : "") + quoted(tensors_[i].name);
-  return Error{"there is no tensor " + quoted(name) + " among its " +
+    there += (i ? ", " : "") + in_quotes(tensors_[i].name);
+  return Error{"there is no tensor " + in_quotes(name) + " among its " +
                std::to_string(tensors_.size()) + (there.empty() ? "" : ": " + there + ", ...")};
 }
 
 Result<Tensor> load(const TensorView& view, MemoryPool& pool) {
   const auto type = dtype(view.type);
   if (!type)
-    return Error{"tensor " + quoted(view.name) + " has elements of type " +
+    return Error{"tensor " + in_quotes(view.name) + " has elements of type " +
                  std::string(to_string(view.type)) + ", with which Troupe does not compute"};
   try {
     auto tensor = Tensor::make(pool, view.shape, *type);
@@ -230,7 +231,7 @@ Result<Tensor> load(const TensorView& view, MemoryPool& pool) {
       std::memcpy(tensor.host_bytes().data(), view.bytes.data(), view.bytes.size());
     return tensor;
   } catch (const std::bad_alloc&) {
-    return Error{"tensor " + quoted(view.name) + ": no memory is left for its " +
+    return Error{"tensor " + in_quotes(view.name) + ": no memory is left for its " +
                  std::to_string(view.bytes.size()) + " bytes"};
   }
 }
