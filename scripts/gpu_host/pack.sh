@@ -37,7 +37,7 @@ pack() {
   find "$folder/troupe-gpu/config" -type f ! -name '*.toml' -delete
   # What test_cuda reads, and the configurations of families.
   cp -r tests/golden "$folder/troupe-gpu/golden"
-  rm -r "$folder/troupe-gpu/golden/images"
+  rm -r "$folder/troupe-gpu/golden/images" "$folder/troupe-gpu/golden/unet" "$folder/troupe-gpu/golden/tokenizers"
   find "$folder/troupe-gpu/golden/families" -type f ! -name config.json -delete
   cp -r scripts/gpu-host scripts/gpu_host bench/peers/peer_torch.py bench/peers/peer_torch_gpu.py "$folder/troupe-gpu/"
   git describe --always --dirty >"$folder/troupe-gpu/version"
