@@ -26,7 +26,7 @@ compare_with_cores() {
 }
 
 # Families of models by the configurations that transformers wrote, and what fine-tuning adds to a model.
-families=(gpt2 llama llama3 linear yarn mistral qwen2 qwen3 gpt_neox gpt_neox_serial gptj phi gemma gemma2)
+families=(gpt2 llama llama3 linear yarn mistral qwen2 qwen3 gpt_neox gpt_neox_serial gptj phi gemma gemma2 mixtral qwen3_moe qwen3_moe_sparse)
 
 # config_of_family NAME FAMILY [LINE ...]: writes NAME.toml, and prints its place without ".toml".
 config_of_family() {
