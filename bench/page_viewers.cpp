@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto looks_every = std::chrono::seconds(2);
+constexpr std::chrono::nanoseconds looks_every = std::chrono::seconds(2);
 constexpr int looks_per_about = 15;  // A page asks for it every 30 seconds.
 
 /// A socket that is closed at the end.
