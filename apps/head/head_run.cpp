@@ -121,8 +121,8 @@ Status HeadRun::choose(std::vector<actors::NodeHere> nodes, RunSetup& setup) {
   return Done{};
 }
 
-/// Chooses with the nodes that have come.
-Status HeadRun::choose_late(std::vector<actors::NodeHere> nodes) {
+/// Chooses the plan with the nodes that have come, and makes the run by it.
+Status HeadRun::choose_and_make(std::vector<actors::NodeHere> nodes) {
   auto setup = set_up(around_.program.files, session_.config());
   if (!setup) return setup.error();
   if (auto chosen = choose(std::move(nodes), *setup); !chosen) return chosen;
@@ -260,7 +260,7 @@ actors::UnledRun HeadRun::unled() {
 }
 
 void HeadRun::choose_first(std::vector<actors::NodeHere> nodes) {
-  if (auto chosen = choose_late(std::move(nodes)); !chosen)
+  if (auto chosen = choose_and_make(std::move(nodes)); !chosen)
     return player_host_->cannot_begin(chosen.error().text);
   play();
 }

@@ -119,7 +119,7 @@ class HeadRun {
   void over(actors::Outcome& outcome);
   Status make(RunSetup setup);
   Status choose(std::vector<actors::NodeHere> nodes, RunSetup& setup);
-  Status choose_late(std::vector<actors::NodeHere> nodes);
+  Status choose_and_make(std::vector<actors::NodeHere> nodes);
   actors::UnledRun unled();
   void tell_choice();
   void tell_unfit(const actors::NodeHere& node);
