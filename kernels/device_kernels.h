@@ -184,6 +184,10 @@ struct DeviceKernels {
   ExpertKernels<float> experts_f32;
   ExpertKernels<Float16> experts_f16;
   ExpertKernels<BFloat16> experts_bf16;
+  /// Their sums are in the order of the tensor cores. Numbers that these cannot read in packs are
+  /// multiplied as by the kernels above.
+  ExpertKernels<Float16> experts_on_tensor_cores_f16;
+  ExpertKernels<BFloat16> experts_on_tensor_cores_bf16;
 
   void (*adam_direction)(Stream&, const AdamDirection&, const float* m, const float* v, float* y,
                          std::int64_t count);
@@ -227,11 +231,14 @@ struct DeviceKernels {
     if constexpr (std::is_same_v<Number, Float16>) return *fp16;
     if constexpr (std::is_same_v<Number, BFloat16>) return *bf16;
   }
+  /// Tensor cores multiply numbers of 16 bits only.
   template <class Number>
-  const ExpertKernels<Number>& experts() const {
+  const ExpertKernels<Number>& experts(bool by_tensor_cores) const {
     if constexpr (std::is_same_v<Number, float>) return experts_f32;
-    if constexpr (std::is_same_v<Number, Float16>) return experts_f16;
-    if constexpr (std::is_same_v<Number, BFloat16>) return experts_bf16;
+    if constexpr (std::is_same_v<Number, Float16>)
+      return by_tensor_cores ? experts_on_tensor_cores_f16 : experts_f16;
+    if constexpr (std::is_same_v<Number, BFloat16>)
+      return by_tensor_cores ? experts_on_tensor_cores_bf16 : experts_bf16;
   }
 };
 

@@ -62,7 +62,8 @@ using ExpertMatrices = std::span<const PackedLinear* const>;
 
 /// Computes y = x w_e for the rows of each expert e, and dx = dy w_e^T. x and dy are operands, y
 /// and dx are fp32. Each row has the bits of linear_forward() and linear_backward_input() in fp32
-/// and on cores; tensor cores' precisions multiply the rounded operands in fp32.
+/// and on cores. In 16 bits tensor cores multiply if the sizes of the matrices are multiples of 8.
+/// A row's results never depend on the other rows.
 void experts_forward(Stream& stream, ExpertMatrices w, const Tensor& bounds, const Tensor& x,
                      Tensor& y);
 void experts_backward_input(Stream& stream, ExpertMatrices w, const Tensor& bounds,

@@ -59,7 +59,7 @@ decltype(kernels::dropout) dropout;
 decltype(kernels::embedding_forward) embedding_forward;
 decltype(kernels::embedding_backward_weight) embedding_backward_weight;
 
-// experts.cu
+// experts/experts.cu
 decltype(kernels::route) route;
 decltype(kernels::route_backward) route_backward;
 decltype(kernels::sum_experts) sum_experts;
@@ -70,6 +70,15 @@ void multiply_experts(Stream& stream, const DeviceExperts<Number>& product,
 template <class Number>
 void gradients_of_experts(Stream& stream, const DeviceExpertGradients<Number>& product,
                           std::span<const ExpertGradient> gradients);
+
+// experts/on_tensor_cores.cu
+template <class Number>
+void multiply_experts_on_tensor_cores(Stream& stream, const DeviceExperts<Number>& product,
+                                      std::span<const Number* const> matrices);
+template <class Number>
+void gradients_of_experts_on_tensor_cores(Stream& stream,
+                                          const DeviceExpertGradients<Number>& product,
+                                          std::span<const ExpertGradient> gradients);
 
 // late.cu
 void adam_direction(Stream& stream, const AdamDirection& direction, const float* m, const float* v,

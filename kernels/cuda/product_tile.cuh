@@ -1,4 +1,4 @@
-// Tiles of products in fp32, for product.cu and expert_products.cu.
+// Tiles of products in fp32, for product.cu and experts.cu.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -115,17 +115,18 @@ void multiply_experts(Stream& stream, ExpertMatrices w, To to, const Tensor& bou
     auto lying = inputs_by_outputs(shape, matrices.front());
     if (is_back) lying = lying.transposed();
     const auto strides = on_device(lying);
-    kernels_of(stream)->experts<Number>().multiply(
-        stream,
-        {.rows = y.shape().rows(),
-         .columns = is_back ? shape.inputs : shape.outputs,
-         .depth = is_back ? shape.outputs : shape.inputs,
-         .bounds = bounds.data<std::int32_t>(),
-         .x = factor.data<Number>(),
-         .row_stride = strides.row_stride,
-         .column_stride = strides.column_stride,
-         .y = y.f32()},
-        matrices);
+    kernels_of(stream)
+        ->experts<Number>(is_on_tensor_cores(shape.precision))
+        .multiply(stream,
+                  {.rows = y.shape().rows(),
+                   .columns = is_back ? shape.inputs : shape.outputs,
+                   .depth = is_back ? shape.outputs : shape.inputs,
+                   .bounds = bounds.data<std::int32_t>(),
+                   .x = factor.data<Number>(),
+                   .row_stride = strides.row_stride,
+                   .column_stride = strides.column_stride,
+                   .y = y.f32()},
+                  matrices);
   });
 }
 
@@ -218,14 +219,16 @@ void experts_backward_weight(Stream& stream, const LinearShape& shape,
   const Tensor of_x = as_type(stream, x, type), of_dy = as_type(stream, dy, type);
   const auto factors = factors_of(shape, of_x, of_dy);
   with_factors(shape.precision, [&]<class Number>(Number) {
-    kernels_of(stream)->experts<Number>().gradients(stream,
-                                                    {.a_columns = factors.a_columns,
-                                                     .b_columns = factors.b_columns,
-                                                     .rows = x.shape().rows(),
-                                                     .bounds = bounds.data<std::int32_t>(),
-                                                     .a = factors.a->template data<Number>(),
-                                                     .b = factors.b->template data<Number>()},
-                                                    gradients);
+    kernels_of(stream)
+        ->experts<Number>(is_on_tensor_cores(shape.precision))
+        .gradients(stream,
+                   {.a_columns = factors.a_columns,
+                    .b_columns = factors.b_columns,
+                    .rows = x.shape().rows(),
+                    .bounds = bounds.data<std::int32_t>(),
+                    .a = factors.a->template data<Number>(),
+                    .b = factors.b->template data<Number>()},
+                   gradients);
   });
 }
 

@@ -216,7 +216,7 @@ void sum_experts_backward(Stream& stream, const RouterShape& shape, const std::i
                                        moved(places, weights, dweights))});
 }
 /// Each expert's matrix is read once.
-template <class Number>
+template <class Number, Factors factors = Factors::fp32>
 void multiply_experts(Stream& stream, const DeviceExperts<Number>& product,
                       std::span<const Number* const> matrices) {
   const double rows = real(product.rows), columns = real(product.columns),
@@ -227,9 +227,9 @@ void multiply_experts(Stream& stream, const DeviceExperts<Number>& product,
                              sizeof(Number) +
                          rows * columns * moved(product.y),
                 .operations = 2 * rows * columns * depth,
-                .factors = Factors::fp32});
+                .factors = factors});
 }
-template <class Number>
+template <class Number, Factors factors = Factors::fp32>
 void gradients_of_experts(Stream& stream, const DeviceExpertGradients<Number>& product,
                           std::span<const ExpertGradient> gradients) {
   const double rows = real(product.rows), height = real(product.a_columns),
@@ -241,7 +241,7 @@ void gradients_of_experts(Stream& stream, const DeviceExpertGradients<Number>& p
                 .sizes = {product.rows, product.a_columns, product.b_columns},
                 .bytes = rows * (height + width) * sizeof(Number) + written,
                 .operations = 2 * rows * height * width,
-                .factors = Factors::fp32});
+                .factors = factors});
 }
 
 void adam_direction(Stream& stream, const AdamDirection&, const float* m, const float* v, float* y,
@@ -364,6 +364,10 @@ constexpr DeviceKernels all_kernels = {
     .experts_f32 = {multiply_experts<float>, gradients_of_experts<float>},
     .experts_f16 = {multiply_experts<Float16>, gradients_of_experts<Float16>},
     .experts_bf16 = {multiply_experts<BFloat16>, gradients_of_experts<BFloat16>},
+    .experts_on_tensor_cores_f16 = {multiply_experts<Float16, Factors::bits16>,
+                                    gradients_of_experts<Float16, Factors::bits16>},
+    .experts_on_tensor_cores_bf16 = {multiply_experts<BFloat16, Factors::bits16>,
+                                     gradients_of_experts<BFloat16, Factors::bits16>},
     .adam_direction = adam_direction,
     .adam_forecast = adam_forecast,
     .average_squares = average_squares,

@@ -7,6 +7,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/conv2d.h"
+#include "kernels/experts.h"
 #include "kernels/linear.h"
 #include "kernels/linear_gelu.h"
 #include "kernels/rounding.h"
@@ -77,6 +78,117 @@ TEST_CASE("conversions between fp32 and 16 bits have the bits of the cores") {
     const Tensor x = tensor(stream, all, {static_cast<std::int64_t>(all.size())});
     return std::vector{as_type(stream, as_type(stream, x, type), DType::f32)};
   }));
+}
+
+bool same_bits(Stream& stream, const Tensor& one, const Tensor& other) {
+  std::vector<float> of_one, of_other;
+  append(of_one, stream, one);
+  append(of_other, stream, other);
+  return std::ranges::equal(of_one, of_other, has_bits_of);
+}
+
+/// The rows of experts, one expert's behind the other's.
+struct ExpertRows {
+  std::vector<std::int32_t> bounds{0};
+
+  explicit ExpertRows(const std::vector<int>& counts) {
+    for (const int count : counts) bounds.push_back(bounds.back() + count);
+  }
+  std::int64_t count() const { return bounds.back(); }
+  Tensor in(Stream& stream) const {
+    Stream cores = stream.of_cores();
+    Tensor here = cores.make({static_cast<std::int64_t>(bounds.size())}, DType::i32);
+    std::copy(bounds.begin(), bounds.end(), here.data<std::int32_t>());
+    Tensor there = stream.make(here.shape(), DType::i32);
+    stream.copy(here, there);
+    stream.wait();
+    return there;
+  }
+};
+
+TEST_CASE("experts on tensor cores equal those of the cores on rounded numbers") {
+  Both both;
+  if (!both.device) return;
+  const auto precision = GENERATE(Precision::tf32, Precision::fp16_gpu, Precision::bf16_gpu);
+  // One square of sums and several, a part of the depth and several, and sizes without packs.
+  const auto [inputs, outputs] =
+      GENERATE(std::array{8, 24}, std::array{40, 136}, std::array{136, 40}, std::array{33, 68});
+  const auto [layout, begins] =
+      GENERATE(std::pair{WeightLayout::out_in, true}, std::pair{WeightLayout::in_out, false});
+  std::vector<int> counts{130, 0, 3, 1, 20};
+  if (inputs == 8) counts.resize(66);  // More than one launch takes.
+  counts.back() += 2;
+  const ExpertRows rows(counts);
+  CAPTURE(to_string(precision), inputs, outputs, layout == WeightLayout::in_out, begins);
+  const auto experts = rows.bounds.size() - 1;
+  const Tensor x = both.made(precision, {rows.count(), inputs}, 1);
+  const Tensor dy = both.made(precision, {rows.count(), outputs}, 2);
+  std::vector<Tensor> w, before;
+  for (std::size_t e = 0; e < experts; ++e) {
+    w.push_back(both.made(precision, {inputs * outputs}, 10 + e));
+    before.push_back(both.made(precision, {inputs * outputs}, 200 + e));
+  }
+  struct Results {
+    Tensor y, dx;
+    std::vector<Tensor> dw;
+  };
+  const auto on = [&](Stream& stream, Precision in) {
+    const LinearShape shape{inputs, outputs, layout, in};
+    const auto copy = [&](const Tensor& numbers) {
+      return both.there(stream, numbers, DType::f32);
+    };
+    Results made{stream.make({rows.count(), outputs}), stream.make({rows.count(), inputs}), {}};
+    std::vector<PackedLinear> packed;
+    std::vector<const PackedLinear*> matrices;
+    std::vector<ExpertGradient> gradients;
+    for (std::size_t e = 0; e < experts; ++e) {
+      const Tensor weights = copy(w[e]);
+      packed.emplace_back(stream, shape, weights.f32());
+      made.dw.push_back(copy(before[e]));
+    }
+    for (std::size_t e = 0; e < experts; ++e) {
+      matrices.push_back(&packed[e]);
+      gradients.push_back({e == 3 ? nullptr : made.dw[e].f32(), begins});
+    }
+    const Tensor bounds = rows.in(stream);
+    const Tensor from = as_operand(stream, copy(x), in), back = as_operand(stream, copy(dy), in);
+    experts_forward(stream, matrices, bounds, from, made.y);
+    experts_backward_input(stream, matrices, bounds, back, made.dx);
+    experts_backward_weight(stream, shape, gradients, bounds, from, back);
+    stream.wait();
+    return made;
+  };
+  const Results wanted = on(both.cores, Precision::fp32);
+  Stream stream(both.shared, *both.device);
+  const Results found = on(stream, precision);
+  CHECK(both.near(stream, found.y, wanted.y, in_fp32));
+  CHECK(both.near(stream, found.dx, wanted.dx, in_fp32));
+  for (std::size_t e = 0; e < experts; ++e)
+    CHECK(both.near(stream, found.dw[e], wanted.dw[e], in_fp32));
+}
+
+TEST_CASE("a row of an expert on tensor cores has the same bits in any company") {
+  Both both;
+  if (!both.device) return;
+  const auto precision = GENERATE(Precision::fp16_gpu, Precision::bf16_gpu);
+  const LinearShape shape{72, 40, WeightLayout::in_out, precision};
+  Stream stream(both.shared, *both.device);
+  const Tensor weights = both.there(stream, both.made(precision, {72 * 40}, 1), DType::f32);
+  const PackedLinear packed(stream, shape, weights.f32());
+  const std::vector<const PackedLinear*> matrices{&packed};
+  const Tensor x = both.made(precision, {140, shape.inputs}, 2);
+  const auto results = [&](std::int64_t first, std::int64_t count) {
+    const ExpertRows rows({static_cast<int>(count)});
+    const Tensor some = x.slice(first, count);
+    const Tensor from = as_operand(stream, both.there(stream, some, DType::f32), precision);
+    Tensor y = stream.make({count, shape.outputs});
+    experts_forward(stream, matrices, rows.in(stream), from, y);
+    stream.wait();
+    return y;
+  };
+  const Tensor all = results(0, 140);
+  CHECK(same_bits(stream, results(131, 1), all.slice(131, 1)));
+  CHECK(same_bits(stream, results(0, 140), all));
 }
 
 TEST_CASE("linear layers on tensor cores equal those of the cores on rounded numbers") {

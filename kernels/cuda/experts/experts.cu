@@ -1,7 +1,6 @@
-#include <algorithm>
 #include <cstdint>
-#include <type_traits>
 
+#include "kernels/cuda/experts/launches.cuh"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/math.cuh"
 #include "kernels/cuda/product_tile.cuh"
@@ -166,50 +165,25 @@ struct SumOfExpertsBack {
 constexpr int quads = 1;
 constexpr int side = tile<quads>;
 
-/// The experts of a launch: their addresses are arguments of the kernel.
-constexpr std::int64_t most_experts = 64;
-
-template <class Number>
-struct Matrices {
-  const Number* of[most_experts];
-};
-/// It has no padding: the bytes of equal launches are equal, so that graphs repeat them.
-struct Gradients {
-  float* of[most_experts];
-  std::uint64_t begin;  // A bit for each expert.
-};
-static_assert(most_experts <= 64);
-static_assert(std::has_unique_object_representations_v<Gradients>);
-
-/// Computes a tile of an expert's rows. There are blocks for as many tiles as there may be: the
-/// bounds lie here, and the host does not read them.
+/// Computes a tile of an expert's rows.
 template <class Number>
 __global__ void __launch_bounds__(threads_in_tile, 3)
     multiply_expert(DeviceExperts<Number> p, Matrices<Number> matrices, int experts,
                     bool has_aligned_sums) {
   alignas(most_access) __shared__ Part<quads> a[2];
   alignas(most_access) __shared__ Part<quads> b[2];
-  std::int64_t first_row = 0, end = 0, piece = blockIdx.y;
-  int expert = 0;
-  for (; expert < experts; ++expert) {
-    const std::int64_t begin = p.bounds[expert];
-    end = p.bounds[expert + 1];
-    const std::int64_t pieces = (end - begin + side - 1) / side;
-    first_row = begin + piece * side;
-    if (piece < pieces) break;
-    piece -= pieces;
-  }
-  if (expert == experts) return;
+  const auto rows = rows_of_block(p.bounds, experts, side);
+  if (rows.expert == experts) return;
   const auto at = thread_in_tile();
   const std::int64_t first_column = std::int64_t{blockIdx.x} * side;
   Sums<quads> sums = {};
-  Reader<quads, Number> of_a(p.x, p.depth, 1, first_row, end);
-  Reader<quads, Number> of_b(matrices.of[expert], p.column_stride, p.row_stride, first_column,
+  Reader<quads, Number> of_a(p.x, p.depth, 1, rows.first, rows.end);
+  Reader<quads, Number> of_b(matrices.of[rows.expert], p.column_stride, p.row_stride, first_column,
                              p.columns);
   add_up(of_a, of_b, a, b, p.depth, at, sums);
-  each_quad(sums, at, first_row, first_column,
+  each_quad(sums, at, rows.first, first_column,
             [&](std::int64_t row, std::int64_t column, const float* some) {
-              if (row < end)
+              if (row < rows.end)
                 write_quad(p.y + row * p.columns, column, p.columns, some, has_aligned_sums);
             });
 }
@@ -283,17 +257,12 @@ template <class Number>
 void multiply_experts(Stream& stream, const DeviceExperts<Number>& product,
                       std::span<const Number* const> matrices) {
   const bool has_aligned_sums = product.columns % quad == 0 && are_aligned(product.y);
-  const auto all = static_cast<std::int64_t>(matrices.size());
-  for (std::int64_t first = 0; first < all; first += most_experts) {
-    const std::int64_t experts = std::min(most_experts, all - first);
-    Matrices<Number> some = {};
-    std::copy_n(matrices.begin() + first, experts, some.of);
-    auto part = product;
-    part.bounds += first;
-    const auto tiles = static_cast<unsigned>((product.rows + side - 1) / side + experts);
-    launch(stream, dim3(blocks_for(product.columns, side).x, tiles), dim3(threads_in_tile),
-           multiply_expert<Number>, part, some, static_cast<int>(experts), has_aligned_sums);
-  }
+  each_launch(product, matrices, side,
+              [&](const auto& part, const auto& some, int experts, unsigned tiles) {
+                launch(stream, dim3(blocks_for(product.columns, side).x, tiles),
+                       dim3(threads_in_tile), multiply_expert<Number>, part, some, experts,
+                       has_aligned_sums);
+              });
 }
 template void multiply_experts(Stream&, const DeviceExperts<float>&, std::span<const float* const>);
 template void multiply_experts(Stream&, const DeviceExperts<Float16>&,
@@ -304,22 +273,12 @@ template void multiply_experts(Stream&, const DeviceExperts<BFloat16>&,
 template <class Number>
 void gradients_of_experts(Stream& stream, const DeviceExpertGradients<Number>& product,
                           std::span<const ExpertGradient> gradients) {
-  const auto all = static_cast<std::int64_t>(gradients.size());
-  for (std::int64_t first = 0; first < all; first += most_experts) {
-    const std::int64_t experts = std::min(most_experts, all - first);
-    Gradients some = {};
-    for (std::int64_t i = 0; i < experts; ++i) {
-      const auto& gradient = gradients[static_cast<std::size_t>(first + i)];
-      some.of[i] = gradient.dw;
-      some.begin |= std::uint64_t{gradient.begins} << i;
-    }
-    auto part = product;
-    part.bounds += first;
-    launch(stream,
-           dim3(blocks_for(product.b_columns, side).x * blocks_for(product.a_columns, side).x,
-                static_cast<unsigned>(experts)),
-           dim3(threads_in_tile), gradient_of_expert<Number>, part, some);
-  }
+  const unsigned tiles =
+      blocks_for(product.b_columns, side).x * blocks_for(product.a_columns, side).x;
+  each_launch(product, gradients, [&](const auto& part, const Gradients& some, unsigned experts) {
+    launch(stream, dim3(tiles, experts), dim3(threads_in_tile), gradient_of_expert<Number>, part,
+           some);
+  });
 }
 template void gradients_of_experts(Stream&, const DeviceExpertGradients<float>&,
                                    std::span<const ExpertGradient>);
