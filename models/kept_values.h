@@ -13,14 +13,29 @@ namespace troupe::models {
 
 struct Model;
 
-/// A value that a unit keeps for steps behind the next ones, such as the skips of a U-Net. Its
-/// number is its place in Model::kept, which is in the order of making.
+/// The bounds of the numbers in a tensor of integers.
+struct IntegerBounds {
+  std::int64_t below = 0;  // Each number is in [0, below). 0: no limit.
+  bool are_spans = false;  // The numbers are pairs: the first and the end of a span, in this order.
+
+  friend bool operator==(const IntegerBounds&, const IntegerBounds&) = default;
+};
+
+/// A value that steps behind the next ones read: one that a unit keeps, such as the skips of a
+/// U-Net, or an input of the model behind the first one. Its number is its place in Model::kept,
+/// which has inputs in the order of declaration, and then the others in the order of making.
 struct KeptValue {
+  /// As the unit that makes an input, which is there before unit 0.
+  static constexpr int before_units = -1;
+
   std::string name;
-  int made = 0;  // The unit that keeps it.
+  int made = 0;  // The unit that keeps it, or before_units.
   int last = 0;  // The last unit that reads it.
   DType type = DType::f32;
-  bool has_gradient = true;  // Tokens have none, and neither has the model's input.
+  bool has_gradient = true;  // Integers have none, and neither have the model's inputs.
+  IntegerBounds bounds = {};
+
+  bool is_input() const { return made == before_units; }
 };
 
 /// The tensors that cross a cut between stages: the stream, and the kept values that units behind
@@ -59,10 +74,12 @@ struct BundlePart {
   Shape shape;
   DType type = DType::f32;
   bool has_gradient = true;
+  IntegerBounds bounds = {};
 };
 
 /// Returns the parts of the bundle that each unit receives, the stream first. The first unit
-/// receives the input, [batch, ...]. Behind the last unit's there is one more: the output.
+/// receives the inputs, the first of which is [batch, ...]. Behind the last unit's there is one
+/// more: the output.
 std::vector<std::vector<BundlePart>> bundles_of(const Model& model, const Shape& input);
 
 }  // namespace troupe::models

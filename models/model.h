@@ -23,13 +23,25 @@ struct Unit {
 
 /// The shapes of one sample.
 struct SampleForm {
-  /// Without the batch: [context] tokens, [channels, height, width] or [features]. A sample may
-  /// have fewer tokens than the context. A height or width of 0 accepts any size.
+  /// The first input, without the batch: [context] tokens, [channels, height, width] or
+  /// [features]. A sample may have fewer tokens than the context if there is one input. A height or
+  /// width of 0 accepts any size.
   Shape input;
   DType input_type = DType::f32;
   Shape target;  // [context] tokens, or [] for one class.
+  std::string input_name = {};
+  IntegerBounds bounds = {};  // Of the first input.
 
-  /// Returns whether a sample may have this shape. A text may be shorter than the context.
+  /// An input behind the first one. It has exactly this shape, without the batch. Its bounds are
+  /// those of the value in Model::kept that has its place here.
+  struct Input {
+    std::string name;
+    Shape shape;
+    DType type = DType::f32;
+  };
+  std::vector<Input> more = {};
+
+  /// Returns whether the first input may have this shape.
   bool takes(const Shape& given) const;
 };
 
@@ -41,7 +53,7 @@ struct Model {
   SampleForm sample;
   std::int64_t classes = 0;                 // The width of the logits: classes or vocabulary.
   std::optional<std::int32_t> ignore = {};  // The target that does not count.
-  std::vector<KeptValue> kept = {};
+  std::vector<KeptValue> kept = {};         // Those of SampleForm::more come first.
   std::set<std::string> frozen = {};  // The names of parameters that training leaves as they are.
 
   /// Returns whether a unit before this one has a parameter that is trained.

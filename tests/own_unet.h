@@ -53,4 +53,28 @@ part = [
   { body = [{ linear = "head", out = 5 }] }]
 )";
 
+/// Inputs behind the first one: tokens that are read at once, tokens with which the stream begins
+/// anew behind a cut, and numbers that the last stage reads.
+inline const std::string own_pair =
+    R"toml(model = { format = 1, name = "pair", help = "Four inputs, and a stream that begins anew." }
+options.dropout = { type = "number", least = 0, most = 0.9, default = 0.1, help = "Of rows." }
+input.source = { type = "i32", shape = [6], below = 13 }
+input.marks = { type = "i32", shape = [6], below = 3 }
+input.others = { type = "i32", shape = [6], below = 11 }
+input.sizes = { type = "f32", shape = [6, 4] }
+loss = { kind = "cross_entropy", classes = 13 }
+part = [
+  { name = "a", unit = "own", body = [{ embed = "/words", of = "source", rows = 13, width = 8 },
+      { keep = "words" }, { embed = "marks", of = "marks", rows = 3, width = 8 }, { add = "words" },
+      { dropout = "dropout" }] },
+  { name = "b{i}", repeat = { i = 2 }, body = [
+      { residual = [{ norm = "norm", kind = "layer" }, { linear = "one", out = 8 }, "relu"] }] },
+  { name = "c", unit = "own", body = [{ keep = "memory" },
+      { embed = "others", of = "others", rows = 12, width = 8 }, { dropout = "dropout" },
+      { add = "memory" }, { linear = "one", out = 8 }, "relu"] },
+  { name = "d", unit = "own", body = [{ linear = "one", out = 8 }, { add = "memory" },
+      { concat = "sizes" }, { linear = "two", out = 8 }] },
+  { body = [{ linear = "/words", out = 13, bias = false, init = "normal(1)", place = "edge" }] }]
+)toml";
+
 }  // namespace troupe::tests

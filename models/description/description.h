@@ -69,11 +69,15 @@ struct Description {
   std::vector<NamedFormula> let;
   std::vector<Divides> divides;
   std::vector<Requirement> require;
+  /// A tensor that each sample has.
   struct Input {
-    bool is_tokens = false;
+    std::string name;
+    bool has_integers = false;
     PlacedFormula shape;
-    std::optional<PlacedFormula> below;
-  } input;
+    std::optional<PlacedFormula> below;  // For tokens. Integers without it are spans.
+    Place place;
+  };
+  std::vector<Input> inputs;  // In the order of declaration. The stream begins with the first.
   struct Loss {
     PlacedFormula classes;
     /// Null: not given. `model.loss` of a configuration overrides them.
@@ -88,7 +92,8 @@ namespace bounds {
 constexpr std::size_t bytes = 256 << 10;  // As JSON.
 constexpr int depth = 24;  // A message may be four levels deeper (transport/wire/wire.h).
 constexpr std::size_t units = 4096;
-constexpr std::size_t kept = 1024;      // Values that `keep` marks; all may cross one cut.
+constexpr std::size_t kept = 1024;  // Values that `keep` marks; all may cross one cut.
+constexpr std::size_t inputs = 16;
 constexpr std::int64_t steps = 65'536;  // After expansion.
 constexpr std::size_t name = 256;
 constexpr std::int64_t numbers = std::int64_t{1}

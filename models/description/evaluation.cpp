@@ -45,6 +45,7 @@ bool fits(const StepOption& option, const Value& value) {
     case Type::choice:
       return value.text() && std::ranges::count(option.among, *value.text()) > 0;
     case Type::text:
+    case Type::value:
       return value.text() && is_parameter_name(*value.text());
     case Type::texts:
       return value.list() && std::ranges::all_of(*value.list(), [](const Value& item) {

@@ -7,6 +7,7 @@
 
 #include "models/description/divides.h"
 #include "models/description/evaluation.h"
+#include "models/description/inputs.h"
 #include "models/layers/concat.h"
 #include "models/layers/cross_entropy.h"
 #include "models/layers/kept_steps.h"
@@ -69,7 +70,7 @@ class Expander {
       if (const Value* value = options_.find(option.name)) at_.names.add(option.name, *value);
     at_.let(description_.let);
     check_options();
-    read_input();
+    read_inputs();
     read_lora();
     for (const auto& part : description_.parts) {
       if (at_.fault) break;
@@ -97,33 +98,33 @@ class Expander {
     return {name, value && value->integer() ? *value->integer() : 1};
   }
 
-  void read_input() {
-    const auto& input = description_.input;
-    const Value shape = at_.value(input.shape);
-    if (at_.fault) return;
-    const auto& place = input.shape.place;
-    const std::size_t most_rank = input.is_tokens ? 1 : 3;
-    if (shape.list()->empty() || shape.list()->size() > most_rank)
-      return at_.fail(place, input.is_tokens ? "tokens have one size: their number"
-                                             : "an input has 1 to 3 sizes: [width], [length, "
-                                               "width] or [channels, height, width]");
-    const bool is_image = shape.list()->size() == 3;
-    for (std::size_t i = 0; i < shape.list()->size(); ++i) {
-      const auto* size = (*shape.list())[i].integer();
-      constexpr std::int64_t most = 1 << 24;
-      if (!size || *size < (is_image && i > 0 ? 0 : 1) || *size > most)
-        return at_.fail(place,
-                        "a size of the input is an integer from 1 to 16777216; height and "
-                        "width of images may be 0, which means any");
-      current_.flow.shape.append(*size);
+  void read_inputs() {
+    for (const auto& input : description_.inputs) {
+      const bool is_first = &input == &description_.inputs.front();
+      const Flow flow =
+          flow_of_input(input, is_first ? InputPlace::first : InputPlace::behind, at_);
+      if (at_.fault) return;
+      check_size(flow.shape, input.shape.place, "the input");
+      const DType type = flow.has_integers() ? DType::i32 : DType::f32;
+      const IntegerBounds bounds{flow.below, flow.kind == Flow::Kind::spans};
+      if (is_first) {
+        current_.flow = flow;
+        model_.sample.input = flow.shape;
+        model_.sample.input_type = type;
+        model_.sample.input_name = input.name;
+        model_.sample.bounds = bounds;
+        continue;
+      }
+      kept_.emplace(input.name, Kept{.stream = {flow, nullptr, {}},
+                                     .place = input.place,
+                                     .number = static_cast<int>(model_.kept.size())});
+      model_.sample.more.push_back({input.name, flow.shape, type});
+      model_.kept.push_back({.name = input.name,
+                             .made = KeptValue::before_units,
+                             .type = type,
+                             .has_gradient = false,
+                             .bounds = bounds});
     }
-    current_.flow.kind = input.is_tokens ? Flow::Kind::tokens
-                         : is_image      ? Flow::Kind::images
-                                         : Flow::Kind::rows;
-    if (input.below) current_.flow.below = below_ = at_.integer(*input.below, "below");
-    check_size(current_.flow.shape, place, "the input");
-    model_.sample.input = current_.flow.shape;
-    model_.sample.input_type = input.is_tokens ? DType::i32 : DType::f32;
   }
 
   /// Reads the low-rank additions that the options ask for.
@@ -255,13 +256,13 @@ class Expander {
   }
 
   void add_layers(const Step& step, Layers& into, Outermost outermost, const Part& part) {
+    if (!step.kind->is_residual() && !step.kind->is_parallel())
+      return add_step(step, outermost, into);
     if (outermost == Outermost::yes) add_keeps(into);
     if (step.kind->is_residual())
       add_residual_step(step, into, part);
-    else if (step.kind->is_parallel())
-      add_parallel_step(step, into, part);
     else
-      add_step(step, into);
+      add_parallel_step(step, into, part);
   }
 
   void count_step(const Place& place) {
@@ -314,7 +315,7 @@ class Expander {
       return at_.fail(step.place, label(step, name) +
                                       " is inside of a residual or parallel; a keep is one of the "
                                       "outermost steps of a part");
-    if (model_.kept.size() >= bounds::kept)
+    if (model_.kept.size() - model_.sample.more.size() >= bounds::kept)
       return at_.fail(step.place,
                       "a model keeps at most " + std::to_string(bounds::kept) + " values");
     const bool is_input = model_.units.empty() && into.empty();
@@ -322,13 +323,56 @@ class Expander {
     const auto [known, is_new] =
         kept_.emplace(name, Kept{current_, step.place, number, /*is_read=*/false});
     if (!is_new)
-      return at_.fail(step.place, "'" + name + "' is kept at " + to_text(known->second.place) +
+      return at_.fail(step.place, "'" + name + "' is " + origin_of(known->second) +
                                       " already; use another name");
     const bool is_tokens = current_.flow.kind == Flow::Kind::tokens;
     model_.kept.push_back({.name = name,
                            .type = is_tokens ? DType::i32 : DType::f32,
-                           .has_gradient = !is_tokens && !is_input});
+                           .has_gradient = !is_tokens && !is_input,
+                           .bounds = {.below = current_.flow.below}});
     keeping_.push_back(number);
+  }
+
+  bool is_input(const Kept& kept) const {
+    return model_.kept[static_cast<std::size_t>(kept.number)].is_input();
+  }
+
+  /// Returns "kept at 5:19", or "an input at 3:1".
+  std::string origin_of(const Kept& kept) const {
+    return (is_input(kept) ? "an input at " : "kept at ") + to_text(kept.place);
+  }
+
+  /// Notes that the unit in the making reads a value.
+  KeptValue& note_reader(Kept& kept) {
+    kept.is_read = true;
+    auto& value = model_.kept[static_cast<std::size_t>(kept.number)];
+    value.last = static_cast<int>(model_.units.size());
+    return value;
+  }
+
+  /// Finds the values that options of a step name.
+  void read_values(const Step& step, const std::string& words, StepOptions& options) {
+    for (const auto& option : step.kind->options) {
+      if (option.type != StepOption::Type::value || !options.has(option.name)) continue;
+      const auto name = std::string(options.text(option.name));
+      const auto found = kept_.find(name);
+      const bool is_first = found == kept_.end() && name == model_.sample.input_name;
+      // Only an embed can read the first input without a keep: no step before it made the stream.
+      if (is_first && step.kind->name == "embed" && !current_.maker) {
+        options.set_read(option.name, {.flow = current_.flow, .is_stream = true});
+        continue;
+      }
+      if (is_first)
+        return at_.fail(step.place, words + " reads the first input, which is the stream before " +
+                                        "the first step; put a keep there and read what it keeps");
+      if (found == kept_.end())
+        return at_.fail(step.place, words + " reads '" + name +
+                                        "', which is no input and which no step before it keeps");
+      const auto& value = note_reader(found->second);
+      options.set_read(option.name, {.number = found->second.number,
+                                     .has_gradient = value.has_gradient,
+                                     .flow = found->second.stream.flow});
+    }
   }
 
   /// Adds the layers of keeps that no other layer has followed yet.
@@ -347,10 +391,7 @@ class Expander {
     if (found == kept_.end())
       return at_.fail(step.place, words + " reads a value that no step before it keeps");
     auto& kept = found->second;
-    kept.is_read = true;
-    auto& value = model_.kept[static_cast<std::size_t>(kept.number)];
-    value.last = static_cast<int>(model_.units.size());
-    const KeptInput input{kept.number, value.has_gradient};
+    const KeptInput input{kept.number, note_reader(kept).has_gradient};
     if (step.kind->name == "take") return take(words, step, outermost, kept, input, into);
     if (outermost == Outermost::yes) add_keeps(into);
     if (!can_join(step, words, kept)) return;
@@ -366,17 +407,29 @@ class Expander {
 
   void take(const std::string& words, const Step& step, Outermost outermost, const Kept& kept,
             const KeptInput& input, Layers& into) {
-    if (outermost == Outermost::no)
-      return at_.fail(step.place, words +
-                                      " is inside of a residual or parallel; a take is one of the "
-                                      "outermost steps of a part");
-    if (keeping_.empty())
-      return at_.fail(step.place, words +
-                                      " would lose the stream; a keep comes right before a take, "
-                                      "and a later step reads it");
+    if (!may_leave_stream(step, words, outermost)) return;
+    if (kept.stream.flow.has_integers())
+      return at_.fail(step.place, words + " goes on with " + to_text(kept.stream.flow) +
+                                      ", which are no numbers; embed reads tokens: { embed = ..., "
+                                      "of = '" +
+                                      model_.kept[static_cast<std::size_t>(kept.number)].name +
+                                      "' }");
     add_keeps(into);
     into.push_back(plain(std::make_unique<const TakeKept>(input)));
     current_ = kept.stream;
+  }
+
+  /// Checks that a step may go on with another value than the stream.
+  bool may_leave_stream(const Step& step, const std::string& words, Outermost outermost) {
+    const std::string kind(step.kind->name);
+    if (outermost == Outermost::no)
+      at_.fail(step.place, words + " is inside of a residual or parallel; " +
+                               (kind == "take" ? "a take" : "an embed of another value") +
+                               " is one of the outermost steps of a part");
+    else if (keeping_.empty())
+      at_.fail(step.place, words + " would lose the stream; a keep comes right before " +
+                               (kind == "take" ? "a take" : "it") + ", and a later step reads it");
+    return !at_.fault;
   }
 
   /// Checks that the stream and a kept value have one shape, but for the width if they are put side
@@ -385,10 +438,10 @@ class Expander {
     const Flow &own = current_.flow, &other = kept.stream.flow;
     const bool is_concat = step.kind->name == "concat";
     const Flow alike = is_concat ? with_width(other, own.width()) : other;
-    const auto both = (is_concat ? "joins " : "adds ") + to_text(other) + ", kept at " +
-                      to_text(kept.place) + ", " + (is_concat ? "and " : "to ") + to_text(own);
+    const auto both = (is_concat ? "joins " : "adds ") + to_text(other) + ", " + origin_of(kept) +
+                      ", " + (is_concat ? "and " : "to ") + to_text(own);
     const bool is_sized = std::ranges::none_of(own.shape, [](auto size) { return size == 0; });
-    if (own.kind == Flow::Kind::tokens)
+    if (own.has_integers() || other.has_integers())
       fail_of_flow(step, words, both + "; tokens are no numbers to join", current_);
     else if (own.kind != other.kind || !(alike.shape == own.shape))
       fail_of_flow(step, words, both, current_);
@@ -400,8 +453,11 @@ class Expander {
   }
 
   void check_kept() {
-    for (const auto& [name, kept] : kept_)
-      if (!kept.is_read) at_.fail(kept.place, "'" + name + "' is kept, and no later step reads it");
+    for (const auto& [name, kept] : kept_) {
+      if (kept.is_read) continue;
+      at_.fail(kept.place, is_input(kept) ? "no step reads the input '" + name + "'"
+                                          : "'" + name + "' is kept, and no later step reads it");
+    }
     const int last = static_cast<int>(model_.units.size()) - 1;
     for (auto& kept : model_.kept) {  // Steps behind the last unit have joined it.
       kept.made = std::min(kept.made, last);
@@ -456,7 +512,7 @@ class Expander {
   }
 
   static Flow with_width(Flow flow, std::int64_t width) {
-    if (flow.kind == Flow::Kind::tokens) return flow;
+    if (flow.has_integers()) return flow;
     const int changed = flow.kind == Flow::Kind::images ? 0 : flow.shape.rank() - 1;
     const Shape before = std::exchange(flow.shape, {});
     for (int i = 0; i < before.rank(); ++i) flow.shape.append(i == changed ? width : before[i]);
@@ -473,7 +529,7 @@ class Expander {
     into.push_back(plain(std::make_unique<const Concat>(along, std::move(branches))));
   }
 
-  void add_step(const Step& step, Layers& into) {
+  void add_step(const Step& step, Outermost outermost, Layers& into) {
     auto options = at_.options_of(step);
     const auto own_name = step.name ? at_.text(*step.name, "the name of a step") : std::string();
     if (at_.fault) return;
@@ -485,12 +541,17 @@ class Expander {
       return at_.fail(step.name ? step.name->place : step.place,
                       "the name of parameters has 1 to 256 letters, digits and ._-/:");
     const auto words = label(step, own_name);
+    read_values(step, words, options);
+    if (at_.fault) return;
+    const auto* of = step.kind->name == "embed" ? options.read("of") : nullptr;
+    if (of && !of->is_stream && !may_leave_stream(step, words, outermost)) return;
+    if (outermost == Outermost::yes) add_keeps(into);
     const auto output = step.kind->check(options, current_.flow);
     if (!output) return fail_of_flow(step, words, output.error().text, current_);
     if (step.kind->name == "moe") count_experts(step, options.integer("count"));
     if (at_.fault) return;
     const auto before = into.size();
-    step.kind->build({name, options, current_.flow, draws_, into});
+    step.kind->build({name, options, current_.flow, draws_, into, model_.kept});
     for (auto i = before; i < into.size(); ++i) check_parameters(step, into[i]);
     // The maker is the step that gave the stream its shape.
     const bool is_new = !current_.maker || !(output->shape == current_.flow.shape) ||
@@ -600,7 +661,8 @@ class Expander {
     }
     for (int i = 0; i + 1 < current_.flow.shape.rank(); ++i)
       model_.sample.target.append(current_.flow.shape[i]);
-    if (description_.input.is_tokens && !predicts_tokens(classes)) return;
+    const bool is_of_tokens = model_.sample.input_type == DType::i32;
+    if (is_of_tokens && model_.sample.more.empty() && !predicts_tokens(classes)) return;
     model_.kind = description_.name;
     const auto form = loss_form();
     model_.loss = std::make_unique<const CrossEntropy>(form);
@@ -646,16 +708,17 @@ class Expander {
     return {};
   }
 
-  /// Data give each token the next one as its target, so a model of tokens predicts tokens.
+  /// Data give each token the next one as its target, so a model of tokens alone predicts tokens.
   bool predicts_tokens(std::int64_t classes) {
     if (!(model_.sample.target == model_.sample.input))
       at_.fail(description_.loss.classes.place, "the loss takes a row for each of the tokens " +
                                                     to_string(model_.sample.input) + " and gets " +
                                                     to_text(current_.flow));
-    else if (below_ != classes)
+    else if (model_.sample.bounds.below != classes)
       at_.fail(description_.loss.classes.place,
-               "tokens are below " + std::to_string(below_) + ", and the loss has " +
-                   std::to_string(classes) + " classes; both are the size of the vocabulary");
+               "tokens are below " + std::to_string(model_.sample.bounds.below) +
+                   ", and the loss has " + std::to_string(classes) +
+                   " classes; both are the size of the vocabulary");
     return !at_.fault;
   }
 
@@ -684,7 +747,6 @@ class Expander {
   std::map<std::string, Kept> kept_;
   std::vector<int> keeping_;  // Kept values that wait for the layer behind them.
   std::int64_t steps_ = 0;
-  std::int64_t below_ = 0;  // The tokens of the input.
   std::uint32_t draws_ = 0;
   std::optional<Lora> lora_;
 };

@@ -1,5 +1,6 @@
 // Steps that compute tokens and rows of numbers.
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "models/description/projections.h"
@@ -27,7 +28,9 @@ Flow as_wide_as(const Flow& input, std::int64_t width) {
 
 // embed
 
-Result<Flow> check_embed(const StepOptions& options, const Flow& input) {
+Result<Flow> check_embed(const StepOptions& options, const Flow& stream) {
+  const auto* of = options.read("of");
+  const Flow& input = of ? of->flow : stream;
   if (input.kind != Flow::Kind::tokens) return not_taken("tokens", input);
   const auto rows = options.integer("rows");
   if (input.below > rows)
@@ -38,11 +41,14 @@ Result<Flow> check_embed(const StepOptions& options, const Flow& input) {
 
 void build_embed(const StepContext& context) {
   const auto& options = context.options;
+  const auto* of = options.read("of");
+  const auto kept = of && !of->is_stream ? std::optional(of->number) : std::nullopt;
   context.add(std::make_unique<const TokenEmbedding>(
       Parameter{.name = context.name + ".weight",
                 .shape = {options.integer("rows"), options.integer("width")},
                 .init = options.init("init").value_or(Init::normal(1)),
-                .place = place_of(options)}));
+                .place = place_of(options)},
+      kept));
 }
 
 // positions
@@ -101,7 +107,7 @@ void build_linear(const StepContext& context) {
 // relu, dropout
 
 Result<Flow> check_elementwise(const StepOptions&, const Flow& input) {
-  if (input.kind == Flow::Kind::tokens) return not_taken("numbers", input);
+  if (input.has_integers()) return not_taken("numbers", input);
   return input;
 }
 
@@ -125,7 +131,13 @@ std::vector<StepKind> kinds_for_rows() {
        .help = "Replaces each token by a row of a trained table. Without init it begins as "
                "\"normal(1)\".",
        .options = {size_option("rows", "The rows of the table: the vocabulary."),
-                   size_option("width", "The width of a row."), init_option(),
+                   size_option("width", "The width of a row."),
+                   {.name = "of",
+                    .type = Type::value,
+                    .help = "The tokens: an input, or a value of tokens that a keep marked. The "
+                            "stream begins anew with their rows, so a keep comes right before. "
+                            "Default: the stream."},
+                   init_option(),
                    place_option("edge")},
        .check = check_embed,
        .build = build_embed},

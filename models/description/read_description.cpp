@@ -3,6 +3,7 @@
 
 #include "core/json.h"
 #include "models/description/description.h"
+#include "models/description/evaluation.h"
 #include "models/description/preset.h"
 #include "models/description/read_options.h"
 #include "models/description/read_steps.h"
@@ -121,27 +122,42 @@ class Reader {
   void read_input() {
     const Value* inputs = table("input", {});
     if (!inputs) return;
-    if (inputs->map()->size() != 1)
+    if (inputs->map()->empty() || inputs->map()->size() > bounds::inputs)
       return sink_.fail(*inputs, "input",
-                        "this program's models have one input, such as "
-                        "input.tokens = { type, shape }");
-    const auto& [name, input, position] = inputs->map()->front();
-    const auto path = "input." + name;
+                        "a model has 1 to " + std::to_string(bounds::inputs) +
+                            " inputs, such as input.tokens = { type, shape, below }");
+    for (const auto& entry : *inputs->map()) {
+      read_one_input(entry.key, entry.value);
+      if (sink_.fault) return;
+    }
+  }
+
+  void read_one_input(const std::string& name, const Value& input) {
+    constexpr std::size_t longest_shown = 60;
+    const auto path = "input." + name.substr(0, longest_shown);
+    if (!is_parameter_name(name))
+      return sink_.fail(input, path, "the name of an input has 1 to 256 letters, digits and ._-/:");
     if (!input.map()) return sink_.fail(input, path, "an input is a table: { type, shape, below }");
     sink_.check_keys(input, path, {"type", "shape", "below"});
     const auto type = text_in(input, "type");
     if (type != "i32" && type != "f32")
       return sink_.fail(input, path, "type is \"i32\" (tokens) or \"f32\" (numbers)");
-    made_.input.is_tokens = type == "i32";
+    Description::Input made{.name = name,
+                            .has_integers = type == "i32",
+                            .shape = {},
+                            .below = {},
+                            .place = {input.position, path}};
     const Value* shape = input.find("shape");
     if (!shape || !shape->list())
       return sink_.fail(input, path, "shape is a list of sizes, without the batch");
-    made_.input.shape = sink_.parse(*shape, path + ".shape", Formula::Texts::expressions);
+    made.shape = sink_.parse(*shape, path + ".shape", Formula::Texts::expressions);
     const Value* below = input.find("below");
-    if (made_.input.is_tokens != (below != nullptr))
+    // Integers of two sizes are spans, which are bounded by what they look at.
+    const bool are_tokens = made.has_integers && shape->list()->size() != 2;
+    if (are_tokens != (below != nullptr))
       return sink_.fail(input, path, "tokens, and only they, need below: all are smaller");
-    if (below)
-      made_.input.below = sink_.parse(*below, path + ".below", Formula::Texts::expressions);
+    if (below) made.below = sink_.parse(*below, path + ".below", Formula::Texts::expressions);
+    made_.inputs.push_back(std::move(made));
   }
 
   void read_loss() {

@@ -22,6 +22,7 @@ Formula::Texts texts_of(Type type) {
     case Type::choice:
     case Type::text:
     case Type::texts:
+    case Type::value:
       return Formula::Texts::templates;
     case Type::init:
       return Formula::Texts::inits;

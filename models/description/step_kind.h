@@ -5,11 +5,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/result.h"
 #include "core/value.h"
 #include "models/description/flow.h"
+#include "models/kept_values.h"
 #include "models/layers/lora.h"
 #include "models/layers/norm.h"
 #include "models/layers/residual_stream.h"
@@ -26,6 +28,7 @@ struct StepOption {
     choice,
     text,   // A name of parameters.
     texts,  // A list of such names.
+    value,  // The name of an input or a kept value, which the step reads besides the stream.
     init,   // "normal(0.02)", "uniform(0.1)", "zeros" or "ones".
     steps,  // A list of steps. Only what has steps inside has such an option.
   };
@@ -44,6 +47,15 @@ struct StepOption {
 /// Returns what an option takes: "an integer from 1 to 255".
 std::string wanted(const StepOption& option);
 
+/// A value that a step reads besides the stream: an input of the model, or a kept value.
+struct ReadValue {
+  int number = 0;  // In Model::kept.
+  bool has_gradient = true;
+  Flow flow;
+  /// Whether it is the first input, and the stream is that input still. It has no number then.
+  bool is_stream = false;
+};
+
 /// The values of a step's options, checked against their rows. Null means "not given".
 class StepOptions {
  public:
@@ -58,6 +70,12 @@ class StepOptions {
   std::vector<std::string> texts(std::string_view name) const;
   std::optional<Init> init(std::string_view name) const;
 
+  /// Returns what an option of Type::value names, or null if it is not given.
+  const ReadValue* read(std::string_view name) const;
+  void set_read(std::string_view name, ReadValue value) {
+    read_.emplace_back(name, std::move(value));
+  }
+
   /// The low-rank additions that projections of the step may get; null: none.
   const Lora* lora() const { return lora_; }
   void set_lora(const Lora* lora) { lora_ = lora; }
@@ -71,6 +89,7 @@ class StepOptions {
 
   std::span<const StepOption> rows_;
   std::vector<Value> values_;  // One for each row.
+  std::vector<std::pair<std::string_view, ReadValue>> read_;
   const Lora* lora_ = nullptr;
 };
 
@@ -93,6 +112,11 @@ struct StepContext {
   const Flow& input;     // The kind's check() accepted it.
   std::uint32_t& draws;  // How many layers of the model draw random numbers so far.
   std::vector<BuiltLayer>& into;
+  std::vector<KeptValue>& kept;  // Model::kept.
+
+  /// Notes what spans look at: so many rows. A step that reads spans calls this, because spans that
+  /// arrive are checked against it.
+  void look_over(const ReadValue& spans, std::int64_t length) const;
 
   void add(LayerPtr layer) const {
     into.push_back({.layer = std::move(layer), .norm = {}, .branches = {}});

@@ -82,6 +82,17 @@ const Value& StepOptions::value(std::string_view name) const {
   return values_[static_cast<std::size_t>(std::distance(rows_.begin(), row))];
 }
 
+const ReadValue* StepOptions::read(std::string_view name) const {
+  const auto found = std::ranges::find(read_, name, &std::pair<std::string_view, ReadValue>::first);
+  return found == read_.end() ? nullptr : &found->second;
+}
+
+void StepContext::look_over(const ReadValue& spans, std::int64_t length) const {
+  auto& bounds = kept[static_cast<std::size_t>(spans.number)].bounds;
+  assert(bounds.are_spans && length > 0);
+  bounds.below = bounds.below == 0 ? length + 1 : std::min(bounds.below, length + 1);
+}
+
 std::int64_t StepOptions::integer(std::string_view name) const {
   const auto* integer = value(name).integer();
   assert(integer);
@@ -138,6 +149,8 @@ std::string wanted(const StepOption& option) {
       return "a name";
     case StepOption::Type::texts:
       return "a list of names";
+    case StepOption::Type::value:
+      return "the name of an input or of a kept value";
     case StepOption::Type::init:
       return "\"normal(deviation)\", \"uniform(bound)\", \"zeros\" or \"ones\", with a number of "
              "at "
@@ -178,6 +191,8 @@ std::string to_text(const Flow& flow) {
       return "rows of numbers " + to_string(flow.shape);
     case Flow::Kind::images:
       return "images " + to_string(flow.shape);
+    case Flow::Kind::spans:
+      return "spans " + to_string(flow.shape);
   }
   return {};
 }

@@ -98,6 +98,7 @@ Stage::Stage(const Model& model, UnitRange units, const StageOptions& options) :
     end_ = End::loss;
   }
   parts_.freeze(model.frozen);
+  has_one_input_ = model.sample.more.empty();
   kept_ = model.kept.size();
   taken_ = kept_across(model, units.first);
   given_ = kept_across(model, units.last);

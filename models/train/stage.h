@@ -170,8 +170,9 @@ class Stage {
   /// Evaluates and keeps nothing. The last stage returns losses, or logits if there are no targets.
   Bundle evaluate(Stream& stream, const Weights& weights, Bundle input, Tensor targets = {}) const;
 
-  /// Returns whether a text can be continued: no row depends on later rows or on other samples.
-  bool can_continue() const { return parts_.reach() < Reach::all_rows; }
+  /// Returns whether a text can be continued: it is the model's only input, and no row depends on
+  /// later rows or on other samples.
+  bool can_continue() const { return has_one_input_ && parts_.reach() < Reach::all_rows; }
   /// Begins a text of at most so many tokens. Its first pass allocates all caches.
   ContinuedText begin_text(std::int64_t most) const;
   /// Evaluates the text's next tokens [1, n], or the rows that the stage before made of them, on
@@ -230,6 +231,7 @@ class Stage {
   InputGradient input_gradient_ = InputGradient::wanted;
   bool gives_gradient_ = true;
   int first_trained_ = 0;                               // Backward passes end with this part.
+  bool has_one_input_ = true;                           // The model.
   std::size_t kept_ = 0;                                // The number of the model's kept values.
   std::vector<int> taken_, given_;                      // Numbers of those that cross its cuts.
   std::vector<int> taken_gradients_, given_gradients_;  // Numbers of these with gradients.

@@ -219,8 +219,8 @@ TEST_CASE("evaluation returns logits without targets and losses with targets", "
     };
     const Batch batch = made_batch(stream, model, 2, 0);
     const auto weights = weights_of(whole);
-    const Tensor logits = whole.evaluate(stream, *weights, batch.input).stream;
-    const Tensor losses = whole.evaluate(stream, *weights, batch.input, batch.target).stream;
+    const Tensor logits = whole.evaluate(stream, *weights, batch.inputs()).stream;
+    const Tensor losses = whole.evaluate(stream, *weights, batch.inputs(), batch.target).stream;
     CAPTURE(model.kind);
     REQUIRE(logits.shape().last() == model.classes);
     REQUIRE(losses.shape() == Shape{batch.target.count()});
@@ -230,7 +230,7 @@ TEST_CASE("evaluation returns logits without targets and losses with targets", "
     const float chosen = logits.f32()[batch.target.data<std::int32_t>()[0]];
     CHECK(losses.f32()[0] == Approx(std::log(sum) - chosen).epsilon(1e-5));
 
-    const Bundle between = front.evaluate(stream, *weights_of(front), batch.input);
+    const Bundle between = front.evaluate(stream, *weights_of(front), batch.inputs());
     const Tensor cut = back.evaluate(stream, *weights_of(back), between, batch.target).stream;
     CHECK(std::equal(cut.f32(), cut.f32() + cut.count(), losses.f32()));
   }
@@ -252,10 +252,10 @@ TEST_CASE("evaluation draws no dropout", "[models]") {
     };
     const auto trained = [&](Stage& stage, const Weights& weights) {
       stage.begin_step(Share::whole(1, 1), batch.target.count());
-      return stage.forward(stream, {}, weights, batch.input, batch.target).stream;
+      return stage.forward(stream, {}, weights, batch.inputs(), batch.target).stream;
     };
     const auto evaluated = [&](Stage& stage, const Weights& weights) {
-      return stage.evaluate(stream, weights, batch.input, batch.target).stream;
+      return stage.evaluate(stream, weights, batch.inputs(), batch.target).stream;
     };
     CHECK(of(models[i], trained) != of(plain_models[i], trained));
     CHECK(of(models[i], evaluated) == of(plain_models[i], evaluated));
@@ -275,10 +275,10 @@ TEST_CASE("evaluation keeps no memory", "[models]") {
       const Batch batch = made_batch(stream, model, 2, 0);
       const auto held = memory.counters().bytes_in_use;
       {
-        const Tensor losses = stage.evaluate(stream, *weights, batch.input, batch.target).stream;
+        const Tensor losses = stage.evaluate(stream, *weights, batch.inputs(), batch.target).stream;
         CHECK(memory.counters().bytes_in_use == held + MemoryPool::size_of_block(losses.bytes()));
       }
-      (void)stage.evaluate(stream, *weights, batch.input);
+      (void)stage.evaluate(stream, *weights, batch.inputs());
       CHECK(memory.counters().bytes_in_use == held);
       CHECK(stage.in_flight() == 0);
     }

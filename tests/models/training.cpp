@@ -124,6 +124,7 @@ std::vector<Model> models_with(double dropout) {
   models.push_back(
       described(tests::own_unet, table({{"size", 8}, {"width", 3}, {"dropout", 0.2 * dropout}})));
   models.push_back(described(tests::own_braid, table({{"dropout", 0.2 * dropout}})));
+  models.push_back(described(tests::own_pair, table({{"dropout", 0.2 * dropout}})));
   return models;
 }
 
@@ -140,19 +141,32 @@ Batch made_batch(Stream& stream, const Model& model, std::int64_t samples, std::
     for (const auto size : form) shape.append(size == 0 ? 5 : size);
     return shape;
   };
-  const auto classes = static_cast<std::uint32_t>(model.classes);
+  const auto fill = [&](Tensor& tensor, std::int64_t below) {
+    for (std::int64_t i = 0; i < tensor.count(); ++i) {
+      if (tensor.dtype() == DType::i32)
+        tensor.data<std::int32_t>()[i] =
+            static_cast<std::int32_t>(word() % static_cast<std::uint32_t>(below));
+      else
+        tensor.f32()[i] = 2 * uniform(word()) - 1;
+    }
+  };
   auto& memory = stream.host_memory();
   Batch batch{Tensor::make(memory, with_samples(model.sample.input), model.sample.input_type),
               Tensor::make(memory, with_samples(model.sample.target), DType::i32)};
-  for (std::int64_t i = 0; i < batch.input.count(); ++i) {
-    if (batch.input.dtype() == DType::i32)
-      batch.input.data<std::int32_t>()[i] = static_cast<std::int32_t>(word() % classes);
-    else
-      batch.input.f32()[i] = 2 * uniform(word()) - 1;
+  fill(batch.input, model.sample.bounds.below);
+  fill(batch.target, model.classes);
+  for (std::size_t i = 0; i < model.sample.more.size(); ++i) {
+    const auto& form = model.sample.more[i];
+    fill(batch.more.emplace_back(Tensor::make(memory, with_samples(form.shape), form.type)),
+         model.kept[i].bounds.below);
   }
-  for (std::int64_t i = 0; i < batch.target.count(); ++i)
-    batch.target.data<std::int32_t>()[i] = static_cast<std::int32_t>(word() % classes);
   return batch;
+}
+
+Bundle Batch::inputs(std::int64_t first, std::int64_t count) const {
+  Bundle bundle = input.slice(first, count);
+  for (const auto& tensor : more) bundle.kept.push_back(tensor.slice(first, count));
+  return bundle;
 }
 
 namespace {
@@ -227,7 +241,7 @@ double Pipeline::run_passes(const Batch& batch) {
   double loss = 0;
   std::int64_t counted = 0;
   for (int m = 0; m < recipe_.micro_batches; ++m) {
-    Bundle x = batch.input.slice(m * samples, samples);
+    Bundle x = batch.inputs(m * samples, samples);
     const auto targets = count_of(batch.target.slice(m * samples, samples), recipe_.model.ignore);
     counted += targets.counted;
     for (std::size_t i = 0; i < stages_.size(); ++i) {

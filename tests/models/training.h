@@ -20,8 +20,8 @@ Model build(std::string_view kind, const Value& options);
 /// Builds a model of a description in TOML; missing options take their defaults.
 Model described(const std::string& text, const Value& options = Value::Map{});
 
-/// Returns small models of the kinds, and two with values that skip units. The first five have one
-/// kind each: mlp, gpt2, llama, vit and resnet.
+/// Returns small models of the kinds, two with values that skip units, and one with several inputs.
+/// The first five have one kind each: mlp, gpt2, llama, vit and resnet.
 std::vector<Model> small_models();
 /// Returns the same models without dropout.
 std::vector<Model> small_models_without_dropout();
@@ -30,6 +30,11 @@ std::vector<Model> small_models_without_dropout();
 struct Batch {
   Tensor input;
   Tensor target;
+  std::vector<Tensor> more = {};  // Inputs behind the first one.
+
+  /// Returns all inputs of some samples.
+  Bundle inputs(std::int64_t first, std::int64_t count) const;
+  Bundle inputs() const { return inputs(0, input.shape()[0]); }
 };
 
 /// Returns random samples that fit the model.

@@ -130,7 +130,10 @@ TEST_CASE("the summed costs of all units equal the memory that one stage holds",
 
     Batch batch = made_batch(bench.stream, bench.model, micro, 1);
     stage.begin_step(Share::whole(1, 1), batch.target.count());
-    Bundle losses = stage.forward(bench.stream, {}, *weights, std::exchange(batch.input, {}),
+    Bundle inputs = batch.inputs();
+    batch.input = {};
+    batch.more.clear();
+    Bundle losses = stage.forward(bench.stream, {}, *weights, std::move(inputs),
                                   std::exchange(batch.target, {}));
     CHECK(held(bench.memory) - weight ==
           sum(bench.units, [](const UnitCosts& unit) { return unit.stash - unit.stash_shared; }));
@@ -151,7 +154,7 @@ TEST_CASE("the summed costs of all units equal the memory that one stage holds",
 TEST_CASE("the costs of a unit equal what a stage of that unit holds after each pass", "[models]") {
   for_all_models([](Bench& bench) {
     const Batch batch = made_batch(bench.stream, bench.model, micro, 1);
-    Bundle last_output = batch.input;
+    Bundle last_output = batch.inputs();
     for (int u = 0; u < bench.count(); ++u) {
       const UnitCosts& unit = bench.units[static_cast<std::size_t>(u)];
       CAPTURE(unit.name);

@@ -5,6 +5,7 @@
 #include "config/toml/toml.h"
 #include "core/json.h"
 #include "models/description/model_kind.h"
+#include "tests/own_unet.h"
 
 using namespace troupe;
 using namespace troupe::models;
@@ -135,9 +136,8 @@ TEST_CASE("a description that is no description is refused", "[models][descripti
   CHECK(fault_in(rows + "require = [['width == 5', 'width is {width}']]\n" + body) == "width is 4");
   CHECK(fault_in(rows + "part = []").ends_with("part is a list of tables with a body each"));
   CHECK(fault_in(rows + "part = [{ body = [] }]").ends_with("the model has no layers"));
-  CHECK(
-      fault_in(images + "input.more = { type = 'f32', shape = [1] }\n" + body).find("one input") !=
-      std::string::npos);
+  CHECK(fault_in(images + "input.more = { type = 'f32', shape = [1] }\n" + body)
+            .ends_with("no step reads the input 'more'"));
   CHECK(fault_in(rows + "part = [{ repeat = { i = -1 }, body = ['relu'] }]")
             .ends_with("a part is repeated 0 to 65536 times, and not -1"));
 }
@@ -452,4 +452,81 @@ TEST_CASE("kept values that make no sense are refused at the step", "[models][de
             .find("give the input its height and width") != std::string::npos);
   CHECK(fault_of_body(tokens, "{ keep = 'a' }, { add = 'a' }, { embed = 'e', rows = 9, width = 3 }")
             .find("tokens are no numbers to join") != std::string::npos);
+}
+
+TEST_CASE("inputs behind the first cross all cuts up to their last reader",
+          "[models][description]") {
+  const auto made = expanded(tests::own_pair);
+  if (const auto* fault = std::get_if<Fault>(&made)) FAIL(error_of(*fault).text);
+  const auto& model = std::get<Model>(made);
+  CHECK(model.sample.input_name == "source");
+  REQUIRE(model.sample.more.size() == 3);
+  std::string text;
+  for (const auto& parts : bundles_of(model, {5, 6})) {
+    for (const auto& part : parts)
+      text += part.name + to_string(part.shape) + (part.has_gradient ? "" : "!") + " ";
+    text += "\n";
+  }
+  // Those without a gradient have a mark.
+  CHECK(text ==
+        "[5, 6]! marks[5, 6]! others[5, 6]! sizes[5, 6, 4]! \n"
+        "[5, 6, 8] others[5, 6]! sizes[5, 6, 4]! \n"
+        "[5, 6, 8] others[5, 6]! sizes[5, 6, 4]! \n"
+        "[5, 6, 8] others[5, 6]! sizes[5, 6, 4]! \n"
+        "[5, 6, 8] sizes[5, 6, 4]! memory[5, 6, 8] \n"
+        "[5, 6, 13] \n");
+  CHECK(model.sample.bounds == IntegerBounds{.below = 13});
+  CHECK(model.kept[0].bounds == IntegerBounds{.below = 3});
+  CHECK(model.kept[1].bounds == IntegerBounds{.below = 11});
+  CHECK(model.kept[2].bounds == IntegerBounds{});
+}
+
+TEST_CASE("inputs that make no sense are refused at their place", "[models][description]") {
+  const std::string more = "input.marks = { type = 'i32', shape = [6], below = 2 }\n";
+  const std::string head =
+      "{ embed = 'e', rows = 9, width = 3 }, { keep = 'x' }, "
+      "{ embed = 'm', of = 'marks', rows = 2, width = 3 }, { add = 'x' }";
+  const auto fault = [&](const std::string& steps) { return fault_of_body(tokens + more, steps); };
+  CHECK(fault(head) == "");
+  CHECK(fault("{ embed = 'e', rows = 9, width = 3 }").ends_with("no step reads the input 'marks'"));
+  CHECK(fault("{ embed = 'm', of = 'marks', rows = 2, width = 3 }")
+            .find("embed 'm' would lose the stream; a keep comes right before it") !=
+        std::string::npos);
+  CHECK(fault("{ embed = 'e', of = 'tokns', rows = 9, width = 3 }")
+            .find("reads 'tokns', which is no input and which no step before it keeps") !=
+        std::string::npos);
+  CHECK(fault(head + ", { keep = 'y' }, { embed = 'e2', of = 'tokens', rows = 9, width = 3 }")
+            .find("reads the first input, which is the stream before the first step") !=
+        std::string::npos);
+  CHECK(fault("{ embed = 'e', rows = 9, width = 3 }, { keep = 'marks' }")
+            .find("'marks' is an input at 5:15 already; use another name") != std::string::npos);
+  CHECK(fault("{ embed = 'e', rows = 9, width = 3 }, { add = 'marks' }")
+            .find("adds tokens [6], an input at 5:15, to rows of numbers [6, 3]") !=
+        std::string::npos);
+  CHECK(fault("{ embed = 'e', rows = 9, width = 3 }, { keep = 'x' }, { take = 'marks' }")
+            .find("goes on with tokens [6], which are no numbers; embed reads tokens") !=
+        std::string::npos);
+  CHECK(fault("{ embed = 'e', rows = 9, width = 3 }, { keep = 'x' }, "
+              "{ residual = [{ embed = 'm', of = 'marks', rows = 2, width = 3 }] }, { add = 'x' }")
+            .find("embed 'm' is inside of a residual or parallel") != std::string::npos);
+  CHECK(fault("{ embed = 'e', rows = 9, width = 3 }, { keep = 'x' }, "
+              "{ embed = 'm', of = 'marks', rows = 1, width = 3 }, { add = 'x' }")
+            .find("has 1 rows, but tokens are below 2") != std::string::npos);
+  const auto of_input = [&](const std::string& input) {
+    return fault_of_body(tokens + "input.more = " + input + "\n", head);
+  };
+  CHECK(of_input("{ type = 'f32', shape = [6, 0] }").find("is an integer from 1 to 16777216") !=
+        std::string::npos);
+  CHECK(of_input("{ type = 'i32', shape = [6, 3] }").find("spans have two sizes: [length, 2]") !=
+        std::string::npos);
+  CHECK(of_input("{ type = 'i32', shape = [6] }").find("tokens, and only they, need below") !=
+        std::string::npos);
+  CHECK(of_input("{ type = 'i32', shape = [6], below = 0 }").find("below is an integer from 1") !=
+        std::string::npos);
+  CHECK(fault_of_body(header + "input.span = { type = 'i32', shape = [6, 2] }\n", head)
+            .find("spans are no stream") != std::string::npos);
+  CHECK(fault_of_body(tokens + "input.span = { type = 'i32', shape = [6, 2] }\n",
+                      "{ embed = 'e', rows = 9, width = 3 }, { keep = 'x' }, "
+                      "{ embed = 's', of = 'span', rows = 9, width = 3 }, { add = 'x' }")
+            .find("takes tokens and gets spans [6, 2]") != std::string::npos);
 }
