@@ -31,13 +31,6 @@ bool has_form(const Tensor& tensor, const TensorForm& form) {
   return !tensor.empty() && tensor.dtype() == form.type && tensor.shape() == form.shape;
 }
 
-/// The first number that is none of the classes.
-std::optional<std::int32_t> wild_number(const Tensor& tensor, const TensorForm& form) {
-  for (const auto number : tensor.numbers<std::int32_t>())
-    if (number < 0 || number >= form.classes) return number;
-  return {};
-}
-
 std::string of_stage(int stage) { return " of stage " + std::to_string(stage); }
 
 std::string from_holder(const StepGradients& message) {
@@ -52,15 +45,16 @@ std::string to_string(const TensorForm& form) {
 
 bool fits(const Tensor& tensor, const TensorForm& form) {
   if (!has_form(tensor, form)) return false;
-  return form.classes == 0 || (tensor.place().is_host() && !wild_number(tensor, form));
+  return !form.has_bounds() ||
+         (tensor.place().is_host() &&
+          out_of_bounds(tensor.numbers<std::int32_t>(), form.bounds, {}).empty());
 }
 
 Status check(const Tensor& tensor, const TensorForm& form, const std::string& what) {
   if (fits(tensor, form)) return Done{};
   if (!has_form(tensor, form)) return unlike(what, form_text(tensor), to_string(form));
   if (!tensor.place().is_host()) return unlike(what, "a tensor of a device", "one of the host");
-  return Error{"found " + std::to_string(*wild_number(tensor, form)) + " in " + what +
-               ", wanted 0 to " + std::to_string(form.classes - 1)};
+  return Error{"found " + out_of_bounds(tensor.numbers<std::int32_t>(), form.bounds, what)};
 }
 
 Status check(const models::Bundle& bundle, const BundleForm& form, const std::string& what) {
@@ -79,19 +73,19 @@ Status check(const models::Bundle& bundle, const BundleForm& form, const std::st
 std::shared_ptr<const BatchForms> BatchForms::of(const RunSpec& spec, const Source& source) {
   if (!source) return nullptr;
   const auto batch = source.inputs->shape();
-  const auto form = [&](const Shape& shape, DType type) {
-    return TensorForm{shape, type, type == DType::i32 ? spec.model->classes : 0};
-  };
   auto forms = std::make_shared<BatchForms>();
-  forms->targets = form(batch.target, batch.target_type);
+  const bool are_classes = batch.target_type == DType::i32;
+  forms->targets = {
+      batch.target, batch.target_type, {.below = are_classes ? spec.model->classes : 0}};
   const auto bundles = models::bundles_of(*spec.model, batch.input);
   for (const auto& stage : spec.stages) {
     const auto& parts = bundles[static_cast<std::size_t>(stage.first)];
     auto& input = forms->inputs.emplace_back();
-    input.stream = form(parts[0].shape, stage.first == 0 ? batch.input_type : parts[0].type);
+    input.stream = {parts[0].shape, stage.first == 0 ? batch.input_type : parts[0].type,
+                    parts[0].bounds};
     for (std::size_t i = 1; i < parts.size(); ++i)
       input.kept.push_back(
-          {parts[i].name, form(parts[i].shape, parts[i].type), parts[i].has_gradient});
+          {parts[i].name, {parts[i].shape, parts[i].type, parts[i].bounds}, parts[i].has_gradient});
   }
   return forms;
 }

@@ -10,6 +10,7 @@
 
 #include "actors/messages.h"
 #include "actors/run_spec.h"
+#include "core/integer_bounds.h"
 #include "core/memory/shape.h"
 #include "core/memory/tensor.h"
 #include "core/result.h"
@@ -22,8 +23,9 @@ namespace troupe::actors {
 struct TensorForm {
   Shape shape;
   DType type = DType::f32;
-  /// Each element is in [0, classes). 0 means no limit. Only tensors of i32 have one.
-  std::int64_t classes = 0;
+  IntegerBounds bounds = {};  // Of i32.
+
+  bool has_bounds() const { return bounds.below > 0 || bounds.are_spans; }
 };
 
 /// "f32 [2, 3]"

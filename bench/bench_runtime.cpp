@@ -19,6 +19,7 @@
 
 #include "actors/caf_shim.h"
 #include "actors/exchange.h"
+#include "actors/inputs_of.h"
 #include "actors/lead/supervisor.h"
 #include "actors/rounds.h"
 #include "bench/figures.h"
@@ -133,8 +134,9 @@ class Bench {
                        targets());
       for (int m = 0; m < setting_.micro_batches; ++m) {
         auto batch = batches_.read(memory, step, m);
-        stage.forward(stream, {step, m, m * setting_.micro}, *weights, std::move(batch->input),
-                      std::move(batch->target));
+        Tensor targets = std::move(batch->target);
+        stage.forward(stream, {step, m, m * setting_.micro}, *weights,
+                      actors::inputs_of(std::move(*batch)), std::move(targets));
         stage.backward(stream, m, *weights, {});
       }
       auto gradients = models::join(stream, {stage.take_gradients()});

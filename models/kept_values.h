@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/integer_bounds.h"
 #include "core/memory/dtype.h"
 #include "core/memory/shape.h"
 #include "core/memory/tensor.h"
@@ -12,14 +13,6 @@
 namespace troupe::models {
 
 struct Model;
-
-/// The bounds of the numbers in a tensor of integers.
-struct IntegerBounds {
-  std::int64_t below = 0;  // Each number is in [0, below). 0: no limit.
-  bool are_spans = false;  // The numbers are pairs: the first and the end of a span, in this order.
-
-  friend bool operator==(const IntegerBounds&, const IntegerBounds&) = default;
-};
 
 /// A value that steps behind the next ones read: one that a unit keeps, such as the skips of a
 /// U-Net, or an input of the model behind the first one. Its number is its place in Model::kept,

@@ -58,6 +58,7 @@ part = [
 inline const std::string own_pair =
     R"toml(model = { format = 1, name = "pair", help = "Four inputs, and a stream that begins anew." }
 options.dropout = { type = "number", least = 0, most = 0.9, default = 0.1, help = "Of rows." }
+options.depth = { least = 1, default = 2, help = "Parts between those that read inputs." }
 input.source = { type = "i32", shape = [6], below = 13 }
 input.marks = { type = "i32", shape = [6], below = 3 }
 input.others = { type = "i32", shape = [6], below = 11 }
@@ -67,7 +68,7 @@ part = [
   { name = "a", unit = "own", body = [{ embed = "/words", of = "source", rows = 13, width = 8 },
       { keep = "words" }, { embed = "marks", of = "marks", rows = 3, width = 8 }, { add = "words" },
       { dropout = "dropout" }] },
-  { name = "b{i}", repeat = { i = 2 }, body = [
+  { name = "b{i}", repeat = { i = "depth" }, body = [
       { residual = [{ norm = "norm", kind = "layer" }, { linear = "one", out = 8 }, "relu"] }] },
   { name = "c", unit = "own", body = [{ keep = "memory" },
       { embed = "others", of = "others", rows = 12, width = 8 }, { dropout = "dropout" },

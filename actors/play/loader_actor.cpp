@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "actors/caf_shim.h"
+#include "actors/inputs_of.h"
 #include "actors/messages.h"
 #include "actors/play/job.h"
 
@@ -107,7 +108,7 @@ class LoaderActor {
                           .counted = batch->counted};
       switch (this_half) {
         case Half::inputs:
-          return caf_shim::post(to, Activation{header, 0, std::move(batch->input)});
+          return caf_shim::post(to, Activation{header, 0, inputs_of(std::move(*batch))});
         case Half::targets:
           return caf_shim::post(to, Targets{header, std::move(batch->target)});
       }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "actors/inputs_of.h"
 #include "apps/command.h"
 #include "apps/commands/named_checkpoint.h"
 #include "apps/events/number_text.h"
@@ -85,10 +86,8 @@ ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
                             arguments.ema ? WhichWeights::averaged : WhichWeights::newest);
   if (!trained) return invalid(trained.error());
   TrainedModel& model = **trained;
-  const auto& form = model.model().sample;
-  const storage::DataNeeds needs{.context = form.input_type == DType::i32 ? form.input[0] : 0,
-                                 .classes = model.model().classes,
-                                 .ignore = model.model().ignore};
+  storage::DataNeeds needs = needs_of(model.model());
+  needs.classes = model.model().classes;
   const auto exam = exam_for(*files, arguments, model);
   if (!exam) return invalid(exam.error());
   const auto spec = data_for(*files, exam->data, model);
@@ -108,15 +107,18 @@ ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
   for (; (micro_batches + 1) * micro <= samples; ++micro_batches) {
     auto batch = batches.read(model.stream().memory(), micro_batches, 0);
     if (!batch) return complain(ExitCode::failed, "error: " + batch.error().text);
-    const models::Losses losses{model.evaluate(std::move(batch->input), std::move(batch->target))};
-    found.push_back({losses.mean(batch->counted), batch->counted});
+    const std::int64_t counted = batch->counted;
+    Tensor targets = std::move(batch->target);
+    const models::Losses losses{
+        model.evaluate(actors::inputs_of(std::move(*batch)), std::move(targets))};
+    found.push_back({losses.mean(counted), counted});
   }
   const bool some_count = std::ranges::any_of(found, [](auto& loss) { return loss.counted > 0; });
   if (!some_count)
     return complain(ExitCode::failed, "error: none of the targets counts: all are the label " +
                                           std::to_string(*needs.ignore) + " of model.loss.ignore");
   const double loss = models::mean_of(found);
-  const bool is_text = form.input_type == DType::i32;
+  const bool is_text = model.model().sample.input_type == DType::i32;
   if (flags.output == "json") {
     Value result;
     result.set("type", "eval");

@@ -100,6 +100,14 @@ std::string to_text(const std::vector<models::BundlePart>& parts) {
   return text;
 }
 
+/// Returns "[16]", or with several inputs "tokens [16], marks [16]".
+std::string inputs_text(const models::SampleForm& form) {
+  if (form.more.empty()) return to_string(form.input);
+  std::string text = form.input_name + " " + to_string(form.input);
+  for (const auto& input : form.more) text += ", " + input.name + " " + to_string(input.shape);
+  return text;
+}
+
 Value as_value(const std::vector<models::BundlePart>& parts) {
   Value::List list;
   for (const auto& part : parts) {
@@ -128,6 +136,10 @@ Value as_value(const models::Model& model) {
   Value made;
   made.set("kind", model.kind);
   made.set("input", as_value(model.sample.input));
+  Value::Map inputs = {{model.sample.input_name, as_value(model.sample.input), {}}};
+  for (const auto& input : model.sample.more)
+    inputs.push_back({input.name, as_value(input.shape), {}});
+  made.set("inputs", std::move(inputs));
   made.set("classes", model.classes);
   const auto count = count_parameters(model);
   made.set("parameters", count.all);
@@ -190,7 +202,7 @@ ExitCode show_kind(const ModelArguments& arguments, const CommonFlags& flags) {
   }
   print_units(*model);
   std::printf("\n%zu units, %s; from %s to %lld classes\n", model->units.size(),
-              text_of(count_parameters(*model)).c_str(), to_string(model->sample.input).c_str(),
+              text_of(count_parameters(*model)).c_str(), inputs_text(model->sample).c_str(),
               static_cast<long long>(model->classes));
   return ExitCode::done;
 }

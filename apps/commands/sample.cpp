@@ -30,6 +30,11 @@ ExitCode sample(const SampleArguments& arguments, const CommonFlags&) {
     return complain(ExitCode::invalid,
                     "error: " + model.directory() + ": a " + model.model().kind +
                         " takes no tokens; only language models can be sampled from");
+  if (const auto& more = model.model().sample.more; !more.empty())
+    return complain(ExitCode::invalid,
+                    "error: " + model.directory() + ": a " + model.model().kind +
+                        " takes more inputs than the text that it would continue, such as '" +
+                        more.front().name + "'; only models of one input can be sampled from");
   const auto own = tokenizer_of(*files, model.directory());
   if (!own) return invalid(own.error());
   const auto script = Script::open(*files, arguments.tokenizer.empty() ? *own : arguments.tokenizer,

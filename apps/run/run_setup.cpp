@@ -135,19 +135,38 @@ Status check_support(const config::RunConfig& config) {
                "or replicas"};
 }
 
-/// Returns the length of texts and the number of tokens that a model takes. The description of a
-/// model of one's own may call these options as it likes.
+storage::DataNeeds needs_of(const models::Model& model) {
+  const auto& form = model.sample;
+  storage::DataNeeds needs{.context = form.input_type == DType::i32 ? form.input[0] : 0,
+                           .ignore = model.ignore};
+  if (form.more.empty()) return needs;
+  needs.inputs.push_back({{form.input_name, form.input, form.input_type}, form.bounds});
+  for (std::size_t i = 0; i < form.more.size(); ++i)
+    needs.inputs.push_back(
+        {{form.more[i].name, form.more[i].shape, form.more[i].type}, model.kept[i].bounds});
+  needs.target = form.target;
+  return needs;
+}
+
+/// Returns what a model needs of its data. The description of a model of one's own may call options
+/// such as the length of texts as it likes.
 Result<storage::DataNeeds> needs_of(const config::RunConfig::Model& model) {
   storage::DataNeeds needs{.context = integer_in(model.options, "context")};
   needs.ignore = model.ignored_target();
-  if (model.vocabulary_from_data()) return needs;
+  const auto kind = config::kind_of(model.table());
+  if (!kind) return kind.error();
+  const bool has_one_input = kind->inputs() == 1;
+  if (model.vocabulary_from_data() && has_one_input) return needs;
+  if (model.vocabulary_from_data())
+    return Error{"model.vocab = \"auto\", but a " + kind->name() + " takes " +
+                 std::to_string(kind->inputs()) + " inputs; set model.vocab to a number"};
   needs.vocabulary = integer_in(model.options, "vocab");
-  if (model.description.is_null()) return needs;
+  if (model.description.is_null() && has_one_input) return needs;
   const auto built = config::model_from(model.table_for(0));
   if (!built) return built.error();
-  if (built->sample.input_type == DType::i32)
-    needs = {
-        .context = built->sample.input[0], .vocabulary = built->classes, .ignore = built->ignore};
+  if (built->sample.input_type != DType::i32 && has_one_input) return needs;
+  needs = needs_of(*built);
+  needs.vocabulary = built->classes;
   return needs;
 }
 

@@ -61,6 +61,9 @@ Result<kernels::Precision> precision_of(const config::RunConfig& config);
 /// Returns whether all devices of the configuration's plans are GPUs.
 bool is_on_gpus(const config::RunConfig& config);
 
+/// Returns what a model needs of its data, but for the number of its classes.
+storage::DataNeeds needs_of(const models::Model& model);
+
 /// Checks that the model can use the samples of this data; `key` begins the error.
 Status fits(const std::string& key, const storage::Dataset& data, const models::Model& model);
 

@@ -40,6 +40,10 @@ Result<Opened> opened(storage::Files& files, const config::RunConfig& config,
   if (model.sample.input_type != DType::i32)
     return Error{"sample.every: a " + model.kind +
                  " writes no text; leave it out, or train a language model"};
+  if (!model.sample.more.empty())
+    return Error{"sample.every: a " + model.kind +
+                 " takes more inputs than the text that it would continue, such as '" +
+                 model.sample.more.front().name + "'; leave it out"};
   auto script = Script::open(files, tokenizer, model.classes);
   if (!script) return within("sample.every", script.error());
   if (script->is_of_numbers())

@@ -40,8 +40,8 @@ class TrainedModel {
   Stream& stream() { return stream_; }
 
   /// Returns logits if there are no targets, else the loss of each target.
-  Tensor evaluate(Tensor input, Tensor targets = {}) {
-    return stage_.evaluate(stream_, *weights_, std::move(input), std::move(targets)).stream;
+  Tensor evaluate(models::Bundle inputs, Tensor targets = {}) {
+    return stage_.evaluate(stream_, *weights_, std::move(inputs), std::move(targets)).stream;
   }
 
   /// Returns whether the model can go on with a text without reading all of it again: each position

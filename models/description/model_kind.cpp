@@ -20,6 +20,7 @@ std::variant<ModelKind, Fault> ModelKind::read(const Value& tree) {
 const std::string& ModelKind::name() const { return description_->name; }
 const std::string& ModelKind::help() const { return description_->help; }
 std::span<const Option> ModelKind::options() const { return description_->options; }
+std::size_t ModelKind::inputs() const { return description_->inputs.size(); }
 std::span<const Preset> ModelKind::presets() const { return description_->presets; }
 
 std::span<const HuggingFace> ModelKind::hugging_face() const { return description_->hugging_face; }

@@ -29,6 +29,8 @@ class ModelKind {
   const std::string& name() const;
   const std::string& help() const;  // One sentence.
   std::span<const Option> options() const;
+  /// Returns the number of inputs that its models take.
+  std::size_t inputs() const;
   /// Names that a configuration may give in place of the kind's.
   std::span<const Preset> presets() const;
   /// How folders of Hugging Face describe such models. Empty: in no way.

@@ -104,22 +104,17 @@ struct KeptData {
 std::mutex kept_mutex;
 std::deque<KeptData> kept_data;  // The newest last.
 
-bool same_needs(const DataNeeds& a, const DataNeeds& b) {
-  return a.context == b.context && a.classes == b.classes && a.vocabulary == b.vocabulary &&
-         a.ignore == b.ignore;
-}
-
 std::optional<KeptData> find_kept(const std::string& spec, const DataNeeds& needs) {
   const std::lock_guard lock(kept_mutex);
   for (const auto& kept : kept_data)
-    if (kept.spec == spec && same_needs(kept.needs, needs)) return kept;
+    if (kept.spec == spec && kept.needs == needs) return kept;
   return {};
 }
 
 void keep_data(KeptData data) {
   const std::lock_guard lock(kept_mutex);
   std::erase_if(kept_data, [&](const KeptData& kept) {
-    return kept.spec == data.spec && same_needs(kept.needs, data.needs);
+    return kept.spec == data.spec && kept.needs == data.needs;
   });
   kept_data.push_back(std::move(data));
   if (kept_data.size() > most_kept) kept_data.pop_front();

@@ -34,10 +34,10 @@ Result<Samples> read_all(const Dataset& dataset) {
   Samples samples{std::vector<std::byte>(count * shape.input_bytes()),
                   std::vector<std::byte>(count * shape.target_bytes())};
   for (std::size_t i = 0; i < count; ++i) {
-    const auto status = dataset.read(
-        static_cast<std::int64_t>(i),
-        std::span(samples.input).subspan(i * shape.input_bytes(), shape.input_bytes()),
-        std::span(samples.target).subspan(i * shape.target_bytes(), shape.target_bytes()));
+    const SampleSpans to{
+        {std::span(samples.input).subspan(i * shape.input_bytes(), shape.input_bytes())},
+        std::span(samples.target).subspan(i * shape.target_bytes(), shape.target_bytes())};
+    const auto status = dataset.read({.sample = static_cast<std::int64_t>(i)}, to);
     if (!status) return status.error();
   }
   return samples;

@@ -1,6 +1,8 @@
 #include "storage/data/dataset.h"
 
+#include <algorithm>
 #include <array>
+#include <cassert>
 #include <string_view>
 
 #include "core/text.h"
@@ -95,9 +97,36 @@ Opened open_path(const DataSpec& spec, Kind kind, const DataNeeds& needs, Files&
   return open_text(spec, needs, files);
 }
 
-}  // namespace
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
 
-Opened open_dataset(const std::string& text, const DataNeeds& needs, Files& files) {
+std::string form_text(const Field& field) {
+  return std::string(to_string(field.type)) + " " + to_string(field.shape);
+}
+
+/// Returns an error unless the data gives what a model of several inputs takes.
+Status check_fields(const std::string& text, const Dataset& data, const DataNeeds& needs) {
+  if (needs.inputs.empty()) return Done{};
+  if (auto good = check_offered(text, data.fields(), needs); !good) return good;
+  const auto& shape = data.shape();
+  std::vector<Field> found = {{needs.inputs[0].field.name, shape.input, shape.input_type}};
+  found.insert(found.end(), shape.more.begin(), shape.more.end());
+  assert(found.size() == needs.inputs.size() && "a dataset gives other fields than were asked for");
+  for (std::size_t i = 0; i < found.size(); ++i)
+    if (!(found[i] == needs.inputs[i].field))
+      return Error{"\"" + text + "\" has the field '" + found[i].name + "' as " +
+                   form_text(found[i]) + ", and the model takes " +
+                   form_text(needs.inputs[i].field)};
+  if (!(shape.target == needs.target))
+    return Error{"\"" + text + "\" has targets " + to_string(shape.target) +
+                 ", and the model takes " + to_string(needs.target)};
+  return Done{};
+}
+
+Opened open_any(const std::string& text, const DataNeeds& needs, Files& files) {
   const auto spec = DataSpec::parse(text);
   if (!spec) return spec.error();
   const auto kind = kind_of(*spec);
@@ -122,6 +151,34 @@ Opened open_dataset(const std::string& text, const DataNeeds& needs, Files& file
     return Error{"\"" + text + "\" has " + std::to_string((*opened)->classes()) +
                  " classes, but the model has " + std::to_string(needs.classes) +
                  "; set model.classes to at least that"};
+  return opened;
+}
+
+}  // namespace
+
+bool SampleSpans::fits(const SampleShape& shape) const {
+  if (inputs.size() != 1 + shape.more.size() || inputs[0].size() != shape.input_bytes())
+    return false;
+  for (std::size_t i = 0; i < shape.more.size(); ++i)
+    if (inputs[i + 1].size() != shape.more[i].bytes()) return false;
+  return target.size() == shape.target_bytes();
+}
+
+Status check_offered(const std::string& data, const std::vector<std::string>& offered,
+                     const DataNeeds& needs) {
+  std::vector<std::string> wanted;
+  for (const auto& need : needs.inputs) wanted.push_back(need.field.name);
+  for (const auto& name : wanted)
+    if (std::ranges::count(offered, name) == 0)
+      return Error{"\"" + data + "\" has no field '" + name + "': it has " + joined(offered) +
+                   ", and the model takes " + joined(wanted)};
+  return Done{};
+}
+
+Opened open_dataset(const std::string& text, const DataNeeds& needs, Files& files) {
+  auto opened = open_any(text, needs, files);
+  if (!opened) return opened;
+  if (auto good = check_fields(text, **opened, needs); !good) return good.error();
   return opened;
 }
 

@@ -6,21 +6,37 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "core/integer_bounds.h"
 #include "core/memory/dtype.h"
 #include "core/memory/shape.h"
 #include "core/result.h"
+#include "storage/data/order.h"
 #include "storage/files/files.h"
 
 namespace troupe::storage {
 
-/// The shapes of one sample. Tokens, labels and classes are i32, other inputs f32. An image is
-/// [channels, height, width]; its target is one label, of shape [].
+/// A tensor that each sample has.
+struct Field {
+  std::string name;
+  Shape shape;
+  DType type = DType::f32;
+
+  std::size_t bytes() const { return static_cast<std::size_t>(shape.count()) * bytes_of(type); }
+
+  friend bool operator==(const Field&, const Field&) = default;
+};
+
+/// The shapes of one sample. Tokens, spans, labels and classes are i32, other inputs f32. An image
+/// is [channels, height, width]; its target is one label, of shape [].
 struct SampleShape {
-  Shape input;
+  Shape input;  // The first input.
   DType input_type = DType::f32;
   Shape target;
   DType target_type = DType::i32;
+  std::string input_name = "input";
+  std::vector<Field> more = {};  // The inputs behind the first one, in the model's order.
 
   std::size_t input_bytes() const {
     return static_cast<std::size_t>(input.count()) * bytes_of(input_type);
@@ -28,9 +44,21 @@ struct SampleShape {
   std::size_t target_bytes() const {
     return static_cast<std::size_t>(target.count()) * bytes_of(target_type);
   }
+
+  friend bool operator==(const SampleShape&, const SampleShape&) = default;
 };
 
-/// Samples by index. A sample depends on its index alone. Any thread may read.
+/// The memory that a sample is written to.
+struct SampleSpans {
+  std::vector<std::span<std::byte>> inputs;
+  std::span<std::byte> target;
+
+  /// Returns whether they have exactly the sizes of a shape.
+  bool fits(const SampleShape& shape) const;
+};
+
+/// Samples by place. A sample depends on its place alone: on its index, and if words are masked on
+/// the pass, too. Any thread may read.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -46,9 +74,20 @@ class Dataset {
   /// Returns the entropy in nats per token, if it is known. No model's loss can go below it.
   virtual std::optional<double> entropy_rate() const { return {}; }
 
-  /// Writes sample `index` of [0, count()). The spans must have exactly the sizes of shape().
-  virtual Status read(std::int64_t index, std::span<std::byte> input,
-                      std::span<std::byte> target) const = 0;
+  /// Returns the names of the inputs that the data can offer.
+  virtual std::vector<std::string> fields() const { return {shape().input_name}; }
+
+  /// Writes sample `place.sample` of [0, count()) as pass `place.pass` sees it. The spans must fit
+  /// shape().
+  virtual Status read(const Place& place, const SampleSpans& to) const = 0;
+};
+
+/// An input that a model takes.
+struct InputNeed {
+  Field field;
+  IntegerBounds bounds = {};  // Of integers.
+
+  friend bool operator==(const InputNeed&, const InputNeed&) = default;
 };
 
 /// The model's requirements on its data.
@@ -60,7 +99,18 @@ struct DataNeeds {
   std::int64_t vocabulary = 0;
   /// The target that does not count. Data that has such targets needs one.
   std::optional<std::int32_t> ignore = {};
+  /// The inputs of a model that takes several, in its order. Empty: it takes one, which may have
+  /// any name.
+  std::vector<InputNeed> inputs = {};
+  Shape target = {};  // If there are such inputs.
+
+  friend bool operator==(const DataNeeds&, const DataNeeds&) = default;
 };
+
+/// Returns an error that names the fields on both sides unless all inputs of a model that takes
+/// several are offered.
+Status check_offered(const std::string& data, const std::vector<std::string>& offered,
+                     const DataNeeds& needs);
 
 /// Opens the data that a configuration names:
 ///
@@ -72,7 +122,7 @@ struct DataNeeds {
 ///   a.jsonl?tokenizer=tokenizer.json    a sample per line: "prompt" and "answer"
 ///   a.bin, a_*.bin    token shards
 ///   train-images-idx3-ubyte?labels=train-labels-idx1-ubyte    images; labels are found beside them
-///   a.safetensors    `input` and `target`, a sample per row
+///   a.safetensors    `input` or the model's inputs by name, and `target`, a sample per row
 ///
 /// Generated data of one `seed` has one distribution. Another `stream` draws other samples from it,
 /// for validation. Token i of sample s is token s * context + i of the data; its target is the next

@@ -14,7 +14,7 @@ namespace {
 class ExampleDataset final : public Dataset {
  public:
   ExampleDataset(std::int64_t context, std::int32_t ignore, std::int32_t padding)
-      : shape_{Shape{context}, DType::i32, Shape{context}, DType::i32},
+      : shape_{Shape{context}, DType::i32, Shape{context}, DType::i32, "tokens"},
         ignore_(ignore),
         padding_(padding) {}
 
@@ -51,10 +51,11 @@ class ExampleDataset final : public Dataset {
     return text;
   }
 
-  Status read(std::int64_t index, std::span<std::byte> input,
-              std::span<std::byte> target) const override {
+  Status read(const Place& place, const SampleSpans& to) const override {
+    const auto index = place.sample;
+    const auto input = to.inputs[0], target = to.target;
     assert(index >= 0 && index < count());
-    assert(input.size() == shape_.input_bytes() && target.size() == shape_.target_bytes());
+    assert(to.fits(shape_));
     const auto at = static_cast<std::size_t>(index);
     const auto first = at == 0 ? 0 : samples_[at - 1].end;
     const std::span tokens(tokens_.data() + first, samples_[at].end - first);

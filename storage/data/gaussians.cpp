@@ -24,10 +24,11 @@ class Gaussians final : public Dataset {
            std::to_string(options_.dims) + " dimensions";
   }
 
-  Status read(std::int64_t index, std::span<std::byte> input,
-              std::span<std::byte> target) const override {
+  Status read(const Place& place, const SampleSpans& to) const override {
+    const auto index = place.sample;
+    const auto input = to.inputs[0], target = to.target;
     assert(index >= 0 && index < count());
-    assert(input.size() == shape_.input_bytes() && target.size() == shape_.target_bytes());
+    assert(to.fits(shape_));
     Draws draws(options_.key, index);
     const auto label = draws.between(0, options_.classes - 1);
     const auto& centre = centres_[static_cast<std::size_t>(label)];

@@ -53,8 +53,8 @@ class Glyphs final : public Dataset {
  public:
   explicit Glyphs(const GlyphOptions& options)
       : options_(options),
-        shape_{Shape{options.channels, options.size, options.size}, DType::f32, Shape{},
-               DType::i32} {}
+        shape_{Shape{options.channels, options.size, options.size}, DType::f32, Shape{}, DType::i32,
+               "image"} {}
 
   std::int64_t count() const override { return options_.samples; }
   const SampleShape& shape() const override { return shape_; }
@@ -65,10 +65,11 @@ class Glyphs final : public Dataset {
            std::to_string(options_.channels) + (options_.channels == 1 ? " channel" : " channels");
   }
 
-  Status read(std::int64_t index, std::span<std::byte> input,
-              std::span<std::byte> target) const override {
+  Status read(const Place& place, const SampleSpans& to) const override {
+    const auto index = place.sample;
+    const auto input = to.inputs[0], target = to.target;
     assert(index >= 0 && index < count());
-    assert(input.size() == shape_.input_bytes() && target.size() == shape_.target_bytes());
+    assert(to.fits(shape_));
     // Integers alone determine a pixel, so that all machines agree.
     Draws draws(options_.key, index);
     const std::int32_t digit = draws.between(0, glyph_count - 1);

@@ -12,6 +12,7 @@ class Images final : public Dataset {
  public:
   Images(IdxArray images, IdxArray labels, std::int64_t classes)
       : images_(std::move(images)), labels_(std::move(labels)), classes_(classes) {
+    shape_.input_name = "image";
     if (images_.shape().rank() == 3) shape_.input.append(1);
     for (int i = 1; i < images_.shape().rank(); ++i) shape_.input.append(images_.shape()[i]);
   }
@@ -24,10 +25,11 @@ class Images final : public Dataset {
            std::to_string(classes_) + " classes";
   }
 
-  Status read(std::int64_t index, std::span<std::byte> input,
-              std::span<std::byte> target) const override {
+  Status read(const Place& place, const SampleSpans& to) const override {
+    const auto index = place.sample;
+    const auto input = to.inputs[0], target = to.target;
     assert(index >= 0 && index < count());
-    assert(input.size() == shape_.input_bytes() && target.size() == shape_.target_bytes());
+    assert(to.fits(shape_));
     if (auto same = images_.unchanged(); !same) return same;
     if (auto same = labels_.unchanged(); !same) return same;
     const auto pixels = static_cast<std::size_t>(shape_.input.count());

@@ -14,7 +14,7 @@ class Markov final : public Dataset {
       : options_(options),
         chain_(MarkovChain::drawn(options.key.seed, options.states, options.successors)),
         entropy_rate_(chain_.entropy_rate()),
-        shape_{Shape{context}, DType::i32, Shape{context}, DType::i32} {}
+        shape_{Shape{context}, DType::i32, Shape{context}, DType::i32, "tokens"} {}
 
   std::int64_t count() const override { return options_.samples; }
   const SampleShape& shape() const override { return shape_; }
@@ -28,10 +28,11 @@ class Markov final : public Dataset {
            " nats a token";
   }
 
-  Status read(std::int64_t index, std::span<std::byte> input,
-              std::span<std::byte> target) const override {
+  Status read(const Place& place, const SampleSpans& to) const override {
+    const auto index = place.sample;
+    const auto input = to.inputs[0], target = to.target;
     assert(index >= 0 && index < count());
-    assert(input.size() == shape_.input_bytes() && target.size() == shape_.target_bytes());
+    assert(to.fits(shape_));
     Draws draws(options_.key, index);
     std::int32_t state = chain_.start(draws.next());
     for (std::size_t at = 0; at < input.size(); at += sizeof state) {

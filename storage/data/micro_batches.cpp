@@ -35,6 +35,7 @@ SampleShape MicroBatches::shape() const {
   SampleShape shape = dataset_->shape();
   shape.input = batch_of(micro_, shape.input);
   shape.target = batch_of(micro_, shape.target);
+  for (auto& field : shape.more) field.shape = batch_of(micro_, field.shape);
   return shape;
 }
 
@@ -45,20 +46,26 @@ Result<Batch> MicroBatches::read(MemoryPool& memory, std::int64_t step, int m) c
               Tensor::make(memory, whole.target, whole.target_type),
               {},
               {},
+              {},
               0};
+  for (const auto& field : whole.more)
+    batch.more.push_back(Tensor::make(memory, field.shape, field.type));
   std::vector<Place> samples;
   samples.reserve(static_cast<std::size_t>(micro_));
   for (std::int64_t i = 0; i < micro_; ++i) {
     const Place place = order_.at(step * global_ + m * micro_ + i);
-    const Status read = dataset_->read(place.sample, part_of(batch.input, i, sample.input_bytes()),
-                                       part_of(batch.target, i, sample.target_bytes()));
-    if (!read) return read.error();
+    SampleSpans to{{part_of(batch.input, i, sample.input_bytes())},
+                   part_of(batch.target, i, sample.target_bytes())};
+    for (std::size_t k = 0; k < batch.more.size(); ++k)
+      to.inputs.push_back(part_of(batch.more[k], i, sample.more[k].bytes()));
+    if (const Status read = dataset_->read(place, to); !read) return read.error();
     samples.push_back(place);
   }
   batch.samples = digest_of_samples(samples);
   Digester content;
   content.add(batch.input.host_bytes());
   content.add(batch.target.host_bytes());
+  for (const auto& tensor : batch.more) content.add(tensor.host_bytes());
   batch.content = content.finish();
   batch.counted = batch.target.count();
   if (ignore_ && whole.target_type == DType::i32)

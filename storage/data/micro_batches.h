@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/digest.h"
 #include "core/memory/memory_pool.h"
@@ -17,8 +18,9 @@ namespace troupe::storage {
 struct Batch {
   Tensor input;              // [samples, ...]
   Tensor target;             // [samples, ...]
+  std::vector<Tensor> more;  // The inputs behind the first one, as in SampleShape::more.
   Digest samples;            // A digest of the places that were read.
-  Digest content;            // A digest of the inputs' bytes, then the targets'.
+  Digest content;  // A digest of the bytes of the first input, the targets, and the other inputs.
   std::int64_t counted = 0;  // The targets that count.
 };
 

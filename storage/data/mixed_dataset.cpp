@@ -24,12 +24,13 @@ class MixedDataset final : public Dataset {
     return "a mixture of " + mixture_ + ", " + std::to_string(count_) + " samples";
   }
 
-  Status read(std::int64_t index, std::span<std::byte> input,
-              std::span<std::byte> target) const override {
-    assert(index >= 0 && index < count_);
-    const auto behind = std::ranges::upper_bound(firsts_, index);
+  std::vector<std::string> fields() const override { return sources_.front()->fields(); }
+
+  Status read(const Place& place, const SampleSpans& to) const override {
+    assert(place.sample >= 0 && place.sample < count_);
+    const auto behind = std::ranges::upper_bound(firsts_, place.sample);
     const auto source = static_cast<std::size_t>(behind - firsts_.begin()) - 1;
-    return sources_[source]->read(index - firsts_[source], input, target);
+    return sources_[source]->read({place.pass, place.sample - firsts_[source]}, to);
   }
 
  private:
@@ -41,7 +42,7 @@ class MixedDataset final : public Dataset {
 
 bool same_samples(const SampleShape& a, const SampleShape& b) {
   return a.input == b.input && a.input_type == b.input_type && a.target == b.target &&
-         a.target_type == b.target_type;
+         a.target_type == b.target_type && a.more == b.more;
 }
 
 }  // namespace

@@ -49,20 +49,22 @@ ReadInteger integer_reader(StoredType type) {
   return nullptr;
 }
 
-/// One of the two tensors, cut into samples.
+/// A tensor, cut into samples.
 struct Column {
   TensorView view;
   ReadInteger integer;  // Null if the elements are f32.
   Shape sample;
+  std::int64_t limit = INT32_MAX;  // Integers are in [0, limit).
+  bool are_spans = false;          // Integers are pairs, whose first is not behind the end.
   std::optional<std::int64_t> ignore = {};  // An integer that is accepted besides.
   DType type() const { return integer ? DType::i32 : DType::f32; }
   std::size_t elements() const { return static_cast<std::size_t>(sample.count()); }
 
-  bool accepts(std::int64_t value, std::int64_t classes) const {
-    return (value >= 0 && value < classes) || value == ignore;
+  bool accepts(std::int64_t value) const {
+    return (value >= 0 && value < limit) || value == ignore;
   }
   /// Copies a sample. Returns false if there is an integer that it does not accept.
-  bool copy(std::int64_t index, std::span<std::byte> out, std::int64_t classes) const {
+  bool copy(std::int64_t index, std::span<std::byte> out) const {
     const auto width = bytes_of(view.type);
     const auto* from = view.bytes.data() + static_cast<std::size_t>(index) * elements() * width;
     if (!integer) {
@@ -71,7 +73,8 @@ struct Column {
     }
     for (std::size_t i = 0; i < elements(); ++i) {
       const auto value = integer(from + i * width);
-      if (!accepts(value, classes)) return false;
+      if (!accepts(value)) return false;
+      if (are_spans && i % 2 == 1 && value < integer(from + (i - 1) * width)) return false;
       const auto narrow = static_cast<std::int32_t>(value);
       std::memcpy(&out[i * sizeof narrow], &narrow, sizeof narrow);
     }
@@ -79,17 +82,31 @@ struct Column {
   }
 };
 
+/// Returns the names of the tensors that may be inputs.
+std::vector<std::string> names_in(const Safetensors& file) {
+  std::vector<std::string> names;
+  for (const auto& tensor : file.tensors())
+    if (tensor.name != "target") names.push_back(tensor.name);
+  return names;
+}
+
 class Tensors final : public Dataset {
  public:
-  Tensors(std::string path, Safetensors file, Column input, Column target, std::int64_t classes)
+  Tensors(std::string path, Safetensors file, std::vector<Column> inputs, Column target,
+          std::int64_t classes)
       : path_(std::move(path)),
         file_(std::move(file)),
-        input_(std::move(input)),
+        inputs_(std::move(inputs)),
         target_(std::move(target)),
-        shape_{input_.sample, input_.type(), target_.sample, target_.type()},
-        classes_(classes) {}
+        shape_{inputs_[0].sample, inputs_[0].type(), target_.sample, target_.type()},
+        classes_(classes) {
+    shape_.input_name = inputs_[0].view.name;
+    for (std::size_t i = 1; i < inputs_.size(); ++i)
+      shape_.more.push_back({inputs_[i].view.name, inputs_[i].sample, inputs_[i].type()});
+  }
 
-  std::int64_t count() const override { return input_.view.shape[0]; }
+  std::vector<std::string> fields() const override { return names_in(file_); }
+  std::int64_t count() const override { return target_.view.shape[0]; }
   const SampleShape& shape() const override { return shape_; }
   std::int64_t classes() const override { return classes_; }
   std::string description() const override {
@@ -97,12 +114,15 @@ class Tensors final : public Dataset {
            to_string(shape_.target) + ", " + std::to_string(classes_) + " classes";
   }
 
-  Status read(std::int64_t index, std::span<std::byte> input,
-              std::span<std::byte> target) const override {
+  Status read(const Place& place, const SampleSpans& to) const override {
+    const auto index = place.sample;
     assert(index >= 0 && index < count());
-    assert(input.size() == shape_.input_bytes() && target.size() == shape_.target_bytes());
+    assert(to.fits(shape_));
     if (auto same = file_.unchanged(); !same) return same;
-    if (input_.copy(index, input, classes_) && target_.copy(index, target, classes_)) return Done{};
+    bool is_good = target_.copy(index, to.target);
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      is_good &= inputs_[i].copy(index, to.inputs[i]);
+    if (is_good) return Done{};
     return Error{path_ + ": changed while in use: sample " + std::to_string(index) +
                  " holds a class that was not there before"};
   }
@@ -110,7 +130,8 @@ class Tensors final : public Dataset {
  private:
   std::string path_;
   Safetensors file_;  // Owns the bytes of the columns.
-  Column input_, target_;
+  std::vector<Column> inputs_;
+  Column target_;
   SampleShape shape_;
   std::int64_t classes_;
 };
@@ -126,28 +147,56 @@ Result<Column> column(const Safetensors& file, const std::string& name) {
   if (view->shape.rank() < 1 || view->shape.count() == 0)
     return Error{name + " has shape " + to_string(view->shape) +
                  "; at least one sample was wanted, the samples along the first dimension"};
-  Column found{*view, integer, {}, {}};
+  Column found{.view = *view, .integer = integer, .sample = {}};
   for (int i = 1; i < view->shape.rank(); ++i) found.sample.append(view->shape[i]);
   return found;
 }
 
-/// Returns the largest integer of a column. The error names the first that is not in [0, limit).
-Result<std::int64_t> largest(const Column& column, std::int64_t limit) {
-  std::int64_t most = 0;
+/// Returns the largest integer of a column. The error names the first that the column does not
+/// accept.
+Result<std::int64_t> largest(const Column& column) {
+  std::int64_t most = 0, before = 0;
   if (!column.integer) return most;
   const auto width = bytes_of(column.view.type);
   for (std::int64_t i = 0; i < column.view.shape.count(); ++i) {
     const auto value =
         column.integer(column.view.bytes.data() + static_cast<std::size_t>(i) * width);
-    if (!column.accepts(value, limit))
+    const auto place = [&] {
+      return column.view.name + "[" +
+             std::to_string(i / static_cast<std::int64_t>(column.elements())) + "]";
+    };
+    if (!column.accepts(value))
       return Error{
-          column.view.name + "[" +
-          std::to_string(i / static_cast<std::int64_t>(column.elements())) + "] holds " +
-          std::to_string(value) + "; the model has room for 0 to " + std::to_string(limit - 1) +
+          place() + " holds " + std::to_string(value) + "; the model has room for 0 to " +
+          std::to_string(column.limit - 1) +
           (value < 0 && column.view.name == "target" ? ", and for model.loss.ignore" : "")};
-    if (value < limit) most = std::max(most, value);
+    if (column.are_spans && i % 2 == 1 && value < before)
+      return Error{place() + " holds a span from " + std::to_string(before) + " to " +
+                   std::to_string(value) + "; a span does not end before its first"};
+    before = value;
+    if (value < column.limit) most = std::max(most, value);
   }
   return most;
+}
+
+/// Returns the columns that a model takes as its inputs.
+Result<std::vector<Column>> input_columns(const Safetensors& file, const DataNeeds& needs,
+                                          std::int64_t limit) {
+  std::vector<Column> columns;
+  if (needs.inputs.empty()) {
+    auto input = column(file, "input");
+    if (!input) return input.error();
+    input->limit = limit;
+    columns.push_back(std::move(*input));
+  }
+  for (const auto& [field, bounds] : needs.inputs) {
+    auto input = column(file, field.name);
+    if (!input) return input.error();
+    if (bounds.below > 0) input->limit = bounds.below;
+    input->are_spans = bounds.are_spans && input->sample.last() == 2;
+    columns.push_back(std::move(*input));
+  }
+  return columns;
 }
 
 }  // namespace
@@ -157,23 +206,31 @@ Result<std::unique_ptr<Dataset>> open_tensors(DataSpec spec, const DataNeeds& ne
   const auto& path = spec.name();
   auto file = Safetensors::open(files, path);
   if (!file) return file.error();
-  auto input = column(*file, "input");
-  if (!input) return within(path, input.error());
+  if (auto good = check_offered(path, names_in(*file), needs); !good) return good.error();
+  const auto limit = needs.classes > 0 ? needs.classes : std::int64_t{INT32_MAX};
+  auto inputs = input_columns(*file, needs, limit);
+  if (!inputs) return within(path, inputs.error());
   auto target = column(*file, "target");
   if (!target) return within(path, target.error());
+  target->limit = limit;
   if (needs.ignore) target->ignore = *needs.ignore;
-  if (input->view.shape[0] != target->view.shape[0])
-    return Error{path + ": input has " + std::to_string(input->view.shape[0]) +
-                 " samples and target " + std::to_string(target->view.shape[0]) +
-                 "; as many were wanted"};
-  const auto limit = needs.classes > 0 ? needs.classes : std::int64_t{INT32_MAX};
-  const auto of_input = largest(*input, limit);
-  if (!of_input) return within(path, of_input.error());
-  const auto of_target = largest(*target, limit);
+  std::int64_t most = 0;
+  for (const auto& input : *inputs) {
+    if (input.view.shape[0] != target->view.shape[0])
+      return Error{path + ": " + input.view.name + " has " + std::to_string(input.view.shape[0]) +
+                   " samples and target " + std::to_string(target->view.shape[0]) +
+                   "; as many were wanted"};
+    const auto of_input = largest(input);
+    if (!of_input) return within(path, of_input.error());
+    if (needs.inputs.empty()) most = *of_input;  // Several inputs have bounds of their own.
+  }
+  const auto of_target = largest(*target);
   if (!of_target) return within(path, of_target.error());
-  const auto classes = std::max(*of_input, *of_target) + 1;
+  const auto classes = std::max(most, *of_target) + 1;
+  for (auto* column : {&inputs->front(), &*target})
+    if (needs.inputs.empty()) column->limit = classes;
   return std::unique_ptr<Dataset>(std::make_unique<Tensors>(
-      path, std::move(*file), std::move(*input), std::move(*target), classes));
+      path, std::move(*file), std::move(*inputs), std::move(*target), classes));
 }
 
 }  // namespace troupe::storage

@@ -94,7 +94,7 @@ class TokenDataset final : public Dataset {
                std::int64_t context, std::int64_t classes)
       : sources_(std::move(sources)),
         description_(std::move(description)),
-        shape_{Shape{context}, DType::i32, Shape{context}, DType::i32},
+        shape_{Shape{context}, DType::i32, Shape{context}, DType::i32, "tokens"},
         classes_(classes) {
     for (const auto& source : sources_) {
       count_ += std::max<std::int64_t>((source->count() - 1) / context, 0);
@@ -107,10 +107,11 @@ class TokenDataset final : public Dataset {
   std::int64_t classes() const override { return classes_; }
   std::string description() const override { return description_; }
 
-  Status read(std::int64_t index, std::span<std::byte> input,
-              std::span<std::byte> target) const override {
+  Status read(const Place& place, const SampleSpans& to) const override {
+    const auto index = place.sample;
+    const auto input = to.inputs[0], target = to.target;
     assert(index >= 0 && index < count());
-    assert(input.size() == shape_.input_bytes() && target.size() == shape_.target_bytes());
+    assert(to.fits(shape_));
     const auto at = std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin();
     const auto& source = *sources_[static_cast<std::size_t>(at)];
     if (auto same = source.unchanged(); !same) return same;

@@ -175,7 +175,7 @@ TEST_CASE("runs over the wire give the same bits with every remedy for stale wei
   auto all = pieces();
   for (const auto source : {S::GapSource::stash, S::GapSource::last_update})
     for (const auto factor : {S::GapFactor::scalar, S::GapFactor::max})
-      for (const std::string model : {"gpt2", "resnet", "braid"}) {
+      for (const std::string model : {"gpt2", "resnet", "braid", "pair"}) {
         S staleness;
         staleness.linearize_at = S::LinearizeAt::forward;
         staleness.gap_penalty = S::GapPenalty::tensor_norm;

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "actors/inputs_of.h"
 #include "catch.h"
 #include "config/model_kinds.h"
 #include "config/toml/toml.h"
@@ -74,9 +75,10 @@ models::Model build(const std::string& kind, double dropout, bool ignores) {
                         {"dropout", dropout}})},
       {"unet", table({{"size", 16}, {"width", 2}, {"levels", 4}, {"dropout", dropout}})},
       {"braid", table({{"depth", 5}, {"dropout", dropout}})},
+      {"pair", table({{"depth", 5}, {"dropout", dropout}})},
   };
-  const std::map<std::string, std::string> own = {{"unet", tests::own_unet},
-                                                  {"braid", tests::own_braid}};
+  const std::map<std::string, std::string> own = {
+      {"unet", tests::own_unet}, {"braid", tests::own_braid}, {"pair", tests::own_pair}};
   if (const auto text = own.find(kind); text != own.end())
     return of_description(text->second, options.at(kind));
   const auto* found = config::find_model_kind(kind == "wide" ? "mlp" : kind);
@@ -131,6 +133,12 @@ class DrawnSamples final : public storage::Dataset {
     for (const auto size : model.sample.input) shape_.input.append(size == 0 ? 5 : size);
     for (const auto size : model.sample.target) shape_.target.append(size);
     shape_.input_type = model.sample.input_type;
+    bounds_.push_back(model.sample.bounds);
+    for (std::size_t i = 0; i < model.sample.more.size(); ++i) {
+      const auto& more = model.sample.more[i];
+      shape_.more.push_back({more.name, more.shape, more.type});
+      bounds_.push_back(model.kept[i].bounds);
+    }
   }
 
   std::int64_t count() const override { return 50; }
@@ -138,8 +146,9 @@ class DrawnSamples final : public storage::Dataset {
   std::int64_t classes() const override { return classes_; }
   std::string description() const override { return "drawn samples"; }
 
-  Status read(std::int64_t index, std::span<std::byte> input,
-              std::span<std::byte> target) const override {
+  Status read(const storage::Place& place, const storage::SampleSpans& to) const override {
+    const auto index = place.sample;
+    const auto target = to.target;
     if (on_read_)
       if (auto good = on_read_(index); !good) return good;
     std::uint32_t drawn = 0;
@@ -147,11 +156,15 @@ class DrawnSamples final : public storage::Dataset {
       return RandomKey{.seed = 11, .sample = static_cast<std::uint32_t>(index)}.words(drawn++)[0];
     };
     const auto classes = static_cast<std::uint32_t>(classes_);
-    for (std::size_t at = 0; at < input.size(); at += 4) {
-      const auto token = static_cast<std::int32_t>(word() % classes);
-      const float number = 2 * uniform(word()) - 1;
-      std::memcpy(&input[at],
-                  shape_.input_type == DType::i32 ? static_cast<const void*>(&token) : &number, 4);
+    for (std::size_t k = 0; k < to.inputs.size(); ++k) {
+      const auto below = static_cast<std::uint32_t>(bounds_[k].below);
+      const auto type = k == 0 ? shape_.input_type : shape_.more[k - 1].type;
+      for (std::size_t at = 0; at < to.inputs[k].size(); at += 4) {
+        const auto token = static_cast<std::int32_t>(word() % (below > 0 ? below : classes));
+        const float number = 2 * uniform(word()) - 1;
+        std::memcpy(&to.inputs[k][at],
+                    type == DType::i32 ? static_cast<const void*>(&token) : &number, 4);
+      }
     }
     for (std::size_t at = 0; at < target.size(); at += 4) {
       const auto token = static_cast<std::int32_t>(word() % classes);
@@ -168,6 +181,7 @@ class DrawnSamples final : public storage::Dataset {
   std::function<Status(std::int64_t)> on_read_;
   std::function<std::int64_t(std::int64_t)> left_out_;
   storage::SampleShape shape_;
+  std::vector<IntegerBounds> bounds_;  // Of the inputs.
 };
 
 constexpr auto ledger_path = "runs/little/ledger";
@@ -373,8 +387,9 @@ Digest LittleRun::plainly() const {
       auto batch = parts.batches.read(memory, step, m);
       REQUIRE(batch.ok());
       const models::TargetCount targets{batch->target.count(), batch->counted};
-      stage.forward(stream, {step, m, m * piece.micro, targets}, *weights, std::move(batch->input),
-                    std::move(batch->target));
+      Tensor target = std::move(batch->target);
+      stage.forward(stream, {step, m, m * piece.micro, targets}, *weights,
+                    inputs_of(std::move(*batch)), std::move(target));
       stage.backward(stream, m, *weights, {});
     }
     auto gradients = models::join(stream, {stage.take_gradients()});

@@ -12,7 +12,7 @@ using namespace troupe::actors;
 
 namespace {
 
-constexpr const char* kinds[] = {"mlp", "gpt2", "llama", "vit", "resnet", "unet", "braid"};
+constexpr const char* kinds[] = {"mlp", "gpt2", "llama", "vit", "resnet", "unet", "braid", "pair"};
 
 /// Returns the result of a one-process run of a model, which every plan must match.
 Digest wanted(const std::string& model, int micro_batches) {

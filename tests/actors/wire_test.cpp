@@ -66,7 +66,7 @@ BytesSent in_a_step(Piece piece, int nodes) {
 }  // namespace
 
 TEST_CASE("a run over the wire has the bits of a plain loop with every exchange", "[actors]") {
-  for (const std::string model : {"wide", "gpt2", "resnet", "unet"}) {
+  for (const std::string model : {"wide", "gpt2", "resnet", "unet", "pair"}) {
     const auto wanted = LittleRun(piece_of(model, 1, 1, Exchange::server)).plainly();
     for (const auto exchange : {Exchange::all_to_all, Exchange::server})
       for (const int stages : {1, 2})
@@ -178,7 +178,7 @@ void change_numbers(Value& value, std::mt19937_64& random) {
 
 TEST_CASE("a run fails with the reason if a peer sends tensors of the wrong form", "[actors]") {
   MemoryPool memory;
-  for (const std::string model : {"gpt2", "resnet", "braid"})
+  for (const std::string model : {"gpt2", "resnet", "braid", "pair"})
     for (const std::string type :
          {"activation", "gradient", "loan_for", "step_gradients", "new_weights", "norms"}) {
       if (type == "loan_for" && model != "gpt2") continue;

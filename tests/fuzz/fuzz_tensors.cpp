@@ -38,12 +38,14 @@ class NoSamples final : public storage::Dataset {
     for (const auto size : model.sample.input) shape_.input.append(size == 0 ? 4 : size);
     shape_.input_type = model.sample.input_type;
     shape_.target = model.sample.target;
+    for (const auto& more : model.sample.more)
+      shape_.more.push_back({more.name, more.shape, more.type});
   }
   std::int64_t count() const override { return 8; }
   const storage::SampleShape& shape() const override { return shape_; }
   std::int64_t classes() const override { return classes_; }
   std::string description() const override { return "no samples"; }
-  Status read(std::int64_t, std::span<std::byte>, std::span<std::byte>) const override {
+  Status read(const storage::Place&, const storage::SampleSpans&) const override {
     return Error{"there are none"};
   }
 

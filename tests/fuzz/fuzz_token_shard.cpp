@@ -18,8 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   std::array<std::int32_t, 2> input, target;
   for (std::int64_t i = 0; i < (*dataset)->count(); ++i) {
-    if (!(*dataset)->read(i, std::as_writable_bytes(std::span(input)),
-                          std::as_writable_bytes(std::span(target))))
+    if (!(*dataset)->read({.sample = i}, {{std::as_writable_bytes(std::span(input))},
+                                          std::as_writable_bytes(std::span(target))}))
       std::abort();
     if (input[1] != target[0]) std::abort();
     for (const auto token : {input[0], input[1], target[1]})

@@ -33,7 +33,7 @@ Sample<Input> sample(const troupe::storage::Dataset& dataset, std::int64_t index
   Sample<Input> read;
   read.input.resize(static_cast<std::size_t>(shape.input.count()));
   read.target.resize(static_cast<std::size_t>(shape.target.count()));
-  REQUIRE(dataset.read(index, std::as_writable_bytes(std::span(read.input)),
-                       std::as_writable_bytes(std::span(read.target))));
+  REQUIRE(dataset.read({.sample = index}, {{std::as_writable_bytes(std::span(read.input))},
+                                           std::as_writable_bytes(std::span(read.target))}));
   return read;
 }

@@ -99,8 +99,8 @@ TEST_CASE("a shard with a given vocabulary is opened without scanning its tokens
   CHECK(opened->dataset->classes() == 50);
   std::vector<std::byte> input(64);
   std::vector<std::byte> target(64);
-  CHECK(opened->dataset->read(0, input, target));
-  const auto read = opened->dataset->read(56, input, target);
+  CHECK(opened->dataset->read({}, {{input}, target}));
+  const auto read = opened->dataset->read({.sample = 56}, {{input}, target});
   REQUIRE_FALSE(read);
   CHECK(read.error().text.find(": token 900 is 60000, but the model's vocabulary has 50") !=
         std::string::npos);

@@ -159,7 +159,7 @@ TEST_CASE("an error names a large file that changes while in use", "[storage]") 
   REQUIRE(data);
   std::vector<std::byte> input((*data)->shape().input_bytes());
   std::vector<std::byte> target((*data)->shape().target_bytes());
-  REQUIRE((*data)->read((*data)->count() - 1, input, target));
+  REQUIRE((*data)->read({.sample = (*data)->count() - 1}, {{input}, target}));
 
   if (spoil == "shorter") {
     std::filesystem::resize_file(path, 5000);
@@ -169,7 +169,7 @@ TEST_CASE("an error names a large file that changes while in use", "[storage]") 
     const auto then = std::filesystem::last_write_time(path);
     std::filesystem::last_write_time(path, then + std::chrono::seconds(1));
   }
-  const auto read = (*data)->read((*data)->count() - 1, input, target);
+  const auto read = (*data)->read({.sample = (*data)->count() - 1}, {{input}, target});
   REQUIRE_FALSE(read);
   CHECK(read.error().text.starts_with(path + ": changed while in use: "));
 }
