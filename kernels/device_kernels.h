@@ -100,9 +100,10 @@ struct TensorCoreKernels {
   void (*multiply_and_add_up)(Stream&, const DeviceProduct<Number>&, Factor which, float* sums);
 
   void (*attention_forward)(Stream&, const AttentionShape&, In q, In k, In v, Out out,
-                            float* logsumexp);
+                            float* logsumexp, const AttentionData&);
   void (*attention_backward)(Stream&, const AttentionShape&, In q, In k, In v, In out,
-                             const float* logsumexp, In dout, Out dq, Out dk, Out dv);
+                             const float* logsumexp, In dout, Out dq, Out dk, Out dv,
+                             const AttentionData&, float* dbiases);
 
   void (*conv2d_forward)(Stream&, const Conv2dShape&, const Number* x, const Number* w, Number* y);
   void (*conv2d_backward_input)(Stream&, const Conv2dShape&, const Number* w, const Number* dy,

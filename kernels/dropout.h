@@ -13,4 +13,12 @@ namespace troupe::kernels {
 void dropout(Stream& stream, const RandomKey& key, float rate, const float* x, float* y,
              std::int64_t samples, std::int64_t per_sample);
 
+namespace cpu {
+
+/// Computes dropout of elements first, first + 1, ... of the sample that `key` names. `first` is a
+/// multiple of 4. On the cores.
+void drop_elements(const RandomKey& key, float rate, std::int64_t first, const float* x, float* y,
+                   std::int64_t count);
+
+}  // namespace cpu
 }  // namespace troupe::kernels

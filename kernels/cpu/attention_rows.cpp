@@ -52,9 +52,17 @@ HWY_INLINE void cap_scores(float* x, const ScoreForm& form, std::int64_t count) 
   });
 }
 
+/// x = scale x + biases.
+HWY_INLINE void add_biases(float* x, float scale, const float* biases, std::int64_t count) {
+  const V scales = constant(scale);
+  each_vector(count, [=](auto at, std::int64_t i) HWY_ATTR {
+    at.store(fused(at.load(x + i), scales, at.load(biases + i)), x + i);
+  });
+}
+
 void soften_block(const ScoreBlock& block, const ScoreForm& form, RunningSoftmax* running,
                   const OutputRows& out) {
-  const float scale = form.cap > 0 ? 1.0f : form.scale;
+  const float scale = form.cap > 0 || form.biases ? 1.0f : form.scale;
   for (std::int64_t r = 0; r < block.rows; ++r) {
     float* scores = block.scores + r * block.stride;
     const std::int64_t passed = block.passed(r), seen = block.seen(r) - passed;
@@ -63,6 +71,7 @@ void soften_block(const ScoreBlock& block, const ScoreForm& form, RunningSoftmax
     if (seen <= 0) continue;
     scores += passed;
     if (form.cap > 0) cap_scores(scores, form, seen);
+    if (form.biases) add_biases(scores, form.scale, form.biases - r + passed, seen);
     auto& [top, sum] = running[r];
     const float higher = std::max(top, scale * greatest(scores, seen));
     const float kept = hn::GetLane(exp_nonpositive(Single(), hn::Set(Single(), top - higher)));
@@ -76,6 +85,11 @@ void finish_rows(const RunningSoftmax* running, std::int64_t rows, const OutputR
                  float* logsumexp) {
   for (std::int64_t r = 0; r < rows; ++r) {
     const auto& [top, sum] = running[r];
+    if (sum == 0) {  // The row saw no key.
+      std::fill_n(out.data + r * out.stride, out.columns, 0.0f);
+      logsumexp[r] = -std::numeric_limits<float>::infinity();
+      continue;
+    }
     multiply_row(1 / sum, out.data + r * out.stride, out.columns);
     logsumexp[r] = top + hn::GetLane(log(Single(), hn::Set(Single(), sum)));
   }
@@ -93,7 +107,7 @@ HWY_INLINE void cap_gradient(const float* s, float cap, float* dp, std::int64_t 
 void soften_gradient_block(const ScoreBlock& block, const SoftmaxGradient& rows, float* dp) {
   const bool is_capped = rows.form.cap > 0;
   const V scale = constant(rows.form.scale);
-  const V scale_of_score = is_capped ? constant(1.0f) : scale;
+  const V scale_of_score = is_capped || rows.form.biases ? constant(1.0f) : scale;
   for (std::int64_t r = 0; r < block.rows; ++r) {
     float* p = block.scores + r * block.stride;
     float* ds = dp + r * block.stride;
@@ -105,6 +119,8 @@ void soften_gradient_block(const ScoreBlock& block, const SoftmaxGradient& rows,
     std::fill(ds + end, ds + block.columns, 0.0f);
     p += passed;
     ds += passed;
+    if (rows.form.biases)
+      add_biases(p, rows.form.scale, rows.form.biases - r + passed, end - passed);
     if (is_capped) {
       cap_scores(p, rows.form, end - passed);
       each_vector(end - passed, [=](auto at, std::int64_t i)

@@ -33,19 +33,30 @@ struct ScoreBlock {
   std::int64_t more_for_each_next = 0;  // 1 under a causal mask.
   /// The keys before the window of the first row. Far below 0: there is no window.
   std::int64_t passed_by_first = std::numeric_limits<std::int64_t>::min() / 2;
+  /// The first position and the end of the keys that each row sees at most, or null. `first_key` is
+  /// the position of the first column.
+  const std::int32_t* spans = nullptr;
+  std::int64_t first_key = 0;
 
   std::int64_t seen(std::int64_t row) const {
-    return std::clamp<std::int64_t>(seen_by_first + row * more_for_each_next, 0, columns);
+    std::int64_t end = seen_by_first + row * more_for_each_next;
+    if (spans) end = std::min<std::int64_t>(end, spans[2 * row + 1] - first_key);
+    return std::clamp<std::int64_t>(end, 0, columns);
   }
   std::int64_t passed(std::int64_t row) const {
-    return std::clamp<std::int64_t>(passed_by_first + row * more_for_each_next, 0, columns);
+    std::int64_t end = passed_by_first + row * more_for_each_next;
+    if (spans) end = std::max<std::int64_t>(end, spans[2 * row] - first_key);
+    return std::clamp<std::int64_t>(end, 0, columns);
   }
 };
 
-/// The factor on the product of a query and a key, and the cap of the result, or 0.
+/// The factor on the product of a query and a key, and the cap of the result, or 0, or biases that
+/// are added to the result, or null. They are those of the first row, with one for each column. The
+/// biases of each next row begin one earlier in memory.
 struct ScoreForm {
   float scale = 0;
   float cap = 0;
+  const float* biases = nullptr;
 };
 
 /// The state of a row's online softmax: the greatest scaled score so far, and the sum of the
@@ -67,7 +78,7 @@ struct OutputRows {
 void soften_scores(const ScoreBlock& block, const ScoreForm& form, RunningSoftmax* running,
                    const OutputRows& out);
 
-/// out /= sum; logsumexp = top + log(sum).
+/// out /= sum; logsumexp = top + log(sum). A row that saw no key gets 0 and -infinity.
 void finish_softmax(const RunningSoftmax* running, std::int64_t rows, const OutputRows& out,
                     float* logsumexp);
 

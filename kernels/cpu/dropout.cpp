@@ -118,9 +118,6 @@ void dropout(Stream& stream, const RandomKey& key, float rate, const float* x, f
   if (const auto* there = kernels_of(stream))
     return there->dropout(stream, key, rate, x, y, samples, per_sample);
   assert(rate >= 0 && rate < 1 && per_sample <= std::int64_t{1} << 34);
-  // Tests uniform(word) >= rate in integers: uniform() lies on a grid of 2^-24.
-  const auto kept_from = static_cast<std::int32_t>(std::ceil(rate * 0x1p24f));
-  const float scale = 1 / (1 - rate);
   static_assert(elements_per_piece % 4 == 0, "a piece begins with a block of four words");
   const std::int64_t pieces = (per_sample + elements_per_piece - 1) / elements_per_piece;
   stream.for_each(samples * pieces, [&](std::int64_t i) {
@@ -129,10 +126,17 @@ void dropout(Stream& stream, const RandomKey& key, float rate, const float* x, f
     const std::int64_t start = sample * per_sample + first;
     RandomKey sample_key = key;
     sample_key.sample += static_cast<std::uint32_t>(sample);
-    HWY_DYNAMIC_DISPATCH(dropout_piece)
-    (sample_key, static_cast<std::uint32_t>(first / 4), kept_from, scale, x + start, y + start,
-     std::min(elements_per_piece, per_sample - first));
+    drop_elements(sample_key, rate, first, x + start, y + start,
+                  std::min(elements_per_piece, per_sample - first));
   });
+}
+
+void cpu::drop_elements(const RandomKey& key, float rate, std::int64_t first, const float* x,
+                        float* y, std::int64_t count) {
+  // Tests uniform(word) >= rate in integers: uniform() lies on a grid of 2^-24.
+  const auto kept_from = static_cast<std::int32_t>(std::ceil(rate * 0x1p24f));
+  HWY_DYNAMIC_DISPATCH(dropout_piece)
+  (key, static_cast<std::uint32_t>(first / 4), kept_from, 1 / (1 - rate), x, y, count);
 }
 
 }  // namespace troupe::kernels

@@ -163,28 +163,39 @@ void multiply_and_add_up(Stream& stream, const DeviceProduct<Number>& product, F
   add_rounded_rows(stream, factor.data, sums, product.depth, count);
 }
 
-std::int64_t positions(const AttentionShape& shape) { return shape.batch * shape.length; }
-
 /// Heads in fp32, without gaps.
 struct WideHeads {
   Tensor numbers;
   std::int64_t rows, columns;
 
-  WideHeads(Stream& stream, const AttentionShape& shape, std::int64_t heads)
-      : rows(positions(shape)), columns(heads * shape.width) {
-    numbers = stream.make({rows, columns});
+  /// Makes those of queries.
+  WideHeads(Stream& stream, const AttentionShape& shape)
+      : WideHeads(stream, shape.batch * shape.length, shape.heads * shape.width) {}
+  template <class Number>
+  WideHeads(Stream& stream, const AttentionShape& shape, Heads<const Number> from)
+      : WideHeads(stream, shape) {
+    widen_rows(stream, from, numbers.f32(), rows, columns);
+  }
+  static WideHeads of_keys(Stream& stream, const AttentionShape& shape) {
+    return {stream, shape.batch * shape.key_count(), shape.kv_heads * shape.width};
   }
   template <class Number>
-  WideHeads(Stream& stream, const AttentionShape& shape, std::int64_t heads,
-            Heads<const Number> from)
-      : WideHeads(stream, shape, heads) {
-    widen_rows(stream, from, numbers.f32(), rows, columns);
+  static WideHeads of_keys(Stream& stream, const AttentionShape& shape, Heads<const Number> from) {
+    WideHeads made = of_keys(stream, shape);
+    widen_rows(stream, from, made.numbers.f32(), made.rows, made.columns);
+    return made;
   }
   HeadsIn in() const { return {numbers.f32(), columns}; }
   HeadsOut out() { return {numbers.f32(), columns}; }
   template <class Number>
   void round_to(Stream& stream, Heads<Number> to) const {
     round_rows(stream, numbers.f32(), to, rows, columns);
+  }
+
+ private:
+  WideHeads(Stream& stream, std::int64_t row_count, std::int64_t column_count)
+      : rows(row_count), columns(column_count) {
+    numbers = stream.make({rows, columns});
   }
 };
 
@@ -195,9 +206,9 @@ constexpr float nothing = -std::numeric_limits<float>::infinity();
 
 template <class Number>
 void attend_rounded(Stream& stream, const AttentionShape& shape, In<Number> q, In<Number> k,
-                    In<Number> v, Out<Number> out, float* logsumexp) {
+                    In<Number> v, Out<Number> out, float* logsumexp, const AttentionData& data) {
   const auto* graph =
-      !shape.is_plain()
+      !shape.is_plain() || data.span
           ? nullptr
           : tensor_cores_of(stream).attention_forward({.shape = shape,
                                                        .q_row = q.row,
@@ -210,22 +221,24 @@ void attend_rounded(Stream& stream, const AttentionShape& shape, In<Number> q, I
     const auto numbers = shape.mask == Mask::causal ? Numbers{scale, nothing} : Numbers{scale};
     return run(stream, *graph, {q.data, k.data, v.data}, numbers, {logsumexp, out.data});
   }
-  const WideHeads wide_q(stream, shape, shape.heads, q), wide_k(stream, shape, shape.kv_heads, k);
-  const WideHeads wide_v(stream, shape, shape.kv_heads, v);
-  WideHeads wide_out(stream, shape, shape.heads);
+  const WideHeads wide_q(stream, shape, q);
+  const auto wide_k = WideHeads::of_keys(stream, shape, k);
+  const auto wide_v = WideHeads::of_keys(stream, shape, v);
+  WideHeads wide_out(stream, shape);
   kernels::attention_forward(stream, shape, wide_q.in(), wide_k.in(), wide_v.in(), wide_out.out(),
-                             logsumexp);
+                             logsumexp, data);
   wide_out.round_to(stream, out);
 }
 
 template <class Number>
 void attend_back_rounded(Stream& stream, const AttentionShape& shape, In<Number> q, In<Number> k,
                          In<Number> v, In<Number> out, const float* logsumexp, In<Number> dout,
-                         Out<Number> dq, Out<Number> dk, Out<Number> dv) {
+                         Out<Number> dq, Out<Number> dk, Out<Number> dv, const AttentionData& data,
+                         float* dbiases) {
   // Layers use equal layouts for gradients, and the cuDNN graph assumes them.
   assert(dq.row == q.row && dk.row == k.row && dv.row == v.row && dout.row == out.row);
   const auto* graph =
-      !shape.is_plain()
+      !shape.is_plain() || data.span
           ? nullptr
           : tensor_cores_of(stream).attention_backward({.shape = shape,
                                                         .q_row = q.row,
@@ -241,15 +254,15 @@ void attend_back_rounded(Stream& stream, const AttentionShape& shape, In<Number>
     return run(stream, *graph, {q.data, k.data, v.data, out.data, dout.data, logsumexp}, numbers,
                {taken.raw(), dv.data, dk.data, dq.data});
   }
-  const WideHeads wide_q(stream, shape, shape.heads, q), wide_k(stream, shape, shape.kv_heads, k);
-  const WideHeads wide_v(stream, shape, shape.kv_heads, v);
-  const WideHeads wide_out(stream, shape, shape.heads, out);
-  const WideHeads wide_dout(stream, shape, shape.heads, dout);
-  WideHeads wide_dq(stream, shape, shape.heads), wide_dk(stream, shape, shape.kv_heads);
-  WideHeads wide_dv(stream, shape, shape.kv_heads);
+  const WideHeads wide_q(stream, shape, q);
+  const auto wide_k = WideHeads::of_keys(stream, shape, k);
+  const auto wide_v = WideHeads::of_keys(stream, shape, v);
+  const WideHeads wide_out(stream, shape, out), wide_dout(stream, shape, dout);
+  WideHeads wide_dq(stream, shape), wide_dk = WideHeads::of_keys(stream, shape);
+  WideHeads wide_dv = WideHeads::of_keys(stream, shape);
   kernels::attention_backward(stream, shape, wide_q.in(), wide_k.in(), wide_v.in(), wide_out.in(),
                               logsumexp, wide_dout.in(), wide_dq.out(), wide_dk.out(),
-                              wide_dv.out());
+                              wide_dv.out(), data, dbiases);
   wide_dq.round_to(stream, dq);
   wide_dk.round_to(stream, dk);
   wide_dv.round_to(stream, dv);

@@ -150,6 +150,7 @@ __device__ T fold(T value, Combine combine) {
 }
 
 __device__ inline std::int64_t lesser(std::int64_t a, std::int64_t b) { return b < a ? b : a; }
+__device__ inline std::int64_t greater(std::int64_t a, std::int64_t b) { return b > a ? b : a; }
 
 struct Add {
   template <class T>

@@ -87,10 +87,10 @@ inline void note_attention(Stream& stream, std::string_view kernel, const Attent
                            double products, double queries, double keys, std::size_t number,
                            Factors factors) {
   const double rows = real(shape.batch * shape.length);
-  // A position attends to all positions, or with a causal mask to half of them on average.
-  const double seen = real(shape.length) * (shape.mask == Mask::causal ? 0.5 : 1.0);
+  // A position attends to all keys, or with a causal mask to half of them on average.
+  const double seen = real(shape.key_count()) * (shape.mask == Mask::causal ? 0.5 : 1.0);
   const double q = rows * real(shape.heads * shape.width);
-  const double k = rows * real(shape.kv_heads * shape.width);
+  const double k = real(shape.batch * shape.key_count() * shape.kv_heads * shape.width);
   note(stream, {.kernel = kernel,
                 .sizes = {shape.batch, shape.length, shape.heads, shape.kv_heads, shape.width},
                 .bytes = (queries * q + keys * k) * static_cast<double>(number) +

@@ -33,13 +33,25 @@ void add_row(Stream& stream, const float* x, const float* row, float* y, std::in
 }
 
 void own_attention_forward(Stream& stream, const AttentionShape& shape, HeadsIn, HeadsIn, HeadsIn,
-                           HeadsOut, float*) {
+                           HeadsOut, float*, const AttentionData&) {
+  if (shape.buckets > 0) take_and_give(stream, {shape.heads * shape.diagonals()});
   note_attention(stream, "attention_forward", shape, 2, 2, 2, sizeof(float), Factors::fp32);
 }
-/// The gradients of queries and those of keys compute the scores and their gradients separately.
+/// The gradients of queries, those of keys and those of biases compute the scores and their
+/// gradients separately.
 void own_attention_backward(Stream& stream, const AttentionShape& shape, HeadsIn, HeadsIn, HeadsIn,
-                            HeadsIn, const float*, HeadsIn, HeadsOut, HeadsOut, HeadsOut) {
-  note_attention(stream, "attention_backward", shape, 7, 4, 4, sizeof(float), Factors::fp32);
+                            HeadsIn, const float*, HeadsIn, HeadsOut, HeadsOut, HeadsOut,
+                            const AttentionData&, float*) {
+  const bool is_biased = shape.buckets > 0;
+  if (is_biased) {
+    const std::int64_t pieces = (shape.length + rows_in_piece - 1) / rows_in_piece;
+    const std::int64_t columns = shape.key_count() + rows_in_piece - 1;
+    take_and_give(stream,
+                  {shape.heads * shape.diagonals(), shape.batch * shape.heads * pieces * columns,
+                   shape.diagonals(), shape.batch * shape.buckets * shape.heads});
+  }
+  note_attention(stream, "attention_backward", shape, is_biased ? 9 : 7, 4, 4, sizeof(float),
+                 Factors::fp32);
 }
 
 /// Notes a kernel of images that moves `of_pixel` bytes per pixel and `of_channel` per channel.

@@ -80,14 +80,14 @@ void multiply_and_add_up(Stream& stream, const DeviceProduct<Number>& product, F
 }
 
 /// Returns whether cuDNN has an engine. Without one, heads and their results are widened to fp32.
-bool is_cudnns(const AttentionShape& shape) {
-  return shape.is_plain() && shape.width % width_step == 0;
+bool is_cudnns(const AttentionShape& shape, const AttentionData& data) {
+  return shape.is_plain() && !data.span && shape.width % width_step == 0;
 }
 /// The positions in a tile of cuDNN. kernels/cuda/tensor_cores.cpp lists the shapes that we avoid.
 constexpr std::int64_t tile = 64;
-bool is_cudnns_backward(const AttentionShape& shape) {
+bool is_cudnns_backward(const AttentionShape& shape, const AttentionData& data) {
   const bool ends_in_half = shape.mask == Mask::full && shape.length % (2 * tile) == tile;
-  return is_cudnns(shape) && shape.length > 1 && !ends_in_half;
+  return is_cudnns(shape, data) && shape.length > 1 && !ends_in_half;
 }
 
 /// Notes `times` conversions between 16 bits and fp32 of tensors of `count` numbers.
@@ -98,17 +98,17 @@ void note_conversions(Stream& stream, std::string_view kernel, int times, std::i
 
 template <class Number>
 void attention_forward(Stream& stream, const AttentionShape& shape, Heads<const Number>,
-                       Heads<const Number>, Heads<const Number>, Heads<Number>, float* logsumexp) {
-  if (is_cudnns(shape))
+                       Heads<const Number>, Heads<const Number>, Heads<Number>, float* logsumexp,
+                       const AttentionData& data) {
+  if (is_cudnns(shape, data))
     return note_attention(stream, "attention_forward", shape, 2, 2, 2, sizeof(Number),
                           Factors::bits16);
-  const std::int64_t rows = shape.batch * shape.length;
-  const std::int64_t of_q = rows * shape.heads * shape.width;
-  const std::int64_t of_k = rows * shape.kv_heads * shape.width;
+  const std::int64_t of_q = shape.batch * shape.length * shape.heads * shape.width;
+  const std::int64_t of_k = shape.batch * shape.key_count() * shape.kv_heads * shape.width;
   take_and_give(stream, {of_q, of_k, of_k, of_q});
   note_conversions<Number>(stream, "widen", 1, of_q);
   note_conversions<Number>(stream, "widen", 2, of_k);
-  kernels::attention_forward(stream, shape, {}, {}, {}, {}, logsumexp);
+  kernels::attention_forward(stream, shape, {}, {}, {}, {}, logsumexp, data);
   note_conversions<Number>(stream, "round", 1, of_q);
 }
 /// To sum in a fixed order, cuDNN needs a 16-bit number for each pair of positions, and memory for
@@ -117,9 +117,9 @@ template <class Number>
 void attention_backward(Stream& stream, const AttentionShape& shape, Heads<const Number>,
                         Heads<const Number>, Heads<const Number>, Heads<const Number>,
                         const float* logsumexp, Heads<const Number>, Heads<Number>, Heads<Number>,
-                        Heads<Number>) {
+                        Heads<Number>, const AttentionData& data, float* dbiases) {
   const std::int64_t rows = shape.batch * shape.length;
-  if (is_cudnns_backward(shape)) {
+  if (is_cudnns_backward(shape, data)) {
     const Tensor taken = stream.make({rows * shape.heads});
     const std::int64_t padded = (shape.length + tile - 1) / tile * tile;
     take_and_give(stream, {shape.batch * shape.heads * padded * padded}, dtype_of<Number>);
@@ -127,11 +127,12 @@ void attention_backward(Stream& stream, const AttentionShape& shape, Heads<const
                           Factors::bits16);
   }
   const std::int64_t q = rows * shape.heads * shape.width;
-  const std::int64_t k = rows * shape.kv_heads * shape.width;
+  const std::int64_t k = shape.batch * shape.key_count() * shape.kv_heads * shape.width;
   take_and_give(stream, {q, k, k, q, q, q, k, k});
   note_conversions<Number>(stream, "widen", 3, q);
   note_conversions<Number>(stream, "widen", 2, k);
-  kernels::attention_backward(stream, shape, {}, {}, {}, {}, logsumexp, {}, {}, {}, {});
+  kernels::attention_backward(stream, shape, {}, {}, {}, {}, logsumexp, {}, {}, {}, {}, data,
+                              dbiases);
   note_conversions<Number>(stream, "round", 1, q);
   note_conversions<Number>(stream, "round", 2, k);
 }

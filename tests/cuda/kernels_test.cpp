@@ -403,6 +403,56 @@ TEST_CASE("attention has the bits of the cores") {
   }));
 }
 
+TEST_CASE("attention with spans, biases and dropout has the bits of the cores") {
+  const auto mask = GENERATE(Mask::full, Mask::causal);
+  const std::int64_t length = GENERATE(1, 37, 150);
+  const bool is_biased = GENERATE(false, true), has_spans = GENERATE(false, true);
+  const float rate = GENERATE(0.0f, 0.2f);
+  const std::int64_t batch = 2, heads = 2, width = 6;
+  AttentionShape shape{.batch = batch,
+                       .length = length,
+                       .heads = heads,
+                       .kv_heads = is_biased ? heads : 1,
+                       .width = width,
+                       .mask = mask,
+                       .keys = mask == Mask::full ? length * 3 + 90 : 0,
+                       .rate = rate,
+                       .buckets = is_biased ? 8 : 0,
+                       .distance = is_biased ? 20 : 0};
+  CHECK(same_on_device([&](Stream& stream) {
+    const std::int64_t row = heads * width, kv_row = shape.kv_heads * width;
+    const std::int64_t keys = shape.key_count();
+    const auto some = [&](std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+      return made(stream, {rows, columns}, seed, 3);
+    };
+    const Tensor q = some(batch * length, row, 1), dout = some(batch * length, row, 4);
+    const Tensor k = some(batch * keys, kv_row, 2), v = some(batch * keys, kv_row, 3);
+    const Tensor biases = some(8, heads, 5);
+    Tensor spans = Tensor::make(stream.host_memory(), {batch, length, 2}, DType::i32);
+    for (std::int64_t i = 0; i < batch * length; ++i) {
+      const auto first = static_cast<std::int32_t>(i * 7 % keys);
+      spans.data<std::int32_t>()[2 * i] = first;
+      spans.data<std::int32_t>()[2 * i + 1] =
+          i % 5 == 0 ? first : first + static_cast<std::int32_t>(i * 11 % keys);
+    }
+    const Tensor there = stream.to_here(spans);
+    const AttentionData data{.span = has_spans ? there.data<std::int32_t>() : nullptr,
+                             .biases = biases.f32(),
+                             .key = {.seed = 3, .step = 1, .sample = 2, .operation = 4}};
+    Tensor out = stream.make(q.shape()), dq = stream.make(q.shape());
+    Tensor dk = stream.make(k.shape()), dv = stream.make(v.shape());
+    Tensor logsumexp = stream.make({batch, heads, length});
+    Tensor dbiases = made(stream, biases.shape(), 6);
+    attention_forward(stream, shape, {q.f32(), row}, {k.f32(), kv_row}, {v.f32(), kv_row},
+                      {out.f32(), row}, logsumexp.f32(), data);
+    attention_backward(stream, shape, {q.f32(), row}, {k.f32(), kv_row}, {v.f32(), kv_row},
+                       {std::as_const(out).f32(), row}, logsumexp.f32(), {dout.f32(), row},
+                       {dq.f32(), row}, {dk.f32(), kv_row}, {dv.f32(), kv_row}, data,
+                       dbiases.f32());
+    return Made{out, logsumexp, dq, dk, dv, dbiases};
+  }));
+}
+
 TEST_CASE("soft caps have the bits of the cores") {
   CHECK(same_on_device([](Stream& stream) {
     const Tensor x = made(stream, {1003}, 1, 20), dy = made(stream, {1003}, 2);
