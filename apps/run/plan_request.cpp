@@ -90,19 +90,20 @@ sched::UnitCost unit_cost(const models::UnitCosts& costs, const sched::PlanReque
   const auto shared = [&](sched::Bytes moments) { return (moments + sections - 1) / sections; };
   unit.optimizer = shared(costs.held.optimizer) + micro_batches * costs.statistics;
   unit.update_room = costs.update_room;
-  if (!costs.tied_name.empty())
-    unit.tied = {costs.tied_name, costs.tied.weight, costs.tied.gradient};
+  for (const auto& tie : costs.ties)
+    unit.tied.push_back({tie.name, tie.bytes.weight, tie.bytes.gradient});
 
   unit.stash = costs.stash - costs.stash_shared;
   sched::Bytes first_stash = costs.stash;
   if (has_halves(request)) {
     unit.stash = std::max(unit.stash, costs.stash_weight);
-    first_stash = std::max(first_stash, costs.stash_weight);
+    first_stash = std::max(first_stash, costs.stash_weight + costs.stash_weight_shared);
   }
   // A stage that recomputes keeps its whole bundle, of which a unit may hold less later.
   if (costs.boundary_kept > 0) first_stash = std::max(first_stash, costs.stash_input);
   unit.stash_shared = first_stash - unit.stash;
   unit.stash_weight = std::min(costs.stash_weight, unit.stash);
+  unit.stash_weight_shared = std::min(costs.stash_weight_shared, unit.stash_shared);
   unit.stash_input = std::min(costs.stash_input, first_stash);
   unit.workspace = costs.workspace;
   unit.boundary = costs.boundary;

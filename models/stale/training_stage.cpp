@@ -24,7 +24,8 @@ std::vector<std::string> names_lent(const Model& model, UnitRange units, const S
     for (const auto& later : model.units[unit].layer->parameters()) {
       const auto& own = stage.parameters();
       const bool is_here = std::ranges::find(own, later.name, &Parameter::name) != own.end();
-      if (is_here && !contains(borrowed, later.name)) lent.push_back(later.name);
+      if (is_here && !contains(borrowed, later.name) && !contains(lent, later.name))
+        lent.push_back(later.name);
     }
   return lent;
 }

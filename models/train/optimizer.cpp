@@ -287,6 +287,13 @@ void Optimizer::add_uses(Stream& stream, StageGradients& gradients,
   std::set<std::string_view> added;
   for (const auto& name : names) {
     if (!added.insert(name).second || parameters_[slots_of(name)[0]].frozen) continue;
+    if (!ours_are_mended && !theirs_are_mended) {
+      // One by one, as if all uses were in this stage: so no cut changes the order of the sum.
+      for (std::size_t use = 0; use < names.size(); ++use)
+        if (names[use] == name && !others.slots[use].empty())
+          add_use(stream, gradients, name, others.slots[use]);
+      continue;
+    }
     const auto given = [&](int set) {
       Tensor sum;
       for (std::size_t use = 0; use < names.size(); ++use)

@@ -97,9 +97,10 @@ struct FirstVersion {
 /// the moments, and knows neither messages nor threads. The result depends on the weights' version,
 /// not on how often step() ran.
 ///
-/// A tied parameter has one gradient: (first use) + (later use), each summed up first. If two
-/// stages use it, each sends its own gradient to the other (gradient, add_use), and both compute
-/// the same next version.
+/// A tied parameter has one gradient: the sum over its uses in the order of the units, after each
+/// use was summed up over the step. Stages that borrow it send their uses one by one to the stage
+/// that owns it (add_uses), so no cut changes the order. Corrections of late gradients sum up the
+/// uses of each stage first.
 class Optimizer {
  public:
   /// `parameters` are a stage's slots; slots of one name are one parameter. Borrowed parameters

@@ -142,6 +142,7 @@ class Rehearsal {
     std::int64_t bytes = 0;
     bool is_made_here = false;
     bool is_in_halves = false;  // Also between the halves of the backward pass.
+    const MemoryBlock* block = nullptr;
   };
   const std::vector<Held>& held() const { return held_; }
 
@@ -170,7 +171,7 @@ class Rehearsal {
     costs.stash_stream = account.held();
     Frame frame{.values = std::vector<Tensor>(model_.kept.size()),
                 .gradients = std::vector<Tensor>(model_.kept.size())};
-    const auto taken = make_taken(stream, bundles, frame, costs);
+    make_taken(stream, bundles, frame, costs);
     costs.stash_input = account.held();
     Tensor targets;
     if (is_last_) targets = stream.make(with_batch(request_.micro, request_.target), DType::i32);
@@ -198,7 +199,8 @@ class Rehearsal {
       costs.held.push_back(
           {.number = number,
            .bytes = static_cast<std::int64_t>(MemoryPool::size_of_block(value.bytes())),
-           .is_made_here = !is_taken});
+           .is_made_here = !is_taken,
+           .block = value.block()});
     }
     const Shape output = y.shape();
     costs.gives = y.dtype();
@@ -228,12 +230,10 @@ class Rehearsal {
       gradient = {};
     }
     costs.stash_weight = account.held();
-    for (auto& held : costs.held)
-      for (const auto& value : taken) {
-        if (value.number != held.number || !has_block(saved, value.block)) continue;
-        held.is_in_halves = true;
-        costs.stash_weight -= held.bytes;
-      }
+    for (auto& held : costs.held) {
+      held.is_in_halves = has_block(saved, held.block);
+      if (held.is_in_halves && !held.is_made_here) costs.stash_weight -= held.bytes;
+    }
     if (has_gradient) dy = stream.make(input, type);
     std::vector<Tensor> back;
     for (const auto& shape : sent) back.push_back(stream.make(shape));
@@ -244,23 +244,14 @@ class Rehearsal {
     return statistics;
   }
 
-  /// A received value and its memory.
-  struct TakenValue {
-    int number = 0;
-    const MemoryBlock* block = nullptr;
-  };
-
-  static std::vector<TakenValue> make_taken(Stream& stream, const Bundles& bundles, Frame& frame,
-                                            PassCosts& costs) {
-    std::vector<TakenValue> taken;
+  /// Makes the kept values that the unit receives.
+  static void make_taken(Stream& stream, const Bundles& bundles, Frame& frame, PassCosts& costs) {
     for (std::size_t i = 0; i < bundles.taken.size(); ++i) {
       const auto& part = bundles.before[i + 1];
       Tensor& value = frame.values[static_cast<std::size_t>(bundles.taken[i])];
       value = stream.make(part.shape, part.type);
       costs.input += static_cast<std::int64_t>(value.bytes());
-      taken.push_back({bundles.taken[i], value.block()});
     }
-    return taken;
   }
 
   static bool has_block(const std::vector<Tensor>& saved, const MemoryBlock* block) {
@@ -323,7 +314,7 @@ class Rehearsal {
 };
 
 /// Charges the kept values that units save: each to the first of them, and to a stage that begins
-/// behind that one. What stays between the halves of the backward pass counts in each unit.
+/// behind that one. What stays between the halves of the backward pass is charged likewise.
 void charge_held(const std::vector<std::vector<Rehearsal::Held>>& held,
                  std::vector<UnitCosts>& all) {
   struct Saved {
@@ -331,21 +322,32 @@ void charge_held(const std::vector<std::vector<Rehearsal::Held>>& held,
     bool is_made_there = false;  // The first unit made it and has the bytes.
     std::int64_t bytes = 0;
   };
-  std::map<int, Saved> values;
+  const auto charge = [&](const std::map<int, Saved>& values, std::int64_t UnitCosts::*own,
+                          std::int64_t UnitCosts::*if_first) {
+    for (const auto& [number, saved] : values)
+      for (auto unit = saved.first; unit <= saved.last; ++unit) {
+        if (unit > saved.first)
+          all[unit].*if_first += saved.bytes;
+        else if (!saved.is_made_there)
+          all[unit].*own += saved.bytes;
+      }
+  };
+  std::map<int, Saved> values, in_halves;
   for (std::size_t unit = 0; unit < held.size(); ++unit)
     for (const auto& value : held[unit]) {
       const Saved begins{.first = unit, .is_made_there = value.is_made_here};
       auto& saved = values.try_emplace(value.number, begins).first->second;
       saved.last = unit;
       saved.bytes = value.bytes;
-      if (value.is_in_halves) all[unit].stash_weight += value.bytes;
+      if (!value.is_in_halves) continue;
+      auto& halves = in_halves.try_emplace(value.number, begins).first->second;
+      halves.last = unit;
+      halves.bytes = value.bytes;
     }
-  for (const auto& [number, saved] : values)
-    for (auto unit = saved.first; unit <= saved.last; ++unit) {
-      if (unit == saved.first && saved.is_made_there) continue;
-      all[unit].stash += saved.bytes;
-      if (unit > saved.first) all[unit].stash_shared += saved.bytes;
-    }
+  charge(values, &UnitCosts::stash, &UnitCosts::stash_shared);
+  for (const auto& [number, saved] : values)  // `stash` is that of a stage that begins here.
+    for (auto unit = saved.first + 1; unit <= saved.last; ++unit) all[unit].stash += saved.bytes;
+  charge(in_halves, &UnitCosts::stash_weight, &UnitCosts::stash_weight_shared);
 }
 
 /// Returns the operations that make a matrix orthogonal: five times x x^T, its square, and that
@@ -357,7 +359,7 @@ double orthogonal_operations(const Parameter& parameter) {
   return 5 * (4 * side * side * inner + 2 * side * side * side);
 }
 
-/// Moves the costs of parameters that an earlier unit has, too, from `held` to `tied`.
+/// Moves the costs of parameters that an earlier unit has, too, from `held` to `ties`.
 void settle_ties(const Model& model, const Layer& unit, const CostRequest& request,
                  const std::map<std::string, int>& users, std::set<std::string>& seen,
                  UnitCosts& costs) {
@@ -376,7 +378,9 @@ void settle_ties(const Model& model, const Layer& unit, const CostRequest& reque
         std::max(costs.uncut_moments, uncut * static_cast<std::int64_t>(sizeof(float)) * kept);
     if (&rule == &muon_rule && !is_frozen)
       costs.orthogonal_operations += orthogonal_operations(parameter);
-    if (users.at(parameter.name) > 1) costs.tied_name = parameter.name;
+    ParameterBytes* tie = nullptr;
+    if (users.at(parameter.name) > 1)
+      tie = &costs.ties.emplace_back(UnitCosts::Tie{.name = parameter.name}).bytes;
     if (seen.insert(parameter.name).second) {
       costs.parameters += parameter.shape.count();
       continue;
@@ -384,10 +388,10 @@ void settle_ties(const Model& model, const Layer& unit, const CostRequest& reque
     const std::int64_t bytes = block_bytes(parameter.shape);
     const auto moments = bytes * kept;
     costs.held.weight -= bytes;
-    costs.tied.weight += bytes;
+    tie->weight += bytes;
     costs.held.optimizer -= moments;
-    costs.tied.optimizer += moments;
-    if (!is_frozen) costs.tied.gradient += bytes;
+    tie->optimizer += moments;
+    if (!is_frozen) tie->gradient += bytes;
     costs.update_room = std::max<std::int64_t>(0, costs.update_room - bytes);
   }
 }

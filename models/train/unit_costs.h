@@ -27,12 +27,16 @@ struct UnitCosts {
   double update_bytes = 0;           // Bytes that the optimizer moves per step.
   double orthogonal_operations = 0;  // Operations of Muon's products.
 
-  /// Parameters that an earlier unit has, too, count in `tied` instead: a planner adds that if the
+  /// Parameters that an earlier unit has, too, count in `ties` instead: a planner adds them if the
   /// earlier unit is on another stage. Gradients always count here: each use makes one.
   std::int64_t parameters = 0;
   ParameterBytes held;
-  std::string tied_name;  // A parameter shared with another unit, or empty.
-  ParameterBytes tied;
+  /// A parameter shared with other units. The first of them has no bytes here.
+  struct Tie {
+    std::string name;
+    ParameterBytes bytes{};
+  };
+  std::vector<Tie> ties;
   std::int64_t uncut_moments = 0;  // Most bytes of moments that sharding cannot cut.
   /// The most memory, beyond weights, gradients and moments, while the next version is made.
   std::int64_t update_room = 0;
@@ -41,8 +45,9 @@ struct UnitCosts {
   std::int64_t stash_shared = 0;  // The part of stash that counts only if a stage begins here.
   std::int64_t stash_input = 0;   // The input alone, as Keep::input keeps it: the whole bundle.
   std::int64_t stash_weight = 0;  // Tensors kept between the halves of the backward pass.
-  std::int64_t statistics = 0;    // Statistics that stay until the step ends.
-  std::int64_t workspace = 0;     // The most beyond `stash` while a pass runs.
+  std::int64_t stash_weight_shared = 0;  // More of them if a stage begins here.
+  std::int64_t statistics = 0;           // Statistics that stay until the step ends.
+  std::int64_t workspace = 0;            // The most beyond `stash` while a pass runs.
   std::int64_t boundary = 0;  // The input: the stream and the kept values that cross a cut here.
   std::int64_t boundary_kept = 0;  // The kept values of it.
   std::int64_t boundary_back = 0;  // The gradients that a stage sends back if it begins here.
@@ -66,8 +71,9 @@ struct CostRequest {
 ///
 /// A kept value that layers save for their backward passes counts once in a stage: as the stash of
 /// the first unit that saves it, and as `stash_shared` of units behind that one. Where a stage
-/// begins between two such units without having one, this is too much. `stash_weight` has them in
-/// each unit. All other kept values count as workspace, because a pass only hands them on.
+/// begins between two such units without having one, this is too much. What stays of them between
+/// the halves of the backward pass counts likewise, in `stash_weight` and `stash_weight_shared`.
+/// All other kept values count as workspace, because a pass only hands them on.
 Result<std::vector<UnitCosts>> unit_costs(const Model& model, const CostRequest& request);
 
 }  // namespace troupe::models

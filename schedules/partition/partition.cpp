@@ -12,7 +12,7 @@ namespace {
 
 constexpr int most_pieces = 1 << 20;
 constexpr int most_seats = 1 << 16;
-constexpr int most_ties = 64;
+constexpr int most_ties = 1024;
 constexpr Bytes most_bytes = Bytes{1} << 50;
 constexpr double longest_work = 1e9;
 // The most (device, prefix, suffix) triples for the folded method; larger Vs use borders.

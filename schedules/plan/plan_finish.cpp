@@ -80,7 +80,7 @@ void add_reductions(const PlanRequest& request, const PlanDraft& draft,
     const int other = stage_of(draft, tie.other);
     const Link link =
         slowest_link(request.cluster, {holders(draft, owner)[0]}, {holders(draft, other)[0]});
-    const double there_and_back = 2 * hop(link, request.units[tie.other].tied->gradient).count();
+    const double there_and_back = 2 * hop(link, tie.copy.gradient).count();
     stages[owner].reduce += there_and_back;
     stages[other].reduce += there_and_back;
   }
@@ -159,7 +159,7 @@ Bytes reduction_traffic(const PlanRequest& request, const PlanDraft& draft) {
     bytes += 2 * (members - 1) * gradient_of(request, draft, s);
   }
   for (const TiedUnits& tie : parted_ties(request, draft))
-    bytes += 2 * static_cast<Bytes>(draft.places.size()) * request.units[tie.other].tied->gradient;
+    bytes += 2 * static_cast<Bytes>(draft.places.size()) * tie.copy.gradient;
   return bytes;
 }
 

@@ -35,7 +35,7 @@ std::vector<StageCosts> stage_costs(const PlanRequest& request, const std::vecto
     costs.recompute = forward.count();
     costs.update = update.count();
     costs.activations = static_cast<double>(stash + first.stash_shared);
-    costs.weight_activations = static_cast<double>(stash_weight);
+    costs.weight_activations = static_cast<double>(stash_weight + first.stash_weight_shared);
     costs.input_activations = static_cast<double>(first.stash_input);
     if (stage + 2 < cuts.size()) {
       const auto& next = request.units[cuts[stage + 1]];
@@ -119,9 +119,10 @@ std::vector<TiedUnits> tied_units(const std::vector<UnitCost>& units) {
   std::map<std::string, int> owners;
   std::vector<TiedUnits> tied;
   for (int u = 0; u < static_cast<int>(units.size()); ++u) {
-    if (!units[u].tied) continue;
-    const auto [owner, is_first] = owners.emplace(units[u].tied->name, u);
-    if (!is_first) tied.push_back({owner->second, u});
+    for (const TiedParameters& shared : units[u].tied) {
+      const auto [owner, is_first] = owners.emplace(shared.name, u);
+      if (!is_first) tied.push_back({owner->second, u, shared});
+    }
   }
   return tied;
 }
@@ -226,7 +227,7 @@ class SeatMemory {
     memory.optimizer = costs.optimizer;
     for (const TiedUnits& tie : tied_) {
       if (tie.other != unit || has_already(seat, tie)) continue;
-      memory.weights += versions * costs.tied->weight;
+      memory.weights += versions * tie.copy.weight;
     }
     return memory;
   }
@@ -279,6 +280,7 @@ class SeatMemory {
     part.weight_activations = static_cast<double>(unit.stash_weight);
     if (offset > 0) return part;
     part.activations += static_cast<double>(unit.stash_shared);
+    part.weight_activations += static_cast<double>(unit.stash_weight_shared);
     part.input_activations = static_cast<double>(unit.stash_input);
     return part;
   }
@@ -287,7 +289,7 @@ class SeatMemory {
   bool has_already(const PlannedSeat& seat, const TiedUnits& tie) const {
     if (holds(seat.position, stage_of(tie.owner))) return true;
     return std::ranges::any_of(tied_, [&](const TiedUnits& other) {
-      return other.owner == tie.owner && other.other < tie.other &&
+      return other.copy.name == tie.copy.name && other.other < tie.other &&
              holds(seat.position, stage_of(other.other));
     });
   }
@@ -318,7 +320,7 @@ class SeatMemory {
     for (const TiedUnits& tie : tied_) {
       const int user = stage_of(tie.other);
       if (stage_of(tie.owner) != seat.stage || user == seat.stage) continue;
-      const Bytes gradient = request_.units[tie.other].tied->gradient;
+      const Bytes gradient = tie.copy.gradient;
       most = std::max(most, holds(seat.position, user) ? gradient : 2 * gradient);
     }
     return most;

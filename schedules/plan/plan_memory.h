@@ -33,10 +33,11 @@ bool is_asynchronous(const Schedule& schedule);
 Result<std::vector<std::vector<int>>> versions_held(const PlanRequest& request,
                                                     const Schedule& schedule);
 
-/// A pair of units that share parameters, which the first one owns.
+/// A pair of units that share parameters, which the first one owns. `copy` are those of the other.
 struct TiedUnits {
   int owner = 0;
   int other = 0;
+  TiedParameters copy;
 };
 std::vector<TiedUnits> tied_units(const std::vector<UnitCost>& units);
 

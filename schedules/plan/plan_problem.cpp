@@ -66,9 +66,8 @@ Chain chain_of(const PlanRequest& request, Backward backward) {
       chain.pieces[request.boundaries[k]].cut = Cut::required;
   }
   for (const TiedUnits& tie : tied_units(request.units)) {
-    const TiedParameters& copy = *request.units[tie.other].tied;
     const int versions = 1 + request.holding.versions_in_the_making;
-    chain.ties.push_back({tie.owner, tie.other, versions * copy.weight});
+    chain.ties.push_back({tie.owner, tie.other, versions * tie.copy.weight});
   }
   return chain;
 }

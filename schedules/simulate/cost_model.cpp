@@ -108,20 +108,24 @@ Status check_units(std::span<const UnitCost> units) {
       if (!(time.count() >= 0 && time.count() <= longest_time))
         return Error{"unit \"" + unit.name + "\": " + what + " takes " + shortest(time.count()) +
                      " seconds; want 0 to " + shortest(longest_time)};
-    const TiedParameters tied = unit.tied.value_or(TiedParameters{});
-    const std::pair<const char*, Bytes> sizes[] = {
-        {"parameters", unit.parameters},     {"weight", unit.weight},
-        {"gradient", unit.gradient},         {"optimizer", unit.optimizer},
-        {"update_room", unit.update_room},   {"stash", unit.stash},
-        {"stash_shared", unit.stash_shared}, {"stash_input", unit.stash_input},
-        {"stash_weight", unit.stash_weight}, {"workspace", unit.workspace},
-        {"boundary", unit.boundary},         {"boundary_back", unit.boundary_back},
-        {"tied.weight", tied.weight},        {"tied.gradient", tied.gradient}};
+    std::vector<std::pair<const char*, Bytes>> sizes = {
+        {"parameters", unit.parameters},      {"weight", unit.weight},
+        {"gradient", unit.gradient},          {"optimizer", unit.optimizer},
+        {"update_room", unit.update_room},    {"stash", unit.stash},
+        {"stash_shared", unit.stash_shared},  {"stash_input", unit.stash_input},
+        {"stash_weight", unit.stash_weight},  {"stash_weight_shared", unit.stash_weight_shared},
+        {"workspace", unit.workspace},        {"boundary", unit.boundary},
+        {"boundary_back", unit.boundary_back}};
+    for (const TiedParameters& tied : unit.tied) {
+      sizes.emplace_back("tied.weight", tied.weight);
+      sizes.emplace_back("tied.gradient", tied.gradient);
+    }
     for (const auto& [what, size] : sizes)
       if (size < 0 || size > most_bytes)
         return Error{"unit \"" + unit.name + "\": " + what + " is " + std::to_string(size) +
                      "; want 0 to " + std::to_string(most_bytes)};
-    if (unit.stash_input > unit.stash + unit.stash_shared || unit.stash_weight > unit.stash)
+    if (unit.stash_input > unit.stash + unit.stash_shared || unit.stash_weight > unit.stash ||
+        unit.stash_weight_shared > unit.stash_shared)
       return Error{"unit \"" + unit.name + "\": stash is " + std::to_string(unit.stash) +
                    ", less than one of its parts, stash_input and stash_weight"};
   }

@@ -85,15 +85,16 @@ struct UnitCost {
   /// Extra memory to make the next version. If no pass runs then, it reuses the memory of
   /// activations and of further gradient sums.
   Bytes update_room = 0;
-  std::optional<TiedParameters> tied;
+  std::vector<TiedParameters> tied;
 
-  Bytes stash = 0;          // Kept by a forward pass per micro-batch.
-  Bytes stash_shared = 0;   // Kept in addition if the unit is first in its stage.
-  Bytes stash_input = 0;    // Kept if the unit is first in a stage that recomputes.
-  Bytes stash_weight = 0;   // The part of `stash` kept between the halves of the backward pass.
-  Bytes workspace = 0;      // Used while a pass runs.
-  Bytes boundary = 0;       // Received per micro-batch; a cut before this unit sends it.
-  Bytes boundary_back = 0;  // Gradients that such a cut sends back.
+  Bytes stash = 0;         // Kept by a forward pass per micro-batch.
+  Bytes stash_shared = 0;  // Kept in addition if the unit is first in its stage.
+  Bytes stash_input = 0;   // Kept if the unit is first in a stage that recomputes.
+  Bytes stash_weight = 0;  // The part of `stash` kept between the halves of the backward pass.
+  Bytes stash_weight_shared = 0;  // The part of `stash_shared` kept there.
+  Bytes workspace = 0;            // Used while a pass runs.
+  Bytes boundary = 0;             // Received per micro-batch; a cut before this unit sends it.
+  Bytes boundary_back = 0;        // Gradients that such a cut sends back.
 };
 
 /// Checks that all numbers are finite, not negative and plausible; errors name unit and number.

@@ -75,6 +75,6 @@ TEST_CASE("an error names the unit whose cost is out of range", "[schedules]") {
   CHECK(check_units(units).error().text ==
         "unit \"block 0\": stash is -8; want 0 to 1125899906842624");
   units = one_unit();
-  units[0].tied = TiedParameters{.name = "table", .weight = Bytes{1} << 60};
+  units[0].tied = {TiedParameters{.name = "table", .weight = Bytes{1} << 60}};
   CHECK_FALSE(check_units(units).ok());
 }

@@ -52,8 +52,8 @@ TEST_CASE("columns that do not fit follow in blocks that repeat the first column
 TEST_CASE("explain prints the formula of every number", "[schedules]") {
   PlanRequest request = two_stages();
   request.units[0].workspace = 50;
-  request.units.front().tied = TiedParameters{"table", 7, 7};
-  request.units.back().tied = TiedParameters{"table", 7, 7};
+  request.units.front().tied = {TiedParameters{"table", 7, 7}};
+  request.units.back().tied = {TiedParameters{"table", 7, 7}};
   const std::string text = explain(request, planned(request));
   const auto tells = [&](const std::string& line) {
     INFO(text);

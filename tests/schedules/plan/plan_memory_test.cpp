@@ -62,8 +62,8 @@ TEST_CASE("weight stashing holds a version for each micro-batch in flight", "[sc
 
 TEST_CASE("tied units need a second copy only if they are on different devices", "[schedules]") {
   PlanRequest request = two_stages();
-  request.units.front().tied = TiedParameters{"table", 7, 7};
-  request.units.back().tied = TiedParameters{"table", 7, 7};
+  request.units.front().tied = {TiedParameters{"table", 7, 7}};
+  request.units.back().tied = {TiedParameters{"table", 7, 7}};
   const Plan straight = planned(request);
   CHECK(straight.seats[1].memory.weights == 2 * (20 + 7));
   CHECK(straight.seats[1].memory.gradients == 20);  // Each use has its own gradient.
@@ -100,8 +100,8 @@ TEST_CASE("the owner of a tied parameter needs room for gradients from other dev
           "[schedules]") {
   PlanRequest request = two_stages();
   request.holding.versions_in_the_making = 0;
-  request.units.front().tied = TiedParameters{"table", 50, 50};
-  request.units.back().tied = TiedParameters{"table", 50, 50};
+  request.units.front().tied = {TiedParameters{"table", 50, 50}};
+  request.units.back().tied = {TiedParameters{"table", 50, 50}};
   const Plan apart = planned(request);
   CHECK(apart.seats[0].workspace == 2 * 50 - 20);
   CHECK(apart.seats[1].workspace == 0);

@@ -37,7 +37,7 @@ PlanRequest random_request(Dice& dice) {
     unit.workspace = dice.roll(0, 9);
     unit.boundary = unit.boundary_back = dice.roll(1, 6);
     if (dice.one_in(6)) unit.update_room = dice.roll(0, 60);
-    if (dice.one_in(6)) unit.tied = TiedParameters{"table", 10, 10};
+    if (dice.one_in(6)) unit.tied = {TiedParameters{"table", 10, 10}};
     request.units.push_back(unit);
   }
   for (int n = dice.roll(1, 3); n > 0; --n) {
