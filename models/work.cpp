@@ -42,12 +42,13 @@ Work attention_work(const kernels::AttentionShape& shape) {
   const auto rows = static_cast<double>(shape.batch * shape.length);
   const auto queries = static_cast<double>(shape.heads * shape.width);
   const auto keys = static_cast<double>(shape.kv_heads * shape.width);
-  // A position attends to all positions, or with a causal mask to half of them on average.
+  const auto key_rows = static_cast<double>(shape.batch * shape.key_count());
+  // A position attends to all keys, or with a causal mask to half of them on average.
   const double all =
-      static_cast<double>(shape.length) * (shape.mask == kernels::Mask::causal ? 0.5 : 1.0);
+      static_cast<double>(shape.key_count()) * (shape.mask == kernels::Mask::causal ? 0.5 : 1.0);
   const double seen = shape.window > 0 ? std::min(all, static_cast<double>(shape.window)) : all;
   const double product = 2 * rows * seen * queries;
-  const double bytes = bytes_each * rows * (2 * queries + 2 * keys);
+  const double bytes = bytes_each * (rows * 2 * queries + key_rows * 2 * keys);
   // Forward: two products. Backward: the scores again, and the gradients of all four operands.
   return {.forward = {{"attention_forward", 2 * product, bytes}},
           .backward_input = {{"attention_backward", 5 * product, 2 * bytes}},

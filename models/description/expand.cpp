@@ -533,7 +533,7 @@ class Expander {
     auto options = at_.options_of(step);
     const auto own_name = step.name ? at_.text(*step.name, "the name of a step") : std::string();
     if (at_.fault) return;
-    const auto name = full_name(own_name);
+    const auto name = full_name(part_name_, own_name);
     // An addition to a tied matrix could not be merged: its other user has none.
     const bool is_tied = parameters_.contains(name + ".weight");
     if (lora_ && !is_tied) options.set_lora(&*lora_);
@@ -551,20 +551,16 @@ class Expander {
     if (step.kind->name == "moe") count_experts(step, options.integer("count"));
     if (at_.fault) return;
     const auto before = into.size();
-    step.kind->build({name, options, current_.flow, draws_, into, model_.kept});
-    for (auto i = before; i < into.size(); ++i) check_parameters(step, into[i]);
+    step.kind->build({name, options, current_.flow, draws_, into, model_.kept, part_name_});
+    std::string relative;  // The biases that an attention may share.
+    if (step.kind->name == "attention" && options.has("relative"))
+      relative = full_name(part_name_, std::string(options.text("relative"))) + ".weight";
+    for (auto i = before; i < into.size(); ++i) check_parameters(step, into[i], relative);
     // The maker is the step that gave the stream its shape.
     const bool is_new = !current_.maker || !(output->shape == current_.flow.shape) ||
                         output->kind != current_.flow.kind;
     if (is_new) current_ = {*output, &step, words + variables_text()};
     check_size(output->shape, step.place, "the result of " + words);
-  }
-
-  /// The name of a step's parameters: behind the part's name, but for a leading '/'.
-  std::string full_name(const std::string& own) const {
-    if (own == ".") return part_name_;
-    if (own.starts_with("/")) return own.substr(1);
-    return part_name_.empty() ? own : part_name_ + "." + own;
   }
 
   // Errors.
@@ -597,7 +593,7 @@ class Expander {
   }
 
   /// Parameters are shared by their names. All who declare one must mean the same one.
-  void check_parameters(const Step& step, const BuiltLayer& layer) {
+  void check_parameters(const Step& step, const BuiltLayer& layer, const std::string& relative) {
     for (auto& parameter : layer.parameters()) {
       check_size(parameter.shape, step.place, "'" + parameter.name + "'");
       if (at_.fault) return;
@@ -605,8 +601,9 @@ class Expander {
         return at_.fail(step.place, "model.lora.match matches '" + parameter.name +
                                         "', but experts of a moe step have no low-rank additions; "
                                         "match other projections, such as those of attention");
-      const bool may_share = step.kind->name == "embed" || step.kind->name == "linear";
       const auto name = parameter.name;
+      const bool may_share =
+          step.kind->name == "embed" || step.kind->name == "linear" || name == relative;
       const auto [known, is_new] =
           parameters_.emplace(name, Declared{std::move(parameter), step.place, may_share});
       if (is_new) continue;
@@ -618,7 +615,6 @@ class Expander {
     Parameter parameter;
     Place place;
     bool may_share = false;
-    int uses = 1;
   };
 
   static Parameter layer_parameter(const BuiltLayer& layer, const std::string& name) {
@@ -626,19 +622,20 @@ class Expander {
     return *std::ranges::find(all, name, &Parameter::name);
   }
 
-  void check_shared(const Step& step, Declared& first, const Parameter& again, bool may_share) {
+  void check_shared(const Step& step, const Declared& first, const Parameter& again,
+                    bool may_share) {
     const auto said = "'" + again.name + "' is declared at " + to_text(first.place) + " too, ";
     const bool same =
         first.parameter.shape == again.shape && first.parameter.init.kind == again.init.kind &&
         first.parameter.init.scale == again.init.scale && first.parameter.place == again.place &&
         (first.parameter.use != again.use || first.parameter.layout == again.layout);
     if (!first.may_share || !may_share)
-      at_.fail(step.place, said + "and only embed and linear share parameters; use another name");
+      at_.fail(step.place, said +
+                               "and only embed, linear and relative biases share parameters; use "
+                               "another name");
     else if (!same)
       at_.fail(step.place,
                said + "with another shape, init, place or layout; both must agree to be tied");
-    else if (++first.uses > 2)
-      at_.fail(step.place, said + "and twice is the most; use another name");
   }
 
   // The end.

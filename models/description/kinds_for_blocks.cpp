@@ -3,15 +3,18 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/attention_scores.h"
 #include "models/description/projections.h"
 #include "models/description/step_kind.h"
 #include "models/layers/attention/fused_attention.h"
-#include "models/layers/attention/rotary_attention.h"
+#include "models/layers/attention/projected_attention.h"
 #include "models/layers/attention/self_attention.h"
+#include "models/layers/dropout.h"
 #include "models/layers/linear.h"
 #include "models/layers/networks/feed_forward.h"
 #include "models/layers/networks/gated_network.h"
 #include "models/layers/networks/separate_gelu.h"
+#include "models/layers/relu.h"
 
 namespace troupe::models {
 namespace {
@@ -93,6 +96,8 @@ Status check_rope(const kernels::RopeForm& form, std::int64_t head_width) {
 }
 
 Status check_fused(const StepOptions& options, const Flow& input) {
+  for (const std::string_view name : {"span", "memory", "relative", "rate", "q_init"})
+    if (options.has(name)) return Error{"has " + std::string(name) + " with four projections only"};
   if (options.has("kv_heads")) return Error{"has as many kv_heads as heads in a fused projection"};
   if (options.has("qk_norm")) return Error{"normalizes no heads (qk_norm) in a fused projection"};
   if (head_width_of(options, input) * options.integer("heads") != input.width())
@@ -107,13 +112,42 @@ Status check_fused(const StepOptions& options, const Flow& input) {
 Status check_four(const StepOptions& options) {
   const auto heads = options.integer("heads");
   const auto kv_heads = options.integer_or("kv_heads", heads);
-  if (!options.has("rope"))
-    return Error{"with four projections rotates positions; give rope, the base, such as 10000"};
-  if (options.text("mask") != "causal") return Error{"with four projections has a causal mask"};
   if (options.text("order") != "qkv") return Error{"with four projections has no order"};
   if (heads % kv_heads != 0)
     return Error{"has " + std::to_string(heads) + " heads, which " + std::to_string(kv_heads) +
                  " kv_heads do not divide"};
+  return Done{};
+}
+
+/// Checks spans of what the step looks at, which has so many rows.
+Status check_span(const ReadValue& span, const Flow& input) {
+  if (span.flow.kind != Flow::Kind::spans)
+    return Error{"takes spans (span) and gets " + to_text(span.flow)};
+  if (span.flow.shape[0] != input.shape[0])
+    return Error{"takes a span for each row of " + to_text(input) + " and gets " +
+                 to_text(span.flow)};
+  return Done{};
+}
+
+/// Checks what attention reads besides the stream.
+Status check_data(const StepOptions& options, const Flow& input) {
+  const auto* memory = options.read("memory");
+  if (memory && !is_sequence(memory->flow))
+    return Error{"takes a sequence of rows (memory) and gets " + to_text(memory->flow)};
+  if (memory && options.text("mask") != "full")
+    return Error{"with memory has a full mask: mask = \"full\""};
+  if (memory && (options.has("rope") || options.has("relative")))
+    return Error{
+        "with memory has neither rope nor relative: positions of queries and of keys are "
+        "not those of one sequence"};
+  if (const auto* span = options.read("span"))
+    if (auto good = check_span(*span, input); !good) return good.error();
+  if (!options.has("relative")) return Done{};
+  if (options.has("cap")) return Error{"has no cap with relative"};
+  const auto buckets = options.integer("buckets");
+  if (options.text("mask") == "full" && buckets % 2 != 0)
+    return Error{"with a full mask has even buckets, half of them for each direction"};
+  if (options.integer("distance") <= buckets) return Error{"has a distance above its buckets"};
   return Done{};
 }
 
@@ -130,6 +164,7 @@ Result<Flow> check_attention(const StepOptions& options, const Flow& input) {
         std::to_string(projections)};
   if (auto good = projections == 2 ? check_fused(options, input) : check_four(options); !good)
     return good.error();
+  if (auto good = check_data(options, input); !good) return good.error();
   if (options.integer("window") > 0 && options.text("mask") != "causal")
     return Error{"has a window only with a causal mask"};
   const auto head_width = head_width_of(options, input);
@@ -138,9 +173,21 @@ Result<Flow> check_attention(const StepOptions& options, const Flow& input) {
   return input;
 }
 
+std::optional<RelativeBiases> relative_of(const StepContext& context) {
+  const auto& options = context.options;
+  if (!options.has("relative")) return {};
+  const auto name = full_name(context.part, std::string(options.text("relative")));
+  return RelativeBiases{.table = {.name = name + ".weight",
+                                  .shape = {options.integer("buckets"), options.integer("heads")},
+                                  .init = options.init("init").value_or(Init::normal(1))},
+                        .distance = options.integer("distance")};
+}
+
 AttentionCore core_of(const StepContext& context, std::optional<HeadNorms> norms = {}) {
   const auto& options = context.options;
   const auto heads = options.integer("heads");
+  const bool drops = options.has("rate");
+  const auto* span = options.read("span");
   return AttentionCore(
       {.queries = heads,
        .keys = options.integer_or("kv_heads", heads),
@@ -149,8 +196,11 @@ AttentionCore core_of(const StepContext& context, std::optional<HeadNorms> norms
        .window = options.integer("window"),
        .scale = options.has("factor") ? static_cast<float>(options.number("factor")) : 0,
        .cap = options.has("cap") ? static_cast<float>(options.number("cap")) : 0,
-       .rope = rope_of(options, head_width_of(options, context.input))},
-      std::move(norms));
+       .rope = rope_of(options, head_width_of(options, context.input)),
+       .rate = drops ? static_cast<float>(options.number("rate")) : 0,
+       .draw = drops ? context.draws++ : 0,
+       .span = span ? std::optional(span->number) : std::nullopt},
+      std::move(norms), relative_of(context));
 }
 
 std::optional<HeadNorms> norms_of(const StepContext& context) {
@@ -166,22 +216,29 @@ std::optional<HeadNorms> norms_of(const StepContext& context) {
                    .eps = static_cast<float>(options.number("eps"))};
 }
 
-void build_rotary(const StepContext& context, const std::vector<std::string>& names) {
+/// Builds attention with a projection each for queries, keys and values.
+void build_projected(const StepContext& context, const std::vector<std::string>& names) {
   const auto& options = context.options;
   const auto width = context.input.width(), heads = options.integer("heads");
   const auto head_width = head_width_of(options, context.input);
   const Sizes of_queries{width, heads * head_width};
-  const Sizes of_keys{width, options.integer_or("kv_heads", heads) * head_width};
+  const auto* memory = options.read("memory");
+  const Sizes of_keys{memory ? memory->flow.width() : width,
+                      options.integer_or("kv_heads", heads) * head_width};
   const auto init = options.init("init");
   const auto name = [&](std::size_t index) { return context.name + "." + names[index]; };
-  RotaryAttention::Projections projections{.query = matrix(options, name(0), of_queries, init),
-                                           .key = matrix(options, name(1), of_keys, init),
-                                           .value = matrix(options, name(2), of_keys, init)};
+  const auto q_init = options.has("q_init") ? options.init("q_init") : init;
+  ProjectedAttention::Projections projections{.query = matrix(options, name(0), of_queries, q_init),
+                                              .key = matrix(options, name(1), of_keys, init),
+                                              .value = matrix(options, name(2), of_keys, init)};
   if (options.boolean("bias"))
     projections.biases = {bias(name(0), of_queries, init), bias(name(1), of_keys, init),
                           bias(name(2), of_keys, init)};
-  context.add(std::make_unique<const RotaryAttention>(core_of(context, norms_of(context)),
-                                                      std::move(projections)));
+  if (const auto* span = options.read("span"))
+    context.look_over(*span, memory ? memory->flow.shape[0] : context.input.shape[0]);
+  context.add(std::make_unique<const ProjectedAttention>(
+      core_of(context, norms_of(context)), std::move(projections),
+      memory ? std::optional(KeptInput{memory->number, memory->has_gradient}) : std::nullopt));
 }
 
 void build_fused(const StepContext& context, const std::string& name) {
@@ -204,7 +261,7 @@ void build_attention(const StepContext& context) {
   const auto& options = context.options;
   const auto names = options.texts("proj");
   if (names.size() == 4)
-    build_rotary(context, names);
+    build_projected(context, names);
   else
     build_fused(context, names.front());
   const bool with_bias = options.boolean(options.has("out_bias") ? "out_bias" : "bias");
@@ -223,16 +280,23 @@ Result<Flow> check_feed_forward(const StepOptions& options, const Flow& input) {
     return Error{"takes two projections (up, down), or three (gate, up, down), and gets " +
                  std::to_string(projections)};
   const bool is_gated = projections == 3;
-  if (!is_gated && options.text("activation") == "silu")
-    return Error{"with two projections has the activation gelu or gelu_tanh"};
-  if (is_gated == options.boolean("bias"))
-    return Error{is_gated ? "with three projections has no biases"
-                          : "with two projections has biases"};
+  const auto activation = options.text("activation");
+  if (!is_gated && activation == "silu")
+    return Error{"with two projections has the activation gelu, gelu_tanh or relu"};
+  if (is_gated && activation == "relu")
+    return Error{"with three projections has the activation gelu, gelu_tanh or silu"};
+  if (is_gated && options.boolean("bias")) return Error{"with three projections has no biases"};
   return input;
 }
 
 kernels::Gelu gelu_of(const StepOptions& options) {
   return options.text("activation") == "gelu" ? kernels::Gelu::erf : kernels::Gelu::tanh;
+}
+
+/// Adds the dropout behind the activation.
+void add_rate(const StepContext& context) {
+  if (context.options.has("rate"))
+    context.add(std::make_unique<const Dropout>(context.options.number("rate"), context.draws++));
 }
 
 void build_feed_forward(const StepContext& context) {
@@ -245,22 +309,34 @@ void build_feed_forward(const StepContext& context) {
   };
   if (names.size() == 3) {
     context.add(std::make_unique<const GatedNetwork>(up(0), up(1), gate_of(options)));
+    add_rate(context);
     add_linear(context, name(2), {hidden, width}, false, out_init(options));
     return;
   }
   const auto init = options.init("init"), last = out_init(options);
   const auto form = gelu_of(options);
-  FeedForward::Part first{up(0), bias(name(0), {width, hidden}, init)};
-  FeedForward::Part second{matrix(options, name(1), {hidden, width}, last),
-                           bias(name(1), {hidden, width}, last)};
-  if (first.matrix.lora_rank == 0 && second.matrix.lora_rank == 0) {
-    context.add(std::make_unique<const FeedForward>(std::move(first), std::move(second), form));
+  Parameter first = up(0), second = matrix(options, name(1), {hidden, width}, last);
+  const bool has_biases = options.boolean("bias"), is_relu = options.text("activation") == "relu";
+  std::optional<Parameter> first_bias, second_bias;
+  if (has_biases) {
+    first_bias = bias(name(0), {width, hidden}, init);
+    second_bias = bias(name(1), {hidden, width}, last);
+  }
+  const bool has_addition = first.lora_rank > 0 || second.lora_rank > 0;
+  if (has_biases && !is_relu && !options.has("rate") && !has_addition) {
+    context.add(std::make_unique<const FeedForward>(
+        FeedForward::Part{std::move(first), *std::move(first_bias)},
+        FeedForward::Part{std::move(second), *std::move(second_bias)}, form));
     return;
   }
-  // Its fused products have no place for an addition.
-  context.add(std::make_unique<const Linear>(std::move(first.matrix), std::move(first.bias)));
-  context.add(std::make_unique<const SeparateGelu>(form));
-  context.add(std::make_unique<const Linear>(std::move(second.matrix), std::move(second.bias)));
+  // Its fused products have no place for the rest.
+  context.add(std::make_unique<const Linear>(std::move(first), std::move(first_bias)));
+  if (is_relu)
+    context.add(std::make_unique<const Relu>());
+  else
+    context.add(std::make_unique<const SeparateGelu>(form));
+  add_rate(context);
+  context.add(std::make_unique<const Linear>(std::move(second), std::move(second_bias)));
 }
 
 }  // namespace
@@ -272,8 +348,8 @@ std::vector<StepKind> kinds_for_blocks() {
                         .presence = Presence::required};
   return {
       {.name = "attention",
-       .help = "Self attention. With two names in proj, query, key and value come from one "
-               "projection; with four, each has its own, and positions are rotated.",
+       .help = "Attention of the stream to itself, or to another value (memory). With two names in "
+               "proj, query, key and value come from one projection; with four, each has its own.",
        .options =
            {proj,
             size_option("heads", "The heads; they divide the width."),
@@ -294,6 +370,36 @@ std::vector<StepKind> kinds_for_blocks() {
              .help = "The last positions that each one sees, with a causal mask. 0: all.",
              .fallback = 0,
              .most = 1 << 24},
+            {.name = "span",
+             .type = Type::value,
+             .help = "Spans: the first and the end of what each position may look at. The mask and "
+                     "the window cut them further. With four projections. Default: all."},
+            {.name = "memory",
+             .type = Type::value,
+             .help = "The value that keys and values are made of, for cross attention. With four "
+                     "projections. Default: the stream."},
+            {.name = "relative",
+             .type = Type::text,
+             .help = "The name of trained biases that are added to scores: NAME.weight [buckets, "
+                     "heads], by the distance of key and query as in T5. Layers may share them. "
+                     "With four projections. Default: none."},
+            {.name = "buckets",
+             .help = "With relative: how many biases there are. With a full mask, half of them "
+                     "are for keys behind the query.",
+             .fallback = 32,
+             .least = 4,
+             .most = kernels::most_buckets},
+            {.name = "distance",
+             .help = "With relative: from this distance on, positions share a bias.",
+             .fallback = 128,
+             .least = 2,
+             .most = kernels::most_distance},
+            {.name = "rate",
+             .type = Type::number,
+             .help = "The share of weights between positions that dropout sets to zero in "
+                     "training. It is numbered as a dropout step is. With four projections. "
+                     "Default: none.",
+             .most = 0.99},
             {.name = "factor",
              .type = Type::number,
              .help = "What scores are multiplied by. Default: 1 / sqrt(width of a head).",
@@ -375,6 +481,10 @@ std::vector<StepKind> kinds_for_blocks() {
              .help = "Whether the last projection has a bias. Default: as bias says."},
             layout_option(),
             init_option(),
+            {.name = "q_init",
+             .type = Type::init,
+             .help = "How the projection of queries begins. With four projections. Default: as "
+                     "init says."},
             out_init_option()},
        .check = check_attention,
        .build = build_attention},
@@ -385,9 +495,16 @@ std::vector<StepKind> kinds_for_blocks() {
                    size_option("hidden", "The width between the projections."),
                    {.name = "activation",
                     .type = Type::choice,
-                    .help = "The activation. gelu_tanh is the approximation that GPT-2 has.",
+                    .help =
+                        "The activation. gelu_tanh is the approximation that GPT-2 has. silu is "
+                        "for three projections, relu for two.",
                     .presence = Presence::required,
-                    .among = {"gelu", "gelu_tanh", "silu"}},
+                    .among = {"gelu", "gelu_tanh", "silu", "relu"}},
+                   {.name = "rate",
+                    .type = Type::number,
+                    .help = "The share of numbers behind the activation that dropout sets to zero "
+                            "in training. It is numbered as a dropout step is. Default: none.",
+                    .most = 0.99},
                    boolean_option("bias", "Whether the projections have biases.", false),
                    layout_option(),
                    init_option(),

@@ -7,6 +7,8 @@
 #include "models/description/step_kind.h"
 #include "models/layers/dropout.h"
 #include "models/layers/images/class_token.h"
+#include "models/layers/linear.h"
+#include "models/layers/networks/separate_gelu.h"
 #include "models/layers/position_embedding.h"
 #include "models/layers/relu.h"
 #include "models/layers/scale.h"
@@ -55,20 +57,26 @@ void build_embed(const StepContext& context) {
 
 Result<Flow> check_positions(const StepOptions& options, const Flow& input) {
   if (!is_sequence(input)) return not_taken("a sequence of rows", input);
-  if (const auto rows = options.integer("rows"); input.shape[0] > rows)
-    return Error{"has " + std::to_string(rows) + " rows, and gets " + to_text(input)};
+  const auto rows = options.integer("rows");
+  const auto wanted = options.has("row") ? options.integer("row") + 1 : input.shape[0];
+  if (wanted > rows)
+    return Error{
+        "has " + std::to_string(rows) + " rows, and " +
+        (options.has("row") ? "row is " + std::to_string(wanted - 1) : "gets " + to_text(input))};
   return input;
 }
 
 void build_positions(const StepContext& context) {
   const auto& options = context.options;
   const auto rows = options.integer("rows"), width = context.input.width();
+  const auto row = options.has("row") ? std::optional(options.integer("row")) : std::nullopt;
   const bool is_table = options.text("form") == "table";
   context.add(std::make_unique<const PositionEmbedding>(
       Parameter{.name = context.name + (is_table ? ".weight" : ""),
                 .shape = is_table ? Shape{rows, width} : Shape{1, rows, width},
                 .init = options.init("init").value_or(Init::normal(0.02)),
-                .place = place_of(options)}));
+                .place = place_of(options)},
+      row));
 }
 
 // class_token, first
@@ -95,13 +103,22 @@ Result<Flow> check_first(const StepOptions&, const Flow& input) {
 
 Result<Flow> check_linear(const StepOptions& options, const Flow& input) {
   if (!has_rows(input)) return not_taken("rows of numbers", input);
+  if (options.has("bias_name") && !options.boolean("bias"))
+    return Error{"has a bias_name, but bias = false"};
   return as_wide_as(input, options.integer("out"));
 }
 
 void build_linear(const StepContext& context) {
   const auto& options = context.options;
-  add_linear(context, context.name, {context.input.width(), options.integer("out")},
-             options.boolean("bias"), options.init("init"), place_of(options));
+  const Sizes sizes{context.input.width(), options.integer("out")};
+  if (!options.has("bias_name"))
+    return add_linear(context, context.name, sizes, options.boolean("bias"), options.init("init"),
+                      place_of(options));
+  Parameter weight = matrix(options, context.name, sizes, options.init("init"));
+  weight.place = place_of(options);
+  const auto name = full_name(context.part, std::string(options.text("bias_name")));
+  context.add(
+      std::make_unique<const Linear>(std::move(weight), bias(name, sizes, options.init("init"))));
 }
 
 // relu, dropout
@@ -113,6 +130,12 @@ Result<Flow> check_elementwise(const StepOptions&, const Flow& input) {
 
 void build_dropout(const StepContext& context) {
   context.add(std::make_unique<const Dropout>(context.options.number("rate"), context.draws++));
+}
+
+void build_act(const StepContext& context) {
+  const bool is_exact = context.options.text("kind") == "gelu";
+  context.add(
+      std::make_unique<const SeparateGelu>(is_exact ? kernels::Gelu::erf : kernels::Gelu::tanh));
 }
 
 void build_scale(const StepContext& context) {
@@ -150,6 +173,10 @@ std::vector<StepKind> kinds_for_rows() {
                             "width] as in timm (parameter).",
                     .fallback = "table",
                     .among = {"table", "parameter"}},
+                   {.name = "row",
+                    .help = "The row that every position gets, such as the type of all tokens in "
+                            "BERT. Default: each position its own.",
+                    .most = 1 << 24},
                    init_option(),
                    place_option("hidden")},
        .check = check_positions,
@@ -170,8 +197,13 @@ std::vector<StepKind> kinds_for_rows() {
       {.name = "linear",
        .help = "A product with a trained matrix.",
        .options = {size_option("out", "The width of the result."),
-                   boolean_option("bias", "Whether a bias is added.", true), layout_option(),
-                   init_option(), place_option("hidden")},
+                   boolean_option("bias", "Whether a bias is added.", true),
+                   {.name = "bias_name",
+                    .type = Type::text,
+                    .help = "The name of the bias: NAME.bias. Default: the step's own name."},
+                   layout_option(),
+                   init_option(),
+                   place_option("hidden")},
        .check = check_linear,
        .build = build_linear},
       {.name = "relu",
@@ -179,6 +211,16 @@ std::vector<StepKind> kinds_for_rows() {
        .head = StepKind::Head::nothing,
        .check = check_elementwise,
        .build = [](const StepContext& context) { context.add(std::make_unique<const Relu>()); }},
+      {.name = "act",
+       .help = "An activation of each number.",
+       .head = StepKind::Head::option,
+       .options = {{.name = "kind",
+                    .type = Type::choice,
+                    .help = "The activation. gelu_tanh is the approximation that GPT-2 has.",
+                    .presence = Presence::required,
+                    .among = {"gelu", "gelu_tanh"}}},
+       .check = check_elementwise,
+       .build = build_act},
       {.name = "scale",
        .help = "A product with a number.",
        .head = StepKind::Head::option,

@@ -105,6 +105,10 @@ struct BuiltLayer {
   }
 };
 
+/// Returns the name of a step's parameters: behind the part's name, but for a leading '/'. The name
+/// "." is the part's.
+std::string full_name(const std::string& part, const std::string& own);
+
 /// Everything that a step is built from.
 struct StepContext {
   const std::string& name;  // The name of its parameters: "h.0.attn".
@@ -113,6 +117,7 @@ struct StepContext {
   std::uint32_t& draws;  // How many layers of the model draw random numbers so far.
   std::vector<BuiltLayer>& into;
   std::vector<KeptValue>& kept;  // Model::kept.
+  const std::string& part;       // The name of the part.
 
   /// Notes what spans look at: so many rows. A step that reads spans calls this, because spans that
   /// arrive are checked against it.

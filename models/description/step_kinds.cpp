@@ -76,6 +76,12 @@ const StepKind* find_step_kind(std::string_view name) {
   return found == kinds.end() ? nullptr : &*found;
 }
 
+std::string full_name(const std::string& part, const std::string& own) {
+  if (own == ".") return part;
+  if (own.starts_with("/")) return own.substr(1);
+  return part.empty() ? own : part + "." + own;
+}
+
 const Value& StepOptions::value(std::string_view name) const {
   const auto row = std::ranges::find(rows_, name, &StepOption::name);
   assert(row != rows_.end() && "a step asks for an option that it does not declare");

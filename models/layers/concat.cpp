@@ -27,9 +27,9 @@ Shape Concat::output(const Shape& input) const {
   return with_width(branches_.front().layer->output(input), width_);
 }
 
-Work Concat::work(const Shape& input) const {
+Work Concat::work_with(const Shape& input, KeptShapes& kept) const {
   Work work = elementwise_work(output(input), output(input), Trained::no);
-  for (const auto& branch : branches_) work.add(branch.layer->work(input));
+  for (const auto& branch : branches_) work.add(branch.layer->work_with(input, kept));
   return work;
 }
 

@@ -10,24 +10,11 @@
 namespace troupe::models {
 namespace {
 
-const Tensor& kept_value(const Layer::In& in, int number) {
-  const Tensor& value = in.pass.frame->values[static_cast<std::size_t>(number)];
-  assert(!value.empty() && "a kept value is read before it is kept");
-  return value;
-}
-
 /// Adds into new memory, because a layer may have saved a summand.
 Tensor sum_with_kept(const Layer::In& in, const Tensor& a, const Tensor& b) {
   Tensor y = in.pass.stream.make(a.shape());
   kernels::sum_of(in.pass.stream, a, wide(in, b), y);
   return y;
-}
-
-/// Adds a reader's gradient to those of later readers.
-void give_back(const Layer::In& in, const KeptInput& kept, Tensor gradient) {
-  if (!kept.has_gradient) return;
-  Tensor& sum = in.pass.frame->gradients[static_cast<std::size_t>(kept.number)];
-  sum = sum.empty() ? std::move(gradient) : sum_with_kept(in, gradient, sum);
 }
 
 Shape of_joint_width(const Shape& shape, Concat::Along along, std::int64_t width) {
@@ -47,6 +34,18 @@ struct SideBySide {
 };
 
 }  // namespace
+
+const Tensor& kept_value(const Layer::In& in, int number) {
+  const Tensor& value = in.pass.frame->values[static_cast<std::size_t>(number)];
+  assert(!value.empty() && "a kept value is read before it is kept");
+  return value;
+}
+
+void give_back(const Layer::In& in, const KeptInput& kept, Tensor gradient) {
+  if (!kept.has_gradient) return;
+  Tensor& sum = in.pass.frame->gradients[static_cast<std::size_t>(kept.number)];
+  sum = sum.empty() ? std::move(gradient) : sum_with_kept(in, gradient, sum);
+}
 
 Shape KeepStream::output_with(const Shape& input, KeptShapes& kept) const {
   kept[static_cast<std::size_t>(number_)] = input;

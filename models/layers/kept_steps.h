@@ -28,6 +28,12 @@ struct KeptInput {
   bool has_gradient = true;
 };
 
+/// Returns a kept value in a forward pass.
+const Tensor& kept_value(const Layer::In& in, int number);
+/// Adds a reader's gradient of a kept value to those of later readers, in a backward pass. Does
+/// nothing if nobody wants it.
+void give_back(const Layer::In& in, const KeptInput& kept, Tensor gradient);
+
 /// Continues with a kept value in place of the stream, which gets no gradient from here.
 class TakeKept final : public Layer {
  public:

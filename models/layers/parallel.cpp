@@ -21,9 +21,9 @@ Parallel::Parallel(std::vector<LayerPtr> branches) : branches_(std::move(branche
   for (const auto& branch : branches_) parts_.add(*branch);
 }
 
-Work Parallel::work(const Shape& input) const {
+Work Parallel::work_with(const Shape& input, KeptShapes& kept) const {
   Work work;
-  for (const auto& branch : branches_) work.add(branch->work(input));
+  for (const auto& branch : branches_) work.add(branch->work_with(input, kept));
   for (std::size_t i = 1; i < branches_.size(); ++i)
     work.add(elementwise_work(output(input), output(input), Trained::no));
   return work;

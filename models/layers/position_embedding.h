@@ -1,15 +1,18 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "models/layer.h"
 
 namespace troupe::models {
 
 /// A table whose row p is added to position p of each sample [length, width]. A sample may be
-/// shorter than the table.
+/// shorter than the table. Or one row of the table is added to all positions.
 class PositionEmbedding final : public Layer {
  public:
   /// The last two dimensions of the table are [positions, width].
-  explicit PositionEmbedding(Parameter table);
+  explicit PositionEmbedding(Parameter table, std::optional<std::int64_t> row = {});
 
   std::vector<Parameter> parameters() const override { return {table_}; }
   int saved() const override { return 1; }
@@ -20,6 +23,7 @@ class PositionEmbedding final : public Layer {
 
  private:
   Parameter table_;
+  std::optional<std::int64_t> row_;
 };
 
 }  // namespace troupe::models

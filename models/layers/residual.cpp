@@ -26,9 +26,9 @@ Residual::Residual(LayerPtr inner, LayerPtr shortcut)
   if (shortcut_) parts_.add(*shortcut_);
 }
 
-Work Residual::work(const Shape& input) const {
-  Work work = inner_->work(input);
-  if (shortcut_) work.add(shortcut_->work(input));
+Work Residual::work_with(const Shape& input, KeptShapes& kept) const {
+  Work work = inner_->work_with(input, kept);
+  if (shortcut_) work.add(shortcut_->work_with(input, kept));
   work.add(elementwise_work(input, output(input), Trained::no));
   return work;
 }

@@ -20,11 +20,11 @@ ResidualStream::ResidualStream(std::vector<Branch> branches) : branches_(std::mo
   }
 }
 
-Work ResidualStream::work(const Shape& input) const {
+Work ResidualStream::work_with(const Shape& input, KeptShapes& kept) const {
   Work work;
   for (const auto& branch : branches_) {
-    work.add(branch.norm->work(input));
-    work.add(branch.inner->work(input));
+    work.add(branch.norm->work_with(input, kept));
+    work.add(branch.inner->work_with(input, kept));
     work.add(elementwise_work(input, input, Trained::no));
   }
   return work;

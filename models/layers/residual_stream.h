@@ -24,7 +24,11 @@ class ResidualStream final : public Layer {
   int saved() const override { return parts_.saved(); }
   Reach reach() const override { return parts_.reach(); }
   int cached() const override { return parts_.cached(); }
-  Work work(const Shape& input) const override;
+  Work work(const Shape& input) const override {
+    KeptShapes none;
+    return work_with(input, none);
+  }
+  Work work_with(const Shape& input, KeptShapes& kept) const override;
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;

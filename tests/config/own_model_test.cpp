@@ -143,12 +143,13 @@ TEST_CASE("an error in a description names its line", "[config]") {
         "models/tiny.toml:12:9: error: linear 'head' takes rows of numbers and gets images [16, 4, "
         "4], made at 9:9 (conv 'conv', i = 2)");
   CHECK(error_of(replaced(tiny, "repeat = { i = 3 }", "repeat = { i = 9 }")) == "");
-  CHECK(error_of(replaced(tiny, "relu", "gelu")) ==
-        "models/tiny.toml:9:93: error: 'gelu' is no kind of step of this program; did you mean "
-        "'relu'?; there are embed, positions, class_token, first, linear, relu, scale, softcap, "
-        "dropout, "
-        "attention, feed_forward, moe, patches, norm, conv, pool, upsample, residual, parallel, "
-        "keep, take, add, concat, cut");
+  CHECK(
+      error_of(replaced(tiny, "relu", "gelu")) ==
+      "models/tiny.toml:9:93: error: 'gelu' is no kind of step of this program; did you mean "
+      "'relu'?; there are embed, positions, class_token, first, linear, relu, act, scale, softcap, "
+      "dropout, "
+      "attention, feed_forward, moe, patches, norm, conv, pool, upsample, residual, parallel, "
+      "keep, take, add, concat, cut");
   CHECK(error_of(replaced(tiny, "given", "givn")) ==
         "models/tiny.toml:10:41: error: character 1 of \"givn\": no value has the name "
         "'givn'; did you mean 'given'?");

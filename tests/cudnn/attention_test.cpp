@@ -11,7 +11,7 @@ namespace troupe::kernels::cudnn {
 namespace {
 
 /// Returns a problem with q, k and v side by side in one row, as in
-/// models/layers/attention/self_attention.h and rotary_attention.h.
+/// models/layers/attention/self_attention.h and projected_attention.h.
 AttentionProblem side_by_side(const AttentionShape& shape) {
   const std::int64_t row = (shape.heads + 2 * shape.kv_heads) * shape.width;
   return {.shape = shape,

@@ -6,7 +6,7 @@
 #include "catch.h"
 #include "core/random.h"
 #include "models/layers/attention/fused_attention.h"
-#include "models/layers/attention/rotary_attention.h"
+#include "models/layers/attention/projected_attention.h"
 #include "models/layers/attention/self_attention.h"
 #include "models/layers/concat.h"
 #include "models/layers/cross_entropy.h"
@@ -224,29 +224,29 @@ TEST_CASE("gradients of layers agree with finite differences", "[models]") {
   SECTION("causal self-attention") { check(SelfAttention(2, Mask::causal), stream, {2, 5, 18}); }
   SECTION("full self-attention") { check(SelfAttention(3, Mask::full), stream, {2, 4, 18}); }
   SECTION("rotary attention with grouped queries") {
-    check(RotaryAttention(
+    check(ProjectedAttention(
               AttentionCore({.queries = 4, .keys = 2, .width = 6, .rope = kernels::RopeForm()}),
               {matrix("q", 10, 24), matrix("k", 10, 12), matrix("v", 10, 12)}),
           stream, {2, 5, 10});
   }
   SECTION("rotary attention with biases, norms, a window, a cap and neighbours") {
     const kernels::RopeForm rope{.part = 4, .pairs = kernels::RopeForm::Pairs::neighbours};
-    check(RotaryAttention(AttentionCore({.queries = 4,
-                                         .keys = 2,
-                                         .width = 6,
-                                         .window = 3,
-                                         .scale = 0.7f,
-                                         .cap = 1.5f,
-                                         .rope = rope},
-                                        HeadNorms{.query = {.name = "qn", .shape = {6}},
-                                                  .key = {.name = "kn", .shape = {6}},
-                                                  .eps = 1e-5f}),
-                          {matrix("q", 10, 24),
-                           matrix("k", 10, 12),
-                           matrix("v", 10, 12),
-                           {{.name = "qb", .shape = {24}},
-                            {.name = "kb", .shape = {12}},
-                            {.name = "vb", .shape = {12}}}}),
+    check(ProjectedAttention(AttentionCore({.queries = 4,
+                                            .keys = 2,
+                                            .width = 6,
+                                            .window = 3,
+                                            .scale = 0.7f,
+                                            .cap = 1.5f,
+                                            .rope = rope},
+                                           HeadNorms{.query = {.name = "qn", .shape = {6}},
+                                                     .key = {.name = "kn", .shape = {6}},
+                                                     .eps = 1e-5f}),
+                             {matrix("q", 10, 24),
+                              matrix("k", 10, 12),
+                              matrix("v", 10, 12),
+                              {{.name = "qb", .shape = {24}},
+                               {.name = "kb", .shape = {12}},
+                               {.name = "vb", .shape = {12}}}}),
           stream, {2, 5, 10});
   }
   SECTION("attention of one projection, by heads") {

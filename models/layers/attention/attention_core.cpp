@@ -5,6 +5,7 @@
 #include "kernels/attention_cache.h"
 #include "kernels/between_layers.h"
 #include "kernels/rounding.h"
+#include "kernels/steps.h"
 
 namespace troupe::models {
 namespace {
@@ -40,9 +41,10 @@ Tensor before_norm(const Pass& pass, const Tensor& dy, const Weight& scale, cons
 
 void attend_or_continue(const Layer::In& in, const kernels::AttentionShape& shape,
                         kernels::HeadsOf q, kernels::HeadsOf k, kernels::HeadsOf v,
-                        kernels::HeadsInto out, Tensor& logsumexp) {
+                        kernels::HeadsInto out, Tensor& logsumexp,
+                        const kernels::AttentionData& data) {
   const Pass& pass = in.pass;
-  if (in.caches.empty()) return kernels::attend(pass.stream, shape, q, k, v, out, logsumexp);
+  if (in.caches.empty()) return kernels::attend(pass.stream, shape, q, k, v, out, logsumexp, data);
   auto text = shape;
   text.length = pass.most_positions;
   Tensor& cache = in.caches[0];
@@ -53,40 +55,59 @@ void attend_or_continue(const Layer::In& in, const kernels::AttentionShape& shap
   kernels::attend(pass.stream, shape, q, k, v, out, logsumexp);
 }
 
-AttentionCore::AttentionCore(const AttentionHeads& heads, std::optional<HeadNorms> norms)
-    : heads_(heads), norms_(std::move(norms)) {
+AttentionCore::AttentionCore(const AttentionHeads& heads, std::optional<HeadNorms> norms,
+                             std::optional<RelativeBiases> relative)
+    : heads_(heads), norms_(std::move(norms)), relative_(std::move(relative)) {
   assert(heads_.queries % heads_.keys == 0);
 }
 
 std::vector<Parameter> AttentionCore::parameters() const {
-  if (!norms_) return {};
-  return {norms_->query, norms_->key};
+  std::vector<Parameter> all;
+  if (norms_) all = {norms_->query, norms_->key};
+  if (relative_) all.push_back(relative_->table);
+  return all;
 }
 
-kernels::AttentionShape AttentionCore::shape_of(const Shape& input) const {
-  assert(input.rank() == 3);
-  return {.batch = input[0],
-          .length = input[1],
+kernels::AttentionShape AttentionCore::shape_of(const Shape& queries, std::int64_t keys,
+                                                Mode mode) const {
+  assert(queries.rank() == 3);
+  return {.batch = queries[0],
+          .length = queries[1],
           .heads = heads_.queries,
           .kv_heads = heads_.keys,
           .width = heads_.width,
           .mask = heads_.mask,
           .window = heads_.window,
           .scale = heads_.scale,
-          .cap = heads_.cap};
+          .cap = heads_.cap,
+          .keys = keys == queries[1] ? 0 : keys,
+          .rate = mode == Mode::training ? heads_.rate : 0,
+          .buckets = relative_ ? relative_->table.shape[0] : 0,
+          .distance = relative_ ? relative_->distance : 0};
 }
 
-Work AttentionCore::work(const Shape& input) const { return attention_work(shape_of(input)); }
+kernels::AttentionData AttentionCore::data_of(const Pass& pass, std::span<const Weight> own,
+                                              const Tensor& span) const {
+  RandomKey key = pass.key;
+  key.operation = heads_.draw;
+  return {.span = span.empty() ? nullptr : span.data<std::int32_t>(),
+          .biases = relative_ ? own[own_norms()].value.f32() : nullptr,
+          .key = key};
+}
 
-Tensor AttentionCore::forward(const Layer::In& in, std::span<const Weight> norms, Tensor q,
-                              Tensor k, Tensor v, Layer::SavedSpan saved) const {
+Work AttentionCore::work(const Shape& queries, std::int64_t keys) const {
+  return attention_work(shape_of(queries, keys, Mode::training));
+}
+
+Tensor AttentionCore::forward(const Layer::In& in, std::span<const Weight> own, Tensor q, Tensor k,
+                              Tensor v, Layer::SavedSpan saved) const {
   const Pass& pass = in.pass;
   Stream& stream = pass.stream;
-  const auto shape = shape_of(q.shape());
+  const auto shape = shape_of(q.shape(), k.shape()[1], pass.mode);
   if (norms_) {
-    q = normalized(pass, q, norms[0], norms_->eps, heads_.width, saved[raw_queries],
+    q = normalized(pass, q, own[0], norms_->eps, heads_.width, saved[raw_queries],
                    saved[query_rstd]);
-    k = normalized(pass, k, norms[1], norms_->eps, heads_.width, saved[raw_keys], saved[key_rstd]);
+    k = normalized(pass, k, own[1], norms_->eps, heads_.width, saved[raw_keys], saved[key_rstd]);
   }
   if (heads_.rope) {
     const auto first = pass.first_position;
@@ -95,7 +116,10 @@ Tensor AttentionCore::forward(const Layer::In& in, std::span<const Weight> norms
   }
   Tensor y = stream.make(q.shape(), q.dtype());
   Tensor logsumexp = stream.make({shape.batch, shape.heads, shape.length});
-  attend_or_continue(in, shape, {q}, {k}, {v}, {y}, logsumexp);
+  Tensor span;
+  if (heads_.span) span = kept_value(in, *heads_.span);
+  attend_or_continue(in, shape, {q}, {k}, {v}, {y}, logsumexp, data_of(pass, own, span));
+  if (heads_.span) saved[span_slot()] = std::move(span);
   saved[queries] = std::move(q);
   saved[keys] = std::move(k);
   saved[values] = std::move(v);
@@ -104,7 +128,7 @@ Tensor AttentionCore::forward(const Layer::In& in, std::span<const Weight> norms
   return y;
 }
 
-AttentionCore::Gradients AttentionCore::backward(const Pass& pass, std::span<const Weight> norms,
+AttentionCore::Gradients AttentionCore::backward(const Pass& pass, std::span<const Weight> own,
                                                  const Tensor& dy, Layer::SavedSpan saved) const {
   Stream& stream = pass.stream;
   const Tensor q = std::exchange(saved[queries], {}), k = std::exchange(saved[keys], {});
@@ -114,23 +138,31 @@ AttentionCore::Gradients AttentionCore::backward(const Pass& pass, std::span<con
   Gradients made{.q = stream.make(q.shape(), q.dtype()),
                  .k = stream.make(k.shape(), k.dtype()),
                  .v = stream.make(v.shape(), v.dtype())};
-  kernels::attend_back(stream, shape_of(dy.shape()), {q}, {k}, {v}, {y}, logsumexp, {dout},
-                       {made.q}, {made.k}, {made.v});
+  const Tensor span = heads_.span ? std::exchange(saved[span_slot()], {}) : Tensor();
+  Tensor dbiases;
+  if (relative_) dbiases = saved[biases_slot()] = stream.make(relative_->table.shape);
+  kernels::attend_back(stream, shape_of(dy.shape(), k.shape()[1], pass.mode), {q}, {k}, {v}, {y},
+                       logsumexp, {dout}, {made.q}, {made.k}, {made.v}, data_of(pass, own, span),
+                       relative_ ? dbiases.f32() : nullptr);
   if (heads_.rope) {
     kernels::rotate(stream, Rotation::back, made.q, heads_.queries, *heads_.rope);
     kernels::rotate(stream, Rotation::back, made.k, heads_.keys, *heads_.rope);
   }
   if (norms_) {
-    made.q = before_norm(pass, made.q, norms[0], saved[raw_queries], saved[query_rstd],
+    made.q = before_norm(pass, made.q, own[0], saved[raw_queries], saved[query_rstd],
                          saved[query_gradient]);
     made.k =
-        before_norm(pass, made.k, norms[1], saved[raw_keys], saved[key_rstd], saved[key_gradient]);
+        before_norm(pass, made.k, own[1], saved[raw_keys], saved[key_rstd], saved[key_gradient]);
   }
   return made;
 }
 
 void AttentionCore::backward_weight(const Pass& pass, Layer::SavedSpan saved,
                                     Layer::SavedSpan gradients) const {
+  if (relative_) {
+    const Tensor dbiases = std::exchange(saved[biases_slot()], {});
+    kernels::accumulate(pass.stream, gradients[own_norms()].f32(), dbiases.f32(), dbiases.count());
+  }
   if (!norms_) return;
   const auto add = [&](Saved raw, Saved rstd, Saved gradient, Tensor& into) {
     const Tensor x = std::exchange(saved[raw], {}), inverse_root = std::exchange(saved[rstd], {});
