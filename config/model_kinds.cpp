@@ -27,7 +27,9 @@ constexpr Shipped shipped[] = {{"mlp", mlp_toml},
                                {"phi", phi_toml},
                                {"gemma", gemma_toml},
                                {"mixtral", mixtral_toml},
-                               {"qwen3_moe", qwen3_moe_toml}};
+                               {"qwen3_moe", qwen3_moe_toml},
+                               {"bert", bert_toml},
+                               {"t5", t5_toml}};
 
 std::vector<models::ModelKind> read_all() {
   std::vector<models::ModelKind> kinds;

@@ -28,5 +28,9 @@ std::string_view mixtral_toml();
 std::string_view mixtral_toml_sha256();
 std::string_view qwen3_moe_toml();
 std::string_view qwen3_moe_toml_sha256();
+std::string_view bert_toml();
+std::string_view bert_toml_sha256();
+std::string_view t5_toml();
+std::string_view t5_toml_sha256();
 
 }  // namespace troupe::config

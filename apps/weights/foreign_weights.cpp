@@ -1,6 +1,8 @@
 #include "apps/weights/foreign_weights.h"
 
 #include <algorithm>
+#include <cstring>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -19,6 +21,7 @@ namespace {
 struct Beside {
   std::vector<std::string> prefixes;
   std::vector<std::string> leave;  // Such as "*.attn.bias".
+  std::map<std::string, std::string> copies;
 };
 
 Beside beside(const models::Model& model) {
@@ -27,6 +30,7 @@ Beside beside(const models::Model& model) {
     for (const auto& entry : kind->hugging_face()) {
       all.prefixes.insert(all.prefixes.end(), entry.prefixes.begin(), entry.prefixes.end());
       all.leave.insert(all.leave.end(), entry.leave.begin(), entry.leave.end());
+      all.copies.insert(entry.copies.begin(), entry.copies.end());
     }
     if (!kind->hugging_face().empty()) return all;
   }
@@ -60,6 +64,20 @@ std::string_view prefix_of(const std::vector<std::string>& prefixes,
   return {};
 }
 
+/// Checks that a tensor which the model lacks is a copy of one that it has.
+Status check_copy(const storage::TensorView& copy, const storage::TensorView& of,
+                  MemoryPool& memory) {
+  const auto first = storage::load(copy, memory), second = storage::load(of, memory);
+  if (!first) return within(copy.name, first.error());
+  if (!second) return within(of.name, second.error());
+  if (first->dtype() == second->dtype() && first->shape() == second->shape() &&
+      std::memcmp(first->raw(), second->raw(), first->bytes()) == 0)
+    return Done{};
+  return Error{copy.name + ": found other numbers than those of " + of.name +
+               ", wanted equal ones, because the model ties both; set model.tied = false if the "
+               "model has that option"};
+}
+
 }  // namespace
 
 Result<ForeignWeights> read_weights(const std::vector<storage::TensorView>& found,
@@ -78,7 +96,7 @@ Result<ForeignWeights> read_weights(const std::vector<storage::TensorView>& foun
   ForeignWeights weights;
   const auto more = beside(model);
   weights.prefix = prefix_of(more.prefixes, found, names);
-  std::vector<storage::TensorView> views;
+  std::vector<storage::TensorView> views, copies;
   for (auto view : found) {
     if (view.name.ends_with(batch_count)) continue;
     if (is_left(view.name, more.leave) && !names.contains(view.name)) {
@@ -86,9 +104,19 @@ Result<ForeignWeights> read_weights(const std::vector<storage::TensorView>& foun
       continue;
     }
     if (view.name.starts_with(weights.prefix)) view.name.erase(0, weights.prefix.size());
+    if (const auto copy = more.copies.find(view.name);
+        copy != more.copies.end() && !names.contains(view.name) && names.contains(copy->second)) {
+      copies.push_back(std::move(view));
+      continue;
+    }
     views.push_back(std::move(view));
   }
   if (auto matched = storage::match_tensors(views, wanted); !matched) return matched.error();
+  for (const auto& copy : copies) {
+    const auto of = std::ranges::find(views, more.copies.at(copy.name), &storage::TensorView::name);
+    if (auto good = check_copy(copy, *of, memory); !good) return good.error();
+    weights.ignored.push_back(copy.name);
+  }
   for (const auto& view : views) {
     auto tensor = storage::load(view, memory);
     if (!tensor) return within(view.name, tensor.error());

@@ -138,6 +138,8 @@ class Reader {
     if (!config_.map()) return Error{"found " + to_json(config_) + ", wanted a table"};
     if (auto good = check_names(config_, ""); !good) return good.error();
     for (const auto& [key, value] : always) {
+      // An entry may want another value.
+      if (std::ranges::count(family_.entry->must, key, &HuggingFace::Must::path) > 0) continue;
       const Value* found = config_.find(key);
       if (found && !is_accepted(std::string(key)) && to_json(*found) != value)
         return unlike_ours(std::string(key), *found, std::string(value));

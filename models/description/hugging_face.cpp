@@ -30,9 +30,9 @@ class EntryReader {
       fail(entry, "an entry is a table: { types, keys, ... }");
       return {};
     }
-    sink_.check_keys(
-        entry, path_,
-        {"types", "prefixes", "leave", "keys", "fixed", "must", "harmless", "usual", "needs"});
+    sink_.check_keys(entry, path_,
+                     {"types", "prefixes", "leave", "copies", "keys", "fixed", "must", "harmless",
+                      "usual", "needs"});
     const Value* types = entry.find("types");
     if (!types || !types->map() || types->map()->empty())
       fail(entry,
@@ -50,6 +50,7 @@ class EntryReader {
     for (const auto& pattern : made_.leave)
       if (pattern.find('*', 1) != pattern.npos)
         fail(entry, "a name in leave has a '*' at its beginning only: \"*.attn.bias\"");
+    read_copies(entry);
     read_harmless(entry);
     read_keys(entry);
     read_fixed(entry);
@@ -94,6 +95,15 @@ class EntryReader {
       return nullptr;
     }
     return found;
+  }
+
+  void read_copies(const Value& entry) {
+    const Value* copies = table(entry, "copies");
+    if (!copies) return;
+    for (const auto& [copy, of, position] : *copies->map()) {
+      if (!of.text()) return fail(of, "copies has the name of a tensor for each copy");
+      made_.copies.emplace_back(copy, *of.text());
+    }
   }
 
   bool is_option(const Value& at, const std::string& name) {

@@ -40,6 +40,8 @@ struct HuggingFace {
   std::vector<Type> types;
   std::vector<std::string> prefixes;  // Prefixes of names of tensors that ours lack.
   std::vector<std::string> leave;     // Tensors with nothing learned: "*.attn.bias".
+  /// Tensors that files may have twice, and the names that ours have. Both have equal numbers.
+  std::vector<std::pair<std::string, std::string>> copies;
   std::vector<Key> keys;
   std::vector<std::pair<std::string, Value>> fixed;  // Options that a type has: a table for each.
   std::vector<Must> must;

@@ -81,7 +81,7 @@ TEST_CASE("missing keys are named with their types", "[config]") {
         "      | ^~~~~~~\n");
   CHECK(complaint_about("").starts_with(
       "run.toml: error: missing key 'model.kind': one of mlp, gpt2, llama, vit, resnet, gpt_neox, "
-      "gptj, phi, gemma, mixtral, qwen3_moe, resnet18, "));
+      "gptj, phi, gemma, mixtral, qwen3_moe, bert, t5, resnet18, "));
 }
 
 TEST_CASE("a key of another model or optimizer kind is reported as such", "[config]") {
@@ -100,7 +100,8 @@ TEST_CASE("if a kind is wrong, its keys are not checked", "[config]") {
   const auto all = complaints({"model.kind=gtp2"});
   CHECK(all ==
         "--set:1:12: error: model.kind wants one of mlp, gpt2, llama, vit, resnet, gpt_neox, gptj, "
-        "phi, gemma, mixtral, qwen3_moe, resnet18, resnet34, resnet50, resnet101, resnet152, "
+        "phi, gemma, mixtral, qwen3_moe, bert, t5, resnet18, resnet34, resnet50, resnet101, "
+        "resnet152, "
         "wide_resnet50_2, "
         "wide_resnet101_2, but found a "
         "string \"gtp2\"\n"

@@ -12,7 +12,9 @@ Run by hand where torch and transformers are, and commit what it writes:
 Each family is a folder as transformers writes it (config.json, model.safetensors in float32), with
 
 - data.safetensors: `input` and `target`, tokens [steps * samples, length], and `logits` of the first
-  step's samples before training;
+  step's samples before training. Samples of t5 and bert have other lengths each: `span` says what
+  each position looks at, nothing if it is padding. T5 has `memory_span` and `decoder_tokens` too.
+  A target of -100 does not count;
 - trace.json: the loss and the norm of each parameter's gradient at the first step, the losses of
   all steps of AdamW, and by how much the loss moves if float32 stays where transformers computes in
   float32 even in a float64 model (RMSNorm, rotary positions, softmax). Gradients of experts include
@@ -44,6 +46,9 @@ GATED = dict(SIZES, intermediate_size=48, num_key_value_heads=2)
 OLD = dict(vocab_size=VOCAB, n_positions=LENGTH, n_embd=32, n_layer=2, n_head=4)
 LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=128)
+SOURCE, TARGET = 24, 10  # Of T5.
+T5 = dict(vocab_size=VOCAB, d_model=32, d_kv=6, d_ff=40, num_layers=2, num_heads=4, dropout_rate=0.0, pad_token_id=0,
+          decoder_start_token_id=0, eos_token_id=1)
 FAMILIES = {
     "gpt2": ("GPT2", dict(OLD, attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0, bos_token_id=0, eos_token_id=0)),
     "llama": ("Llama", GATED),
@@ -69,7 +74,12 @@ FAMILIES = {
     "qwen3_moe_sparse": ("Qwen3Moe", dict(GATED, head_dim=16, moe_intermediate_size=12, num_experts=5, num_experts_per_tok=2,
                                           decoder_sparse_step=2, norm_topk_prob=True, output_router_logits=True,
                                           router_aux_loss_coef=0.3)),
+    "t5": ("T5", dict(T5, feed_forward_proj="relu", num_decoder_layers=3)),
+    "t5_v1_1": ("T5", dict(T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False)),
+    "bert": ("Bert", dict(SIZES, max_position_embeddings=20, intermediate_size=40, type_vocab_size=2,
+                          hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, pad_token_id=None)),
 }
+CLASSES = {"T5": transformers.AutoModelForSeq2SeqLM, "Bert": transformers.AutoModelForMaskedLM}
 
 
 @contextlib.contextmanager
@@ -91,29 +101,39 @@ def seed_of(name):
     return list(FAMILIES).index(name) + 1
 
 
+def untied(model, name):
+    """Gives T5 1.1 a head of its own, as its files have it. The library ties the heads of all T5 since its version 5."""
+    if name == "t5_v1_1":
+        model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
+    return model
+
+
 def random_model(name, config):
     """Returns a model whose weights, also biases and scales of norms, are far from special values."""
-    model = transformers.AutoModelForCausalLM.from_config(config)
+    model = CLASSES.get(FAMILIES[name][0], transformers.AutoModelForCausalLM).from_config(config)
+    untied(model, name)
     generator = torch.Generator().manual_seed(seed_of(name))
     with torch.no_grad():
         for key, weight in model.named_parameters():
             noise = torch.randn(weight.shape, generator=generator)
             is_matrix = weight.dim() > 1
-            middle = 1.0 if "norm" in key or "ln_" in key else 0.0
+            middle = 1.0 if "norm" in key.lower() or "ln_" in key else 0.0
             if key.endswith("bias") or name.startswith("gemma"):
                 middle = 0.0
-            weight.copy_(noise * 0.3 if is_matrix else middle + noise * 0.2)
+            # T5 does not scale scores, so larger weights would let single keys win.
+            spread = 0.2 if name.startswith("t5") else 0.3
+            weight.copy_(noise * spread if is_matrix else middle + noise * 0.2)
     return model
 
 
-def double(model, config):
-    made = type(model)(config).to(torch.float64)
+def double(model, config, name=""):
+    made = untied(type(model)(config), name).to(torch.float64)
     made.load_state_dict({key: value.to(torch.float64) for key, value in model.state_dict().items()})
     return made.train()
 
 
 def loss_of(logits, target, ignore=-100, smoothing=0.0, z=0.0):
-    logits, target = logits.reshape(-1, VOCAB), target.reshape(-1)
+    logits, target = logits.reshape(-1, VOCAB), target.reshape(-1).long()
     loss = torch.nn.functional.cross_entropy(logits, target, ignore_index=ignore, label_smoothing=smoothing)
     return loss + z * logits[target != ignore].logsumexp(-1).square().mean() if z else loss
 
@@ -133,6 +153,56 @@ def balance_of(config, output):
     return config.router_aux_loss_coef * sum(each) / len(each)
 
 
+def spans_of(rows, lengths):
+    """Returns for each of so many rows of a sample that it looks at the sample's first tokens. Rows of padding look at
+    nothing: those from the length on if there are as many rows as tokens."""
+    spans = torch.zeros(len(lengths), rows, 2, dtype=torch.int32)
+    for span, length in zip(spans, lengths):
+        span[:, 1] = length
+    return spans
+
+
+def samples_of(kind, generator):
+    """Returns what data.safetensors has of random samples, but for logits."""
+    def draw(*shape):
+        return torch.randint(2, VOCAB, shape, generator=generator, dtype=torch.int32)
+
+    def lengths(most):
+        return torch.randint(most // 2, most + 1, (STEPS * SAMPLES,), generator=generator).tolist()
+
+    if kind == "T5":
+        source, target, of_source = draw(STEPS * SAMPLES, SOURCE), draw(STEPS * SAMPLES, TARGET), lengths(SOURCE)
+        decoder = torch.cat([torch.zeros_like(target[:, :1]), target[:, :-1]], 1)
+        span = spans_of(SOURCE, of_source)
+        for row, (length, of_target) in enumerate(zip(of_source, lengths(TARGET))):
+            span[row, length:] = 0
+            target[row, of_target:] = -100
+        return {"input": source, "span": span, "memory_span": spans_of(TARGET, of_source), "decoder_tokens": decoder,
+                "target": target}
+    if kind == "Bert":
+        tokens, of_samples = draw(STEPS * SAMPLES, LENGTH), lengths(LENGTH)
+        span, target = spans_of(LENGTH, of_samples), draw(STEPS * SAMPLES, LENGTH)
+        target[torch.rand(target.shape, generator=generator) > 0.4] = -100
+        for row, length in enumerate(of_samples):
+            span[row, length:] = 0
+            target[row, length:] = -100
+            target[row, 0] = 7
+        return {"input": tokens, "span": span, "target": target}
+    tokens = torch.randint(VOCAB, (STEPS * SAMPLES, LENGTH + 1), generator=generator)
+    return {"input": tokens[:, :-1].contiguous(), "target": tokens[:, 1:].contiguous()}
+
+
+def output_of(model, data, rows=slice(0, SAMPLES)):
+    """Calls a model with some samples."""
+    tokens = data["input"][rows].long()
+    if "span" not in data:
+        return model(tokens)
+    mask = (torch.arange(tokens.shape[1]) < data["span"][rows, :1, 1]).long()
+    if "decoder_tokens" not in data:
+        return model(tokens, attention_mask=mask)
+    return model(tokens, attention_mask=mask, decoder_input_ids=data["decoder_tokens"][rows].long())
+
+
 def make(name):
     kind, options = FAMILIES[name]
     config = getattr(transformers, kind + "Config")(**options)
@@ -141,12 +211,17 @@ def make(name):
     folder.mkdir(parents=True, exist_ok=True)
     model = random_model(name, config)
     model.save_pretrained(folder)
+    if name == "t5_v1_1":
+        file = folder / "config.json"
+        written = json.loads(file.read_text())
+        del written["scale_decoder_outputs"]
+        file.write_text(json.dumps({**written, "tie_word_embeddings": False}, indent=2, sort_keys=True) + "\n")
     generator = torch.Generator().manual_seed(999 + seed_of(name))
-    tokens = torch.randint(VOCAB, (STEPS * SAMPLES, LENGTH + 1), generator=generator)
-    data, target = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+    data = samples_of(kind, generator)
+    target = data["target"]
     with torch.no_grad():
-        narrow = double(model, config)
-        with_casts = loss_of(narrow(data[:SAMPLES]).logits, target[:SAMPLES]).item()
+        narrow = double(model, config, name)
+        with_casts = loss_of(output_of(narrow, data).logits, target[:SAMPLES]).item()
     saved = load_file(folder / "model.safetensors")
 
     def saved_parts(key, weight, gradient):
@@ -166,14 +241,14 @@ def make(name):
     trace = {"family": name, **{key: value for key, value in WANTED.items()}, "steps": STEPS, "samples": SAMPLES,
              "optimizer": RECIPE}
     with in_float64():
-        wide = double(model, config)
+        wide = double(model, config, name)
         optimizer = torch.optim.AdamW(wide.parameters(), lr=RECIPE["lr"], betas=tuple(RECIPE["betas"]),
                                       eps=RECIPE["eps"], weight_decay=RECIPE["weight_decay"])
         losses = []
         for step in range(STEPS):
             rows = slice(step * SAMPLES, (step + 1) * SAMPLES)
             optimizer.zero_grad()
-            output = wide(data[rows])
+            output = output_of(wide, data, rows)
             logits = output.logits
             loss = loss_of(logits, target[rows])
             (loss + balance_of(config, output)).backward()
@@ -187,7 +262,7 @@ def make(name):
             losses.append(loss.item())
     trace["losses"], trace["gradient_norms"] = losses, norms
     trace["float32_casts_move_loss"] = abs(with_casts - losses[0]) / losses[0]
-    save_file({"input": data.to(torch.int32), "target": target.to(torch.int32), "logits": first.to(torch.float32)},
+    save_file({**{key: value.to(torch.int32) for key, value in data.items()}, "logits": first.to(torch.float32)},
               folder / "data.safetensors")
     (folder / "trace.json").write_text(json.dumps(trace, indent=1) + "\n")
     (folder / "generation_config.json").unlink(missing_ok=True)
@@ -233,12 +308,11 @@ def make_losses(name="llama"):
 
 
 def load(folder, like):
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager",
-                                                              dtype=torch.float32).eval()
+    loader = CLASSES.get(FAMILIES[like][0] if like else "", transformers.AutoModelForCausalLM)
+    model = loader.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
     known = load_file(HERE / like / "data.safetensors") if like else None
-    tokens = known["input"][:SAMPLES] if known else torch.arange(LENGTH).reshape(1, -1)
     with torch.no_grad():
-        logits = model(tokens.long()).logits
+        logits = output_of(model, known or {"input": torch.arange(LENGTH).reshape(1, -1)}).logits
     if not known:
         print(json.dumps(logits.tolist()))
         return

@@ -69,7 +69,8 @@ TEST_CASE("each kind of models has help for every key", "[models]") {
     }
   }
   CHECK(names == std::vector<std::string_view>{"mlp", "gpt2", "llama", "vit", "resnet", "gpt_neox",
-                                               "gptj", "phi", "gemma", "mixtral", "qwen3_moe"});
+                                               "gptj", "phi", "gemma", "mixtral", "qwen3_moe",
+                                               "bert", "t5"});
   CHECK(config::find_model_kind("gpt2")->name() == "gpt2");
   CHECK(config::find_model_kind("gpt3") == nullptr);
 }

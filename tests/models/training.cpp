@@ -121,6 +121,26 @@ std::vector<Model> models_with(double dropout) {
                                                  {"expert_ffn", 6},
                                                  {"sparse_step", 2},
                                                  {"renormalise", false}})));
+  models.push_back(build("bert", table({{"vocab", 13},
+                                        {"context", 9},
+                                        {"length", 7},
+                                        {"width", 8},
+                                        {"layers", 3},
+                                        {"heads", 2},
+                                        {"dropout", 0.1 * dropout}})));
+  for (const bool is_new : {false, true})
+    models.push_back(build("t5", table({{"vocab", 13},
+                                        {"source", 9},
+                                        {"target", 5},
+                                        {"width", 8},
+                                        {"layers", 2},
+                                        {"decoder_layers", 3},
+                                        {"heads", 2},
+                                        {"head_width", 6},
+                                        {"ffn", 12},
+                                        {"gated", is_new},
+                                        {"tied", !is_new},
+                                        {"dropout", 0.1 * dropout}})));
   models.push_back(
       described(tests::own_unet, table({{"size", 8}, {"width", 3}, {"dropout", 0.2 * dropout}})));
   models.push_back(described(tests::own_braid, table({{"dropout", 0.2 * dropout}})));
@@ -159,6 +179,10 @@ Batch made_batch(Stream& stream, const Model& model, std::int64_t samples, std::
     const auto& form = model.sample.more[i];
     fill(batch.more.emplace_back(Tensor::make(memory, with_samples(form.shape), form.type)),
          model.kept[i].bounds.below);
+    if (!model.kept[i].bounds.are_spans) continue;
+    auto* const spans = batch.more.back().data<std::int32_t>();
+    for (std::int64_t j = 0; j < batch.more.back().count(); j += 2)
+      if (spans[j] > spans[j + 1]) std::swap(spans[j], spans[j + 1]);
   }
   return batch;
 }
@@ -267,13 +291,24 @@ std::vector<StageGradients> Pipeline::gather() {
   std::vector<StageGradients> gradients;
   for (auto& stage : stages_) gradients.push_back(join(stream_, {stage.take_gradients()}));
   for (const auto& [name, users] : shared_) {
-    REQUIRE(users.size() == 2);
-    const auto first = static_cast<std::size_t>(users[0]),
-               later = static_cast<std::size_t>(users[1]);
-    const Tensor from_first = optimizers_[first].gradient(stream_, gradients[first], name);
-    const Tensor from_later = optimizers_[later].gradient(stream_, gradients[later], name);
-    optimizers_[first].add_use(stream_, gradients[first], name, from_later);
-    optimizers_[later].add_use(stream_, gradients[later], name, from_first);
+    const auto owner = static_cast<std::size_t>(users[0]);
+    const auto for_uses = [&](int user, auto body) {
+      const auto& parameters = stages_[static_cast<std::size_t>(user)].parameters();
+      for (std::size_t slot = 0; slot < parameters.size(); ++slot)
+        if (parameters[slot].name == name)
+          body(gradients[static_cast<std::size_t>(user)].slots[slot]);
+    };
+    for (std::size_t i = 1; i < users.size(); ++i)
+      for_uses(users[i], [&](Tensor& use) {
+        optimizers_[owner].add_use(stream_, gradients[owner], name, std::exchange(use, {}));
+      });
+    // All stages get the sum, so that all compute the same next version.
+    const Tensor sum = optimizers_[owner].gradient(stream_, gradients[owner], name);
+    for (std::size_t i = 1; i < users.size() && !sum.empty(); ++i) {
+      Tensor copy = stream_.make(sum.shape(), sum.dtype());
+      stream_.copy(sum, copy);
+      for_uses(users[i], [&](Tensor& use) { use = std::exchange(copy, {}); });
+    }
   }
   return gradients;
 }
