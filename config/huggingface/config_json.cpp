@@ -97,6 +97,9 @@ struct Family {
   const HuggingFace* entry = nullptr;
   std::string type;
   std::string architecture;
+  Value options;  // Those of the preset that timm means, or null.
+
+  bool is_of_timm() const { return entry->library == HuggingFace::Library::timm; }
 };
 
 std::vector<Family> families(std::span<const models::ModelKind> kinds) {
@@ -104,7 +107,7 @@ std::vector<Family> families(std::span<const models::ModelKind> kinds) {
   for (const auto& kind : kinds)
     for (const auto& entry : kind.hugging_face())
       for (const auto& type : entry.types)
-        all.push_back({&kind, &entry, type.name, type.architecture});
+        all.push_back({&kind, &entry, type.name, type.architecture, type.options});
   return all;
 }
 
@@ -132,6 +135,7 @@ class Reader {
       if (type.empty() || type == family.type) known_.push_back(key);
     for (const auto key : idle_keys) known_.emplace_back(key);
     for (const auto& [key, value] : always) known_.emplace_back(key);
+    if (family.is_of_timm()) known_.emplace_back("architecture");
   }
 
   Result<Value> read() {
@@ -145,6 +149,8 @@ class Reader {
         return unlike_ours(std::string(key), *found, std::string(value));
     }
     model_.set("kind", family_.kind->name());
+    if (family_.options.map())
+      for (const auto& option : *family_.options.map()) model_.set(option.key, option.value);
     for (const auto& key : family_.entry->keys)
       if (HuggingFace::has(key, family_.type))
         if (auto good = take(key); !good) return good.error();
@@ -190,8 +196,15 @@ class Reader {
       found = here;
       found_at = path;
     }
+    if (!found && key.absent.is_null() && model_.find(key.option)) return Done{};
     const auto& option = option_of(family_, key.option);
     Value value = found ? *found : key.absent;
+    if (const auto* sizes = value.list(); sizes && !sizes->empty() && is_one_number(option)) {
+      if (!std::ranges::all_of(*sizes,
+                               [&](const Value& size) { return same(size, sizes->front()); }))
+        return unlike_ours(found_at, value, "equal sizes");
+      value = Value(sizes->front());
+    }
     // The default of some options means that theirs is not there.
     if (found && !found->is_null()) stated_.push_back(key.option);
     if (found && found->is_null())
@@ -208,6 +221,11 @@ class Reader {
       return unlike_ours(found_at, value, "one of " + choices_of(option));
     model_.set(key.option, std::move(value));
     return Done{};
+  }
+
+  static bool is_one_number(const models::Option& option) {
+    return option.type == models::Option::Type::integer ||
+           option.type == models::Option::Type::number;
   }
 
   bool has_usual(const std::string& option) const {
@@ -300,12 +318,13 @@ class Reader {
 /// Writes the keys of a type for a model of its kind.
 class Writer {
  public:
-  Writer(const Value& model, const Family& family)
-      : model_(model), family_(family), names_(family.kind->names_of(model)) {}
+  Writer(Value model, const Family& family)
+      : model_(std::move(model)), family_(family), names_(family.kind->names_of(model_)) {}
 
   /// Returns whether models of the type compute the same: it has keys for all options that other
   /// types have too, or these have their defaults.
   bool can() const {
+    if (family_.is_of_timm()) return has_rest_of_preset();
     const Value* fixed = fixed_of(family_);
     for (const auto& option : family_.kind->options()) {
       const Value* value = model_.find(option.name);
@@ -317,16 +336,37 @@ class Writer {
     return true;
   }
 
+  /// Returns how many options differ from the preset that timm means.
+  std::int64_t differences() const {
+    return std::ranges::count_if(family_.entry->keys,
+                                 [&](const auto& key) { return !is_of_preset(key.option); });
+  }
+
   void write(Value& config) const {
     for (const auto& key : family_.entry->keys) {
       const Value* value = model_.find(key.option);
       if (!value || !HuggingFace::has(key, family_.type)) continue;
+      // timm takes arguments of a model from the preset, but its number of classes from a key.
+      const bool is_argument = key.paths.back().find('.') != std::string::npos;
+      if (is_argument && is_of_preset(key.option)) continue;
       // The last path is the one that libraries of all versions read.
       if (const auto theirs = theirs_of(key, *value)) set_path(config, key.paths.back(), *theirs);
     }
   }
 
  private:
+  bool is_of_preset(const std::string& option) const {
+    const Value* wanted = family_.options.find(option);
+    const Value* value = model_.find(option);
+    return wanted && value && same(*wanted, *value);
+  }
+  /// Returns whether the options of the preset that have no key are those of the model.
+  bool has_rest_of_preset() const {
+    return std::ranges::all_of(*family_.options.map(), [&](const auto& option) {
+      return has_key(option.key) || is_of_preset(option.key);
+    });
+  }
+
   bool has_key(const std::string& option) const {
     return std::ranges::any_of(family_.entry->keys, [&](const HuggingFace::Key& key) {
       return key.option == option && HuggingFace::has(key, family_.type);
@@ -365,7 +405,7 @@ class Writer {
     return is_float ? Value(value.number()) : value;
   }
 
-  const Value& model_;
+  Value model_;
   const Family& family_;
   models::Names names_;
 };
@@ -397,22 +437,30 @@ std::string config_json_text(const Value& config) {
 
 Value hugging_face_of(std::span<const models::ModelKind> kinds, const Value& model) {
   const std::string kind = *model.find("kind")->text();
-  Value config;
-  const auto complete = [&](const Family& family) {
-    const auto made = models::complete(family.kind->options(), model);
-    return made ? *made : model;
-  };
-  config.set("model_type", "troupe-" + kind);
-  for (const auto& family : families(kinds)) {
+  const auto all = families(kinds);
+  const Family* best = nullptr;
+  std::optional<Writer> writer;
+  for (const auto& family : all) {
     if (family.kind->name() != kind || model.find("description")) continue;
-    const Value all = complete(family);
-    const Writer writer(all, family);
-    if (!writer.can()) continue;
-    config.set("model_type", family.type);
-    config.set("architectures", Value::List{family.architecture});
-    config.set("torch_dtype", "float32");
-    writer.write(config);
-    break;
+    const auto complete = models::complete(family.kind->options(), model);
+    Writer one(complete ? *complete : model, family);
+    if (!one.can() || (writer && one.differences() >= writer->differences())) continue;
+    best = &family;
+    writer.emplace(std::move(one));
+    if (!family.is_of_timm()) break;
+  }
+  Value config;
+  if (best && best->is_of_timm()) {
+    config.set("architecture", best->type);
+    writer->write(config);
+    config.set("pretrained_cfg", Value::Map{});
+  } else {
+    config.set("model_type", best ? best->type : "troupe-" + kind);
+    if (best) {
+      config.set("architectures", Value::List{best->architecture});
+      config.set("torch_dtype", "float32");
+      writer->write(config);
+    }
   }
   config.set(std::string(own_key), model);
   return config;
@@ -425,14 +473,17 @@ Result<Value> model_of_hugging_face(std::span<const models::ModelKind> kinds, co
     if (kind && kind->text()) return *own;
     return Error{std::string(own_key) + ": found no \"kind\" of a model"};
   }
-  const Value* type = config.find("model_type");
+  const bool is_of_timm = !config.find("model_type") && config.find("architecture");
+  const std::string key = is_of_timm ? "architecture" : "model_type";
+  const Value* type = config.find(key);
   const std::string name = type && type->text() ? *type->text() : "";
   std::string known;
   for (const auto& family : families(kinds)) {
+    if (family.is_of_timm() != is_of_timm) continue;
     if (name == family.type) return Reader(config, family, accepted).read();
     known += (known.empty() ? "" : ", ") + family.type;
   }
-  return Error{"model_type is \"" + name + "\"; " + known +
+  return Error{key + " is \"" + name + "\"; " + known +
                " are known: for others give --config with a [model] section"};
 }
 

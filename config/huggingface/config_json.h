@@ -10,15 +10,16 @@
 
 namespace troupe::config {
 
-/// Converts a Hugging Face `config.json`, or one of hugging_face_of(), to a table of our model
-/// options, as the `huggingface` entries of `kinds` say. Refuses a key
-/// or a value that says that the model computes something else than ours, unless `accepted` has the
-/// key ("rope_parameters.factor" is a key in a table).
+/// Converts a `config.json` of transformers, of timm, or of hugging_face_of(), to a table of our
+/// model options, as the `huggingface` entries of `kinds` say. Refuses a key or a value that says
+/// that the model computes something else than ours, unless `accepted` has the key
+/// ("rope_parameters.factor" is a key in a table).
 Result<Value> model_of_hugging_face(std::span<const models::ModelKind> kinds, const Value& config,
                                     const std::vector<std::string>& accepted = {});
 
 /// Converts a table of our model options to a `config.json` that `model_of_hugging_face` reads
-/// back. If a model type of Hugging Face computes the same, it also has the keys of that type.
+/// back. If a model type of transformers or a network of timm computes the same, it also has the
+/// keys of that.
 Value hugging_face_of(std::span<const models::ModelKind> kinds, const Value& model);
 
 /// Writes a config.json. A number that is not an integer keeps its point ("12.0"), because

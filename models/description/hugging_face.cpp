@@ -22,8 +22,9 @@ std::vector<std::string> alternatives(std::string_view text) {
 /// Reads one entry of `huggingface`.
 class EntryReader {
  public:
-  EntryReader(std::string path, const std::vector<Option>& options, FaultSink& sink)
-      : path_(std::move(path)), options_(options), sink_(sink) {}
+  EntryReader(std::string path, const std::vector<Option>& options, std::span<const Preset> presets,
+              FaultSink& sink)
+      : path_(std::move(path)), options_(options), presets_(presets), sink_(sink) {}
 
   HuggingFace read(const Value& entry) {
     if (!entry.map()) {
@@ -31,20 +32,10 @@ class EntryReader {
       return {};
     }
     sink_.check_keys(entry, path_,
-                     {"types", "prefixes", "leave", "copies", "keys", "fixed", "must", "harmless",
-                      "usual", "needs"});
-    const Value* types = entry.find("types");
-    if (!types || !types->map() || types->map()->empty())
-      fail(entry,
-           "types is a table of model types and their classes: { gpt2 = "
-           "\"GPT2LMHeadModel\" }");
+                     {"library", "types", "prefixes", "leave", "copies", "keys", "fixed", "must",
+                      "harmless", "usual", "needs"});
+    read_types(entry);
     if (sink_.fault) return {};
-    for (const auto& type : *types->map()) {
-      if (!type.value.text())
-        fail(type.value, "the class of a type is a text");
-      else
-        made_.types.push_back({type.key, *type.value.text()});
-    }
     texts(entry, "prefixes", made_.prefixes);
     texts(entry, "leave", made_.leave);
     for (const auto& pattern : made_.leave)
@@ -62,6 +53,28 @@ class EntryReader {
 
  private:
   void fail(const Value& at, std::string what) { sink_.fail(at, path_, std::move(what)); }
+
+  void read_types(const Value& entry) {
+    const Value* library = entry.find("library");
+    const Value* types = entry.find("types");
+    if (library) {
+      if (!library->text() || *library->text() != "timm")
+        return fail(*library, "library is \"timm\"; leave it out for transformers");
+      if (types) return fail(*types, "with library the types are the presets; leave types out");
+      if (presets_.empty()) return fail(*library, "timm names a preset, but there is none");
+      made_.library = HuggingFace::Library::timm;
+      for (const auto& preset : presets_) made_.types.push_back({preset.name, "", preset.options});
+      return;
+    }
+    if (!types || !types->map() || types->map()->empty())
+      return fail(entry,
+                  "types is a table of model types and their classes: { gpt2 = "
+                  "\"GPT2LMHeadModel\" }");
+    for (const auto& type : *types->map()) {
+      if (!type.value.text()) return fail(type.value, "the class of a type is a text");
+      made_.types.push_back({type.key, *type.value.text()});
+    }
+  }
 
   void texts(const Value& entry, const std::string& key, std::vector<std::string>& into) {
     const Value* list = entry.find(key);
@@ -208,6 +221,7 @@ class EntryReader {
 
   std::string path_;
   const std::vector<Option>& options_;
+  std::span<const Preset> presets_;
   FaultSink& sink_;
   HuggingFace made_;
 };
@@ -219,13 +233,14 @@ bool HuggingFace::has(const Key& key, std::string_view type) {
 }
 
 std::optional<Fault> read_hugging_face(const Value& tree, const std::vector<Option>& options,
+                                       std::span<const Preset> presets,
                                        std::vector<HuggingFace>& into) {
   const Value* entries = tree.find("huggingface");
   if (!entries) return {};
   FaultSink sink;
   if (!entries->list()) sink.fail(*entries, "huggingface", "huggingface is a list of tables");
   for (std::size_t i = 0; !sink.fault && i < entries->list()->size(); ++i)
-    into.push_back(EntryReader("huggingface[" + std::to_string(i) + "]", options, sink)
+    into.push_back(EntryReader("huggingface[" + std::to_string(i) + "]", options, presets, sink)
                        .read((*entries->list())[i]));
   return sink.fault;
 }

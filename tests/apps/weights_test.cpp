@@ -333,24 +333,27 @@ TEST_CASE("eval without data says why it cannot know the data", "[apps]") {
   CHECK(unknown.err.find("give --data") != std::string::npos);
 }
 
-TEST_CASE("folders of Hugging Face's families come out as they came", "[apps]") {
+TEST_CASE("folders of transformers and timm come out as they came", "[apps]") {
   const Workplace here;
-  const std::string families = TROUPE_TESTS "/golden/families/";
+  const std::string golden = TROUPE_TESTS "/golden/";
   const auto text = [](const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     std::ostringstream whole;
     whole << file.rdbuf();
     return whole.str();
   };
-  for (const std::string name : {"llama3", "mistral", "qwen2", "qwen3", "gpt_neox", "gptj", "phi",
-                                 "gemma", "gemma2", "mixtral", "qwen3_moe"}) {
-    CAPTURE(name);
+  for (const std::string path :
+       {"families/llama3", "families/mistral", "families/qwen2", "families/qwen3",
+        "families/gpt_neox", "families/gptj", "families/phi", "families/gemma", "families/gemma2",
+        "families/mixtral", "families/qwen3_moe", "images/vit"}) {
+    CAPTURE(path);
+    const std::string name = path.substr(path.find('/') + 1);
     goes_well(tests::troupe(
-        here, {"checkpoint", "import", families + name, "--to", name + "/checkpoints"}));
+        here, {"checkpoint", "import", golden + path, "--to", name + "/checkpoints"}));
     goes_well(tests::troupe(here, {"checkpoint", "export", name, "--to", name + "/out"}));
-    CHECK(here.read(name + "/out/config.json") == text(families + name + "/config.json"));
-    CHECK((here.read(name + "/out/model.safetensors") ==
-           text(families + name + "/model.safetensors")));
+    CHECK(here.read(name + "/out/config.json") == text(golden + path + "/config.json"));
+    CHECK(
+        (here.read(name + "/out/model.safetensors") == text(golden + path + "/model.safetensors")));
   }
 }
 

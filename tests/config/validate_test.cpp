@@ -100,11 +100,10 @@ TEST_CASE("if a kind is wrong, its keys are not checked", "[config]") {
   const auto all = complaints({"model.kind=gtp2"});
   CHECK(all ==
         "--set:1:12: error: model.kind wants one of mlp, gpt2, llama, vit, resnet, gpt_neox, gptj, "
-        "phi, gemma, mixtral, qwen3_moe, bert, t5, resnet18, resnet34, resnet50, resnet101, "
-        "resnet152, "
-        "wide_resnet50_2, "
-        "wide_resnet101_2, but found a "
-        "string \"gtp2\"\n"
+        "phi, gemma, mixtral, qwen3_moe, bert, t5, vit_tiny_patch16_224, vit_small_patch16_224, "
+        "vit_small_patch32_224, vit_base_patch16_224, vit_base_patch16_384, vit_base_patch32_224, "
+        "vit_large_patch16_224, vit_huge_patch14_224, resnet18, resnet34, resnet50, resnet101, "
+        "resnet152, wide_resnet50_2, wide_resnet101_2, but found a string \"gtp2\"\n"
         "    1 | model.kind=gtp2\n"
         "      |            ^~~~ did you mean 'gpt2'?\n");
 }

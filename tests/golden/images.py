@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/images: tiny networks for images of torchvision's blocks, and what they compute.
+"""Makes tests/golden/images: tiny networks for images of torchvision's blocks and timm's, and what they compute.
 
-Run by hand where torch and torchvision are, and commit what it writes:
+Run by hand where torch, torchvision and timm are, and commit what it writes:
 
-    pip install torch==2.15.0 torchvision==0.29.2 safetensors numpy
+    pip install torch==2.15.0 torchvision==0.29.2 timm==1.0.31 safetensors numpy
     python3 tests/golden/images.py            # all
     python3 tests/golden/images.py resnet     # one
-    python3 tests/golden/images.py --names    # prints names and shapes of torchvision's own networks
+    python3 tests/golden/images.py --names    # prints names and shapes of torchvision's and timm's own networks
+    python3 tests/golden/images.py --load DIR # prints the logits of a folder that timm opens, of images/vit's first samples
 
 Each folder has
 
-- model.safetensors: the state dict in float32, as torchvision names it;
+- model.safetensors: the state dict in float32, as torchvision or timm names it;
+- config.json, for timm's: as its save_for_hf writes it;
 - data.safetensors: `input` [steps * samples, channels, height, width] and `target`, and `logits` of the
   first step's samples in evaluation, before training;
 - trace.json: options of our model, the norm of each parameter's gradient at the first step, and the
@@ -22,12 +24,13 @@ import json
 import pathlib
 import sys
 
+import timm
 import torch
 import torchvision
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torchvision.models.resnet import BasicBlock, Bottleneck, ResNet
 
-WANTED = {"torch": "2.15.0", "torchvision": "0.29.2"}
+WANTED = {"torch": "2.15.0", "torchvision": "0.29.2", "timm": "1.0.31"}
 HERE = pathlib.Path(__file__).resolve().parent / "images"
 STEPS, SAMPLES, CHANNELS, SIZE, CLASSES = 6, 4, 2, 21, 7
 # A batch norm makes some gradients zero but for rounding. With the usual eps AdamW would make whole steps of them:
@@ -37,7 +40,10 @@ NETWORKS = {
     "resnet": dict(block="bottleneck", widths=[6, 8], blocks=[2, 1]),
     "wide_resnet": dict(block="bottleneck", widths=[6, 8], blocks=[1, 2], base_width=128),
     "basic": dict(block="basic", widths=[10, 12], blocks=[1, 2]),
+    "vit": dict(image=21, patch=7, width=24, layers=2, heads=3),
 }
+OF_TIMM = ["vit_tiny_patch16_224", "vit_small_patch32_224", "vit_base_patch16_224", "vit_large_patch16_224",
+           "vit_huge_patch14_224"]
 OWN = ["resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "wide_resnet50_2", "wide_resnet101_2"]
 
 
@@ -61,9 +67,20 @@ class Small(ResNet):
         self.fc = torch.nn.Linear(widths[-1] * block.expansion, CLASSES)
 
 
+def small_vit(image, patch, width, layers, heads):
+    """timm's network of the name, with other sizes."""
+    return timm.create_model("vit_tiny_patch16_224", img_size=image, patch_size=patch, in_chans=CHANNELS, embed_dim=width,
+                             depth=layers, num_heads=heads, num_classes=CLASSES)
+
+
+def middle_of(key):
+    """About what a parameter of one dimension is drawn."""
+    return 1.0 if ("bn" in key or "norm" in key) and "weight" in key or "running_var" in key else 0.0
+
+
 def make(name):
     generator = torch.Generator().manual_seed(list(NETWORKS).index(name) + 1)
-    model = Small(**NETWORKS[name])
+    model = small_vit(**NETWORKS[name]) if name == "vit" else Small(**NETWORKS[name])
     with torch.no_grad():
         for key, tensor in model.state_dict().items():
             if tensor.dtype != torch.float32:
@@ -72,11 +89,13 @@ def make(name):
             if tensor.dim() > 1:
                 tensor.copy_(noise * (2 / tensor[0].numel()) ** 0.5)
             else:
-                middle = 1.0 if "bn" in key and "weight" in key or "running_var" in key else 0.0
-                tensor.copy_(middle + noise * 0.1)
+                tensor.copy_(middle_of(key) + noise * 0.1)
     folder = HERE / name
     folder.mkdir(parents=True, exist_ok=True)
     save_file({key: value.contiguous() for key, value in model.state_dict().items()}, folder / "model.safetensors")
+    if name == "vit":
+        arguments = dict(img_size=SIZE, patch_size=7, in_chans=CHANNELS, embed_dim=24, depth=2, num_heads=3)
+        timm.models._hub.save_config_for_hf(model, folder / "config.json", model_args=arguments)
     images = torch.randn(STEPS * SAMPLES, CHANNELS, SIZE, SIZE, generator=generator)
     target = torch.randint(CLASSES, (STEPS * SAMPLES,), generator=generator)
     wide = model.to(torch.float64)
@@ -95,7 +114,8 @@ def make(name):
             norms = {key: weight.grad.norm().item() for key, weight in wide.named_parameters()}
         optimizer.step()
         losses.append(loss.item())
-    options = dict(kind="resnet", channels=CHANNELS, classes=CLASSES, stem="imagenet", **NETWORKS[name])
+    of_kind = dict(kind="vit") if name == "vit" else dict(kind="resnet", stem="imagenet")
+    options = dict(**of_kind, channels=CHANNELS, classes=CLASSES, **NETWORKS[name])
     trace = {"network": name, **WANTED, "model": options, "steps": STEPS, "samples": SAMPLES, "optimizer": RECIPE,
              "losses": losses, "gradient_norms": norms}
     save_file({"input": images, "target": target.to(torch.int32), "logits": logits.float()}, folder / "data.safetensors")
@@ -107,21 +127,33 @@ def make(name):
 
 
 def print_names():
-    for name in OWN:
-        for key, weight in torchvision.models.get_model(name).named_parameters():
+    networks = [(name, torchvision.models.get_model(name)) for name in OWN]
+    networks += [(name, timm.create_model(name)) for name in OF_TIMM]
+    for name, network in networks:
+        for key, weight in network.named_parameters():
             print(name, key, list(weight.shape))
+
+
+def load(folder):
+    model = timm.create_model(f"local-dir:{folder}", pretrained=True).double().eval()
+    images = load_file(HERE / "vit" / "data.safetensors")["input"][:SAMPLES]
+    with torch.no_grad():
+        print(json.dumps(model(images.double()).tolist()))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("network", nargs="*", help="default: all")
     parser.add_argument("--names", action="store_true")
+    parser.add_argument("--load", metavar="DIR")
     arguments = parser.parse_args()
     for library, version in WANTED.items():
         if not sys.modules[library].__version__.startswith(version):
             sys.exit(f"{library}: found {sys.modules[library].__version__}, wanted {version}")
     if arguments.names:
         return print_names()
+    if arguments.load:
+        return load(arguments.load)
     for name in arguments.network or NETWORKS:
         make(name)
 

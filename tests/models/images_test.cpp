@@ -1,4 +1,4 @@
-// Compares networks for images with torchvision in float64; see tests/golden/images.py.
+// Compares networks for images with torchvision and timm in float64; see tests/golden/images.py.
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +23,7 @@ namespace {
 
 const std::string networks = TROUPE_TEST_DATA "/../golden/";
 
-/// A network with the weights of torchvision, and what torchvision computes.
+/// A network with the weights of a library, and what that library computes.
 struct Network {
   MemoryPool memory;
   Value trace;
@@ -127,8 +127,9 @@ double norm_of(const Tensor& tensor) {
 
 }  // namespace
 
-TEST_CASE("networks for images train as in torch and torchvision", "[models][images]") {
-  const std::string name = GENERATE("images/resnet", "images/wide_resnet", "images/basic", "unet");
+TEST_CASE("networks for images train as in torch, torchvision and timm", "[models][images]") {
+  const std::string name =
+      GENERATE("images/resnet", "images/wide_resnet", "images/basic", "images/vit", "unet");
   CAPTURE(name);
   Network network(name, name == "unet" ? tests::own_unet : "");
   CHECK(difference_of_logits(network) < 1e-5);

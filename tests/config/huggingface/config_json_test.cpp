@@ -217,6 +217,86 @@ TEST_CASE("a model is written as the type that computes the same", "[config]") {
   CHECK(type(none) == "troupe-llama");
 }
 
+namespace {
+
+/// The config.json that timm 1.0.31 writes, with another text in place of one.
+Result<Value> of_timm(const std::string& right = {}, const std::string& wrong = {}) {
+  std::string text = R"({"architecture": "vit_small_patch16_224", "num_classes": 10,
+    "num_features": 96, "global_pool": "token",
+    "model_args": {"img_size": [32, 32], "in_chans": 1, "embed_dim": 96, "num_heads": 3},
+    "pretrained_cfg": {"input_size": [1, 32, 32], "mean": [0.5], "std": [0.5]}})";
+  if (!right.empty()) {
+    const auto at = text.find(right);
+    REQUIRE(at != text.npos);
+    text.replace(at, right.size(), wrong);
+  }
+  return config::model_of_hugging_face(config::model_kinds(), *parse_json(text));
+}
+
+}  // namespace
+
+TEST_CASE("a config.json of timm names a preset, and says what differs from it", "[config]") {
+  const auto model = of_timm();
+  INFO((model.ok() ? "" : model.error().text));
+  REQUIRE(model.ok());
+  CHECK(*model->find("kind")->text() == "vit");
+  const std::pair<const char*, std::int64_t> wanted[] = {
+      {"image", 32},  {"patch", 16}, {"channels", 1}, {"width", 96},
+      {"layers", 12}, {"heads", 3},  {"classes", 10}};
+  for (const auto& [name, size] : wanted) {
+    CAPTURE(name);
+    CHECK(*model->find(name)->integer() == size);
+  }
+  const auto resnet = of_timm(
+      R"("vit_small_patch16_224", "num_classes": 10,
+    "num_features": 96, "global_pool": "token",
+    "model_args": {"img_size": [32, 32], "in_chans": 1, "embed_dim": 96, "num_heads": 3})",
+      R"("wide_resnet50_2", "num_classes": 10, "num_features": 2048, "global_pool": "avg")");
+  INFO((resnet.ok() ? "" : resnet.error().text));
+  REQUIRE(resnet.ok());
+  CHECK(*resnet->find("kind")->text() == "resnet");
+  CHECK(*resnet->find("base_width")->integer() == 128);
+
+  const auto refused = [](const std::string& right, const std::string& wrong,
+                          const std::string& wanted) {
+    CAPTURE(wrong);
+    const auto other = of_timm(right, wrong);
+    REQUIRE(!other.ok());
+    INFO(other.error().text);
+    CHECK(other.error().text.find(wanted) != std::string::npos);
+  };
+  refused("vit_small_patch16_224", "beit_base_patch16_224",
+          "architecture is \"beit_base_patch16_224\"; ");
+  refused("\"token\"", "\"avg\"", "global_pool: found \"avg\", wanted \"token\"");
+  refused("[32, 32]", "[32, 48]", "model_args.img_size: found [32,48], wanted equal sizes");
+  refused("\"num_features\": 96", "\"num_features\": 97", "num_features: found 97, wanted 96");
+  refused("\"num_heads\": 3", "\"num_heads\": 3, \"reg_tokens\": 4",
+          "model_args.reg_tokens: found 4, wanted no such key");
+  refused("\"num_heads\": 3", "\"num_heads\": 3, \"mlp_ratio\": 2",
+          "model_args.mlp_ratio: found 2, wanted 4");
+}
+
+TEST_CASE("a network for images is written as the preset of timm that is nearest", "[config]") {
+  const auto written = [](const std::string& options) {
+    auto config = config::hugging_face_of(config::model_kinds(), *parse_json(options));
+    std::erase_if(*config.map(), [](const auto& entry) { return entry.key == "troupe"; });
+    return to_json(config);
+  };
+  CHECK(written(R"({"kind": "vit", "image": 384, "patch": 16, "channels": 3, "width": 768,
+    "layers": 12, "heads": 12, "classes": 5, "dropout": 0.1})") ==
+        R"({"architecture":"vit_base_patch16_384","num_classes":5,"pretrained_cfg":{}})");
+  CHECK(written(R"({"kind": "vit", "image": 32, "patch": 4, "channels": 1, "width": 192,
+    "layers": 12, "heads": 3, "classes": 10})") ==
+        R"({"architecture":"vit_tiny_patch16_224","num_classes":10,"model_args":{"in_chans":1,)"
+        R"("img_size":32,"patch_size":4},"pretrained_cfg":{}})");
+  CHECK(written(R"({"kind": "resnet", "widths": [64, 128, 256, 512], "blocks": [3, 4, 6, 3],
+    "stem": "imagenet", "block": "bottleneck", "base_width": 128, "channels": 3, "classes": 9})") ==
+        R"({"architecture":"wide_resnet50_2","num_classes":9,"pretrained_cfg":{}})");
+  // timm has no network with such widths.
+  CHECK(written(R"({"kind": "resnet", "widths": [16, 32], "blocks": [1, 1], "channels": 1,
+    "classes": 10})") == R"({"model_type":"troupe-resnet"})");
+}
+
 TEST_CASE("families of Hugging Face say what their models have", "[config]") {
   const auto of = [](const std::string& type, const std::string& keys) {
     auto config = *parse_json(keys);

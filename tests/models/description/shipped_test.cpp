@@ -260,15 +260,23 @@ TEST_CASE("families expand to the models of their first release", "[models][desc
 }
 
 TEST_CASE("presets have the numbers of parameters that are published", "[models][description]") {
-  const std::pair<const char*, std::int64_t> published[] = {
-      {"resnet18", 11'689'512},         {"resnet34", 21'797'672},  {"resnet50", 25'557'032},
-      {"resnet101", 44'549'160},        {"resnet152", 60'192'808}, {"wide_resnet50_2", 68'883'240},
-      {"wide_resnet101_2", 126'886'696}};
+  const std::pair<const char*, std::int64_t> published[] = {{"resnet18", 11'689'512},
+                                                            {"resnet34", 21'797'672},
+                                                            {"resnet50", 25'557'032},
+                                                            {"resnet101", 44'549'160},
+                                                            {"resnet152", 60'192'808},
+                                                            {"wide_resnet50_2", 68'883'240},
+                                                            {"wide_resnet101_2", 126'886'696},
+                                                            {"vit_tiny_patch16_224", 5'717'416},
+                                                            {"vit_small_patch32_224", 22'878'952},
+                                                            {"vit_base_patch16_224", 86'567'656},
+                                                            {"vit_large_patch16_224", 304'326'632},
+                                                            {"vit_huge_patch14_224", 632'045'800}};
   for (const auto& [name, wanted] : published) {
     CAPTURE(name);
     const auto found = config::find_preset(name);
     REQUIRE(found);
-    CHECK(found.kind->name() == "resnet");
+    CHECK(found.kind->name() == (std::string(name).starts_with("vit") ? "vit" : "resnet"));
     const auto options = complete(found.kind->options(), found.preset->options);
     REQUIRE(options.ok());
     const auto model = found.kind->build(*options);
