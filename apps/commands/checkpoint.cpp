@@ -46,6 +46,7 @@ struct ImportArguments {
   std::string file;
   std::string to;
   std::string config;
+  std::vector<std::string> accept;
 };
 
 constexpr const char* in_use = "wait until that run has ended, or stop it";
@@ -293,7 +294,7 @@ Result<Value> described_model(storage::Files& files, const ImportArguments& argu
                  "folder that `troupe checkpoint export` wrote"};
   const auto config = parse_json(bytes->text());
   if (!config) return Error{path + ":" + config.error().text};
-  auto given = config::model_of_hugging_face(config::model_kinds(), *config);
+  auto given = config::model_of_hugging_face(config::model_kinds(), *config, arguments.accept);
   if (!given) return within(path, given.error());
   const auto kind = config::kind_of(*given);
   if (!kind)
@@ -423,6 +424,12 @@ void add_checkpoint(Program& program) {
   importing.app->add_option(
       "--config", importing.arguments.config,
       "a configuration with the [model] section (default: config.json beside the file)");
+  importing.app
+      ->add_option("--accept", importing.arguments.accept,
+                   "keys of config.json that change no result, although this program does not know "
+                   "them or wants other values; several with commas")
+      ->delimiter(',')
+      ->excludes("--config");
 }
 
 }  // namespace troupe::apps

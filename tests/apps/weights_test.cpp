@@ -373,4 +373,18 @@ TEST_CASE("a folder whose model this program does not compute is refused by key"
   CHECK(refused.code == 3);
   CHECK(refused.err.find("config.json: rope_parameters.rope_type: found \"dynamic\", wanted one of "
                          "default, linear, llama3, yarn") != std::string::npos);
+
+  config->find("rope_parameters")->set("rope_type", "llama3");
+  config->set("new_key", 1);
+  config->set("other_key", true);
+  here.write("bad/config.json", to_json(*config));
+  const auto import_with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"checkpoint", "import", "bad", "--to", "x"};
+    all.insert(all.end(), more.begin(), more.end());
+    return tests::troupe(here, all);
+  };
+  const Ended unknown = import_with({"--accept", "new_key"});
+  CHECK(unknown.code == 3);
+  CHECK(mentions(unknown.err, "other_key: found true, wanted no such key"));
+  goes_well(import_with({"--accept", "new_key,other_key"}));
 }
