@@ -23,7 +23,7 @@ namespace troupe::actors {
 struct TensorForm {
   Shape shape;
   DType type = DType::f32;
-  IntegerBounds bounds = {};  // Of i32.
+  IntegerBounds bounds = {};  // The bounds of i32.
 
   bool has_bounds() const { return bounds.below > 0 || bounds.are_spans; }
 };

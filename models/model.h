@@ -30,7 +30,7 @@ struct SampleForm {
   DType input_type = DType::f32;
   Shape target;  // [context] tokens, or [] for one class.
   std::string input_name = {};
-  IntegerBounds bounds = {};  // Of the first input.
+  IntegerBounds bounds = {};  // The bounds of the first input.
 
   /// An input behind the first one. It has exactly this shape, without the batch. Its bounds are
   /// those of the value in Model::kept that has its place here.
@@ -53,7 +53,7 @@ struct Model {
   SampleForm sample;
   std::int64_t classes = 0;                 // The width of the logits: classes or vocabulary.
   std::optional<std::int32_t> ignore = {};  // The target that does not count.
-  std::vector<KeptValue> kept = {};         // Those of SampleForm::more come first.
+  std::vector<KeptValue> kept = {};         // The inputs of SampleForm::more come first.
   std::set<std::string> frozen = {};  // The names of parameters that training leaves as they are.
 
   /// Returns whether a unit before this one has a parameter that is trained.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/json.h"
 #include "core/text.h"
 
 namespace troupe::storage {
@@ -60,6 +61,20 @@ std::int64_t DataSpec::integer(std::string_view key, std::int64_t fallback, std:
     error_ = Error{"\"" + text_ + "\": " + option->key + " = \"" + option->value +
                    "\"; an integer from " + std::to_string(least) + " to " + std::to_string(most) +
                    " was wanted"};
+  return fallback;
+}
+
+double DataSpec::number(std::string_view key, double fallback, double least, double most) {
+  const auto* option = ask(key);
+  if (!option) return fallback;
+  double value = 0;
+  const char* end = option->value.data() + option->value.size();
+  const auto read = std::from_chars(option->value.data(), end, value);
+  if (read.ec == std::errc() && read.ptr == end && value >= least && value <= most) return value;
+  if (!error_)
+    error_ =
+        Error{"\"" + text_ + "\": " + option->key + " = \"" + option->value + "\"; a number from " +
+              shortest(least) + " to " + shortest(most) + " was wanted"};
   return fallback;
 }
 

@@ -25,6 +25,7 @@ class DataSpec {
   /// Returns the option's value, or `fallback` if it is missing or invalid.
   std::int64_t integer(std::string_view key, std::int64_t fallback, std::int64_t least,
                        std::int64_t most);
+  double number(std::string_view key, double fallback, double least, double most);
   std::optional<std::string> text(std::string_view key);
 
   /// Returns an error for the first option that is invalid or that nobody asked for.

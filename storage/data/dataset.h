@@ -85,7 +85,7 @@ class Dataset {
 /// An input that a model takes.
 struct InputNeed {
   Field field;
-  IntegerBounds bounds = {};  // Of integers.
+  IntegerBounds bounds = {};  // The bounds of integers.
 
   friend bool operator==(const InputNeed&, const InputNeed&) = default;
 };

@@ -62,6 +62,11 @@ Result<std::vector<std::int32_t>> tokens_in(const Value::List& list) {
   return tokens;
 }
 
+/// Returns whether a line is a pair. Documents may tell their source, too.
+bool is_pair(const Value& line) {
+  return line.find("source") && line.find("target") && !line.find("text") && !line.find("tokens");
+}
+
 Result<std::vector<std::int32_t>> read_document(std::string_view line, const Tokenizer* tokenizer) {
   const auto document = parse_line(line);
   if (!document) return document.error();
@@ -70,42 +75,49 @@ Result<std::vector<std::int32_t>> read_document(std::string_view line, const Tok
     end_document(tokens, tokenizer);
     return tokens;
   }
-  if (document->find("prompt"))
-    return Error{
-        "1: is a prompt with an answer, and a document was wanted here; a .jsonl file has lines of "
-        "one kind, and of prompts and answers no shards are made: name the file itself in "
-        "data.train"};
+  if (const bool is_example = document->find("prompt"); is_example || is_pair(*document))
+    return Error{std::string("1: is a ") +
+                 (is_example ? "prompt with an answer" : "source with a target") +
+                 ", and a document was wanted here; a .jsonl file has lines of one kind, and of " +
+                 (is_example ? "prompts and answers" : "sources and targets") +
+                 " no shards are made: name the file itself in data.train"};
   const auto* list = document->find("tokens");
   if (!list || !list->list())
     return Error{"1: is no document; a map with \"text\", or with a list \"tokens\", was wanted"};
   return tokens_in(*list->list());
 }
 
-Result<Example> read_example(std::string_view line, const Tokenizer* tokenizer) {
+Result<Example> read_example(std::string_view line, LineKind kind, const Tokenizer* tokenizer) {
   const auto map = parse_line(line);
   if (!map) return map.error();
-  const Value *prompt = map->find("prompt"), *answer = map->find("answer");
+  const bool of_pair = kind == LineKind::pairs;
+  const std::string first_key = of_pair ? "source" : "prompt";
+  const std::string second_key = of_pair ? "target" : "answer";
+  const Value *first = map->find(first_key), *second = map->find(second_key);
   const auto is_good = [](const Value* part) { return part && (part->text() || part->list()); };
-  if (!is_good(prompt) || !is_good(answer))
-    return Error{
-        "1: is no example; a map with \"prompt\" and \"answer\", each a text or a list of tokens, "
-        "was wanted"};
+  if (!is_good(first) || !is_good(second))
+    return Error{"1: is no " + std::string(of_pair ? "pair" : "example") + "; a map with \"" +
+                 first_key + "\" and \"" + second_key +
+                 "\", each a text or a list of tokens, was wanted"};
   Example example;
-  if (prompt->text()) {
-    example.prompt = begun_tokens_of(*prompt->text(), tokenizer);
-  } else {
-    auto tokens = tokens_in(*prompt->list());
-    if (!tokens) return tokens.error();
-    example.prompt = std::move(*tokens);
-  }
-  if (answer->text()) {
-    example.answer = tokens_of(*answer->text(), tokenizer);
-    end_document(example.answer, tokenizer);
-  } else {
-    auto tokens = tokens_in(*answer->list());
-    if (!tokens) return tokens.error();
-    example.answer = std::move(*tokens);
-  }
+  const auto read = [&](const Value& part, bool begins, bool ends, std::vector<std::int32_t>& to,
+                        std::size_t& ending) -> Status {
+    if (!part.text()) {
+      auto tokens = tokens_in(*part.list());
+      if (!tokens) return tokens.error();
+      to = std::move(*tokens);
+      return Done{};
+    }
+    to = begins ? begun_tokens_of(*part.text(), tokenizer) : tokens_of(*part.text(), tokenizer);
+    const auto before = to.size();
+    if (ends) end_document(to, tokenizer);
+    ending = to.size() - before;
+    return Done{};
+  };
+  if (auto good = read(*first, true, of_pair, example.prompt, example.prompt_ending); !good)
+    return good.error();
+  if (auto good = read(*second, false, true, example.answer, example.answer_ending); !good)
+    return good.error();
   return example;
 }
 
@@ -133,6 +145,13 @@ Status for_each_line(const std::string& path, std::string_view contents, Read re
 
 }  // namespace
 
+std::optional<std::int32_t> end_of_documents(const Tokenizer* tokenizer) {
+  if (!tokenizer) return line_break;
+  if (!tokenizer->around().behind.empty()) return tokenizer->around().behind.back();
+  const auto* end = tokenizer->end_of_text();
+  return end ? std::optional(end->id) : std::nullopt;
+}
+
 Status for_each_document(const std::string& path, std::string_view contents,
                          const Tokenizer* tokenizer,
                          const std::function<Status(std::vector<std::int32_t>)>& give) {
@@ -146,23 +165,25 @@ Status for_each_document(const std::string& path, std::string_view contents,
       path, contents, [&](std::string_view line) { return read_document(line, tokenizer); }, give);
 }
 
-bool holds_examples(const std::string& path, std::string_view contents) {
-  if (!path.ends_with(".jsonl")) return false;
+LineKind kind_of_lines(const std::string& path, std::string_view contents) {
+  if (!path.ends_with(".jsonl")) return LineKind::documents;
   while (!contents.empty()) {
     const auto end = std::min(contents.find('\n'), contents.size());
     const auto line = contents.substr(0, end);
     contents.remove_prefix(std::min(end + 1, contents.size()));
     if (is_blank(line)) continue;
     const auto first = parse_line(line);
-    return first && first->find("prompt");
+    if (first && first->find("prompt")) return LineKind::examples;
+    return first && is_pair(*first) ? LineKind::pairs : LineKind::documents;
   }
-  return false;
+  return LineKind::documents;
 }
 
-Status for_each_example(const std::string& path, std::string_view contents,
+Status for_each_example(const std::string& path, std::string_view contents, LineKind kind,
                         const Tokenizer* tokenizer, const std::function<Status(Example)>& give) {
   return for_each_line(
-      path, contents, [&](std::string_view line) { return read_example(line, tokenizer); }, give);
+      path, contents, [&](std::string_view line) { return read_example(line, kind, tokenizer); },
+      give);
 }
 
 }  // namespace troupe::storage

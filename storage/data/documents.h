@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,19 +22,31 @@ Status for_each_document(const std::string& path, std::string_view contents,
                          const Tokenizer* tokenizer,
                          const std::function<Status(std::vector<std::int32_t>)>& give);
 
-/// A prompt, and the answer that a model should give.
+/// Returns the token with which a text of a .jsonl file ends. A tokenizer may have none.
+std::optional<std::int32_t> end_of_documents(const Tokenizer* tokenizer);
+
+/// The form of the lines of a file.
+enum class LineKind : std::uint8_t {
+  documents,
+  examples,  // A "prompt", and the "answer" that a model should give.
+  pairs,     // A "source" that an encoder reads, and the "target" that a decoder writes.
+};
+
+/// Returns what the first line that is not blank is. Only .jsonl files have examples and pairs.
+LineKind kind_of_lines(const std::string& path, std::string_view contents);
+
+/// The two texts of an example or a pair.
 struct Example {
   std::vector<std::int32_t> prompt;
   std::vector<std::int32_t> answer;
+  /// How many tokens at the end of each only end it.
+  std::size_t prompt_ending = 0, answer_ending = 0;
 };
 
-/// Returns whether a file is a .jsonl file whose first line that is not blank has a "prompt".
-bool holds_examples(const std::string& path, std::string_view contents);
-
-/// Calls `give` with each line that is not blank of a file that holds_examples(): a map with
-/// "prompt" and "answer", each a text or a list of tokens. An answer in a text ends as a document
+/// Calls `give` with each line that is not blank of a file of examples or pairs: a map with two
+/// texts or lists of tokens. A text that is an answer, a source or a target ends as a document
 /// does. Otherwise like for_each_document().
-Status for_each_example(const std::string& path, std::string_view contents,
+Status for_each_example(const std::string& path, std::string_view contents, LineKind kind,
                         const Tokenizer* tokenizer, const std::function<Status(Example)>& give);
 
 }  // namespace troupe::storage

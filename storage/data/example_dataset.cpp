@@ -11,15 +11,17 @@
 namespace troupe::storage {
 namespace {
 
+/// Samples of two texts each, one behind the other in memory.
 class ExampleDataset final : public Dataset {
  public:
-  ExampleDataset(std::int64_t context, std::int32_t ignore, std::int32_t padding)
-      : shape_{Shape{context}, DType::i32, Shape{context}, DType::i32, "tokens"},
-        ignore_(ignore),
-        padding_(padding) {}
+  ExampleDataset(const DataNeeds& needs, std::int32_t padding)
+      : context_(length_of(needs, "tokens", needs.context)),
+        ignore_(*needs.ignore),
+        padding_(padding),
+        shape_(shape_for(needs, fields_of_text(context_), {context_})) {}
 
   void add(const Example& example) {
-    const auto context = static_cast<std::size_t>(shape_.input.last());
+    const auto context = static_cast<std::size_t>(context_);
     std::vector<std::int32_t> tokens = example.prompt;
     tokens.insert(tokens.end(), example.answer.begin(), example.answer.end());
     const bool is_cut = tokens.size() > context + 1;
@@ -42,7 +44,7 @@ class ExampleDataset final : public Dataset {
   const SampleShape& shape() const override { return shape_; }
   std::int64_t classes() const override { return classes_; }
   std::string description() const override {
-    const auto context = std::to_string(shape_.input.last());
+    const auto context = std::to_string(context_);
     std::string text = std::to_string(count()) + " prompts with answers";
     if (cut_ > 0) text += ", " + std::to_string(cut_) + " of them cut to " + context + " tokens";
     if (left_out_ > 0)
@@ -51,21 +53,22 @@ class ExampleDataset final : public Dataset {
     return text;
   }
 
+  std::vector<std::string> fields() const override { return names_of(fields_of_text(context_)); }
+
   Status read(const Place& place, const SampleSpans& to) const override {
-    const auto index = place.sample;
-    const auto input = to.inputs[0], target = to.target;
-    assert(index >= 0 && index < count());
+    assert(place.sample >= 0 && place.sample < count());
     assert(to.fits(shape_));
-    const auto at = static_cast<std::size_t>(index);
+    const auto at = static_cast<std::size_t>(place.sample);
     const auto first = at == 0 ? 0 : samples_[at - 1].end;
     const std::span tokens(tokens_.data() + first, samples_[at].end - first);
-    const auto context = static_cast<std::size_t>(shape_.input.last());
-    std::vector<std::int32_t> inputs(context, padding_), targets(context, ignore_);
-    std::copy_n(tokens.begin(), std::min(tokens.size(), context), inputs.begin());
+    const auto own = tokens.first(std::min(tokens.size(), static_cast<std::size_t>(context_)));
+    const Window window{.tokens = {own.begin(), own.end()},
+                        .behind = {},
+                        .ends = {static_cast<std::int64_t>(own.size())}};
+    auto made = sample_of_text(window, context_, padding_, ignore_);
     for (auto i = std::max<std::size_t>(1, samples_[at].prompt); i < tokens.size(); ++i)
-      targets[i - 1] = tokens[i];
-    std::memcpy(input.data(), inputs.data(), input.size());
-    std::memcpy(target.data(), targets.data(), target.size());
+      made.target[i - 1] = tokens[i];
+    made.write(shape_, to);
     return Done{};
   }
 
@@ -75,40 +78,148 @@ class ExampleDataset final : public Dataset {
     std::size_t prompt = 0;  // The tokens of its prompt.
   };
 
-  SampleShape shape_;
+  std::int64_t context_;
   std::int32_t ignore_, padding_;
+  SampleShape shape_;
   std::vector<std::int32_t> tokens_;  // All samples, one after another.
   std::vector<Sample> samples_;
   std::int64_t classes_ = 1;
   std::int64_t cut_ = 0, left_out_ = 0;
 };
 
+/// Cuts a text to a length. The tokens that end it stay.
+void cut_to(std::int64_t length, std::size_t ending, std::vector<std::int32_t>& tokens) {
+  const auto most = static_cast<std::size_t>(length);
+  if (tokens.size() <= most) return;
+  const auto kept = std::min(ending, most);
+  const auto behind = tokens.end() - static_cast<std::ptrdiff_t>(kept);
+  tokens.erase(tokens.begin() + static_cast<std::ptrdiff_t>(most - kept), behind);
+}
+
+/// Sources that an encoder reads, and targets that a decoder writes.
+class PairDataset final : public Dataset {
+ public:
+  PairDataset(const PairForm& form, const DataNeeds& needs)
+      : form_(form), shape_(shape_for(needs, form.offers(), {form.target})) {}
+
+  void add(Example pair) {
+    cut_ += static_cast<std::int64_t>(pair.prompt.size()) > form_.source ||
+            static_cast<std::int64_t>(pair.answer.size()) > form_.target;
+    cut_to(form_.source, pair.prompt_ending, pair.prompt);
+    cut_to(form_.target, pair.answer_ending, pair.answer);
+    for (const auto* part : {&pair.prompt, &pair.answer}) {
+      for (const auto token : *part) classes_ = std::max(classes_, std::int64_t{token} + 1);
+      tokens_.insert(tokens_.end(), part->begin(), part->end());
+      ends_.push_back(tokens_.size());
+    }
+  }
+  void set_least_classes(std::int64_t classes) { classes_ = std::max(classes_, classes); }
+
+  std::int64_t count() const override { return static_cast<std::int64_t>(ends_.size() / 2); }
+  const SampleShape& shape() const override { return shape_; }
+  std::int64_t classes() const override { return classes_; }
+  std::vector<std::string> fields() const override { return names_of(form_.offers()); }
+  std::string description() const override {
+    std::string text = std::to_string(count()) + " sources with targets";
+    if (cut_ > 0)
+      text += ", " + std::to_string(cut_) + " of them cut to " + std::to_string(form_.source) +
+              " and " + std::to_string(form_.target) + " tokens";
+    return text;
+  }
+
+  Status read(const Place& place, const SampleSpans& to) const override {
+    assert(place.sample >= 0 && place.sample < count());
+    assert(to.fits(shape_));
+    const auto at = static_cast<std::size_t>(place.sample) * 2;
+    form_.make(text(at), text(at + 1)).write(shape_, to);
+    return Done{};
+  }
+
+ private:
+  std::vector<std::int32_t> text(std::size_t number) const {
+    const auto first = number == 0 ? 0 : ends_[number - 1];
+    return {tokens_.begin() + static_cast<std::ptrdiff_t>(first),
+            tokens_.begin() + static_cast<std::ptrdiff_t>(ends_[number])};
+  }
+
+  PairForm form_;
+  SampleShape shape_;
+  std::vector<std::int32_t> tokens_;  // All texts, one after another: a source, its target, ...
+  std::vector<std::size_t> ends_;
+  std::int64_t classes_ = 1;
+  std::int64_t cut_ = 0;
+};
+
+/// Refuses options of texts that are not for prompts or pairs.
+Status check_options(const TextOptions& options) {
+  if (options.documents == TextOptions::Documents::joined && options.mask == 0 &&
+      options.corrupt == 0)
+    return Done{};
+  return Error{"documents, mask and corrupt are for documents, and these are lines of two texts"};
+}
+
+/// Calls `add` with each example whose tokens the model has.
+template <class Add>
+Status add_all(const std::string& path, std::string_view contents, LineKind kind,
+               const Tokenizer* tokenizer, const DataNeeds& needs, Add add) {
+  const std::int64_t most = std::max(needs.classes, kind == LineKind::pairs ? needs.vocabulary : 0);
+  const std::string what = kind == LineKind::pairs ? "pair" : "example";
+  return for_each_example(path, contents, kind, tokenizer, [&](Example example) -> Status {
+    for (const auto* part : {&example.prompt, &example.answer})
+      for (const auto token : *part)
+        if (most > 0 && token >= most)
+          return Error{"the " + what + " has the token " + std::to_string(token) +
+                       ", but the model's vocabulary has " + std::to_string(most) +
+                       "; set model.vocab to more than the largest token" +
+                       (kind == LineKind::pairs ? "" : ", or to \"auto\"")};
+    add(std::move(example));
+    return Done{};
+  });
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Dataset>> make_example_dataset(const std::string& path,
                                                       std::string_view contents,
                                                       const Tokenizer* tokenizer,
+                                                      const TextOptions& options,
                                                       const DataNeeds& needs) {
+  if (auto good = check_options(options); !good) return within(path, good.error());
   if (!needs.ignore)
     return Error{path +
                  ": has prompts with answers, of which the answers alone count; set "
                  "model.loss.ignore = -100, the target that stands for the others"};
   const auto* end = tokenizer ? tokenizer->end_of_text() : nullptr;
-  auto dataset = std::make_unique<ExampleDataset>(needs.context, *needs.ignore, end ? end->id : 0);
-  const auto status = for_each_example(path, contents, tokenizer, [&](Example example) -> Status {
-    for (const auto* part : {&example.prompt, &example.answer})
-      for (const auto token : *part)
-        if (needs.classes > 0 && token >= needs.classes)
-          return Error{"the example has the token " + std::to_string(token) +
-                       ", but the model's vocabulary has " + std::to_string(needs.classes) +
-                       "; set model.vocab to more than the largest token, or to \"auto\""};
-    dataset->add(example);
-    return Done{};
-  });
+  auto dataset = std::make_unique<ExampleDataset>(needs, options.pad.value_or(end ? end->id : 0));
+  const auto status = add_all(path, contents, LineKind::examples, tokenizer, needs,
+                              [&](const Example& example) { dataset->add(example); });
   if (!status) return status.error();
   if (dataset->count() == 0)
     return Error{path + ": has no prompt that leaves room for an answer in model.context = " +
                  std::to_string(needs.context) + " tokens"};
+  dataset->set_least_classes(tokenizer ? tokenizer->vocabulary() : 0);
+  return std::unique_ptr<Dataset>(std::move(dataset));
+}
+
+Result<std::unique_ptr<Dataset>> make_pair_dataset(const std::string& path,
+                                                   std::string_view contents,
+                                                   const Tokenizer* tokenizer,
+                                                   const TextOptions& options,
+                                                   const DataNeeds& needs) {
+  if (auto good = check_options(options); !good) return within(path, good.error());
+  if (needs.inputs.empty())
+    return Error{path +
+                 ": has sources with targets, for a model with an encoder and a decoder, but the "
+                 "model takes one input"};
+  if (!needs.ignore)
+    return Error{path +
+                 ": has sources with targets of several lengths, so not all targets count; set "
+                 "model.loss.ignore = -100, the target that stands for the others"};
+  auto dataset = std::make_unique<PairDataset>(PairForm::of(options, needs), needs);
+  const auto status = add_all(path, contents, LineKind::pairs, tokenizer, needs,
+                              [&](Example pair) { dataset->add(std::move(pair)); });
+  if (!status) return status.error();
+  if (dataset->count() == 0) return Error{path + ": has no source with a target"};
   dataset->set_least_classes(tokenizer ? tokenizer->vocabulary() : 0);
   return std::unique_ptr<Dataset>(std::move(dataset));
 }

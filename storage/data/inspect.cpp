@@ -81,7 +81,14 @@ Result<Value> inspect_data(Files& files, const std::string& spec) {
   // Token data needs a context, and its description does not depend on which. Other data has none.
   // Prompts with answers need one that cuts none of them.
   auto dataset = open_dataset(spec, {.context = 1}, files);
-  for (const DataNeeds& needs : {DataNeeds(), DataNeeds{.context = 1 << 24, .ignore = -100}}) {
+  constexpr std::int64_t long_text = 1 << 24;
+  const DataNeeds of_pairs{
+      .context = 512,
+      .ignore = -100,
+      .inputs = {{{"source", {512}, DType::i32}, {}}, {{"decoder_tokens", {512}, DType::i32}, {}}},
+      .target = {512}};
+  for (const DataNeeds& needs : {DataNeeds(), DataNeeds{.context = long_text, .ignore = -100},
+                                 DataNeeds{.context = 1, .ignore = -100}, of_pairs}) {
     if (dataset) break;
     auto other = open_dataset(spec, needs, files);
     if (other) dataset = std::move(other);

@@ -20,13 +20,15 @@ class TokenSource {
   virtual Status unchanged() const { return Done{}; }
 };
 
+struct TextOptions;
+
 /// Returns samples of needs.context tokens. No sample spans two sources. Tokens are checked when
-/// they are read. All of them are read now only if needs.classes asks for it or nothing else tells
-/// the number of distinct tokens. `what` describes the tokens in the log. `vocabulary` bounds them,
-/// or is 0 if only the largest token tells.
+/// they are read. All of them are read now only if needs.classes asks for it, if nothing else tells
+/// the number of distinct tokens, or if a sample is a document. `what` describes the tokens in the
+/// log. `vocabulary` bounds them, or is 0 if only the largest token tells.
 Result<std::unique_ptr<Dataset>> make_token_dataset(
     std::vector<std::unique_ptr<TokenSource>> sources, const std::string& what,
-    const DataNeeds& needs, std::int64_t vocabulary);
+    const TextOptions& options, const DataNeeds& needs, std::int64_t vocabulary);
 
 /// Opens text, .jsonl and token shards.
 Result<std::unique_ptr<Dataset>> open_text(DataSpec spec, const DataNeeds& needs, Files& files);

@@ -181,7 +181,7 @@ class DrawnSamples final : public storage::Dataset {
   std::function<Status(std::int64_t)> on_read_;
   std::function<std::int64_t(std::int64_t)> left_out_;
   storage::SampleShape shape_;
-  std::vector<IntegerBounds> bounds_;  // Of the inputs.
+  std::vector<IntegerBounds> bounds_;  // The bounds of the inputs.
 };
 
 constexpr auto ledger_path = "runs/little/ledger";

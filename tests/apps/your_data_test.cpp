@@ -105,7 +105,7 @@ std::string joined(std::string shown) {
 TEST_CASE("the page on own data leads from a text to a sample", "[apps]") {
   const Workplace here;
   const Page page = read_page("how-to/your-data.md");
-  REQUIRE(page.lines == 10);
+  REQUIRE(page.lines == 11);
   here.write("own.toml", page.config);
   std::ifstream golden(TROUPE_TESTS "/golden/tokenizers/llama2.json");
   const auto tree = parse_json(std::string(std::istreambuf_iterator<char>(golden), {}));

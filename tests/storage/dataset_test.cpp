@@ -353,7 +353,8 @@ TEST_CASE("an error explains a mistake in a data specification", "[storage]") {
         "IDX and .safetensors are");
   CHECK(error_of(files, "none.txt", tokens) == "none.txt: cannot open: No such file or directory");
   CHECK(error_of(files, "none.bin?width=3", tokens) ==
-        "\"none.bin?width=3\": unknown option \"width\" (there are no options here)");
+        "\"none.bin?width=3\": unknown option \"width\" (options here: documents, end, "
+        "pad, mask, mask_id, special_first, special_last, corrupt, mean, start, sentinel, seed)");
 }
 
 TEST_CASE("prepared shards hold all tokens of the text", "[storage]") {

@@ -182,12 +182,13 @@ TEST_CASE("documents have the special tokens of the tokenizer around them", "[st
   CHECK(texts_of(*llama2, "a.jsonl", lines) == Texts{"<s> \u2581the </s> ", "<s> \u2581the </s> "});
 
   const std::string example = R"({"prompt":"the","answer":" the"})";
-  const auto status = for_each_example("a.jsonl", example, &*bert, [&](Example read) -> Status {
-    CHECK(read.prompt.front() == bert->around().before[0]);
-    CHECK(read.prompt.size() == 2);
-    CHECK(read.answer.back() == bert->around().behind[0]);
-    CHECK(read.answer.size() == 2);
-    return Done{};
-  });
+  const auto status =
+      for_each_example("a.jsonl", example, LineKind::examples, &*bert, [&](Example read) -> Status {
+        CHECK(read.prompt.front() == bert->around().before[0]);
+        CHECK(read.prompt.size() == 2);
+        CHECK(read.answer.back() == bert->around().behind[0]);
+        CHECK(read.answer.size() == 2);
+        return Done{};
+      });
   CHECK(status);
 }

@@ -28,6 +28,22 @@ every = "5 steps"
 steps = 12
 )";
 
+/// Tokens, and their places in documents.
+const std::string own_placed =
+    R"toml(model = { format = 1, name = "placed", help = "Tokens and places." }
+options.width = { least = 1, default = 4, help = "Width of a row." }
+input.tokens = { type = "i32", shape = [8], below = 300 }
+input.positions = { type = "i32", shape = [8], below = 8 }
+loss = { kind = "cross_entropy", classes = 300, ignore = -100 }
+part = [
+  { name = "in", unit = "own", body = [{ embed = "words", rows = 300, width = "width" },
+      { keep = "words" }, { embed = "places", of = "positions", rows = 8, width = "width" },
+      { add = "words" }] },
+  { name = "block{i}", repeat = { i = 3 }, body = [
+      { residual = [{ norm = "norm", kind = "layer" }, { linear = "inner", out = "width" }, "relu"] }] },
+  { name = "out", unit = "own", body = [{ linear = "head", out = 300 }] }]
+)toml";
+
 std::string digest_after(const Workplace& here, const std::vector<std::string>& settings) {
   std::vector<std::string> words{"train", "run.toml", "--output", "json"};
   for (const auto& setting : settings) {
@@ -78,6 +94,43 @@ TEST_CASE("a U-Net of one's own has the same bits under every plan", "[apps]") {
   CHECK(late.code == 0);
   CHECK(mentions(troupe::tests::troupe(here, {"model", "show", "tiny.toml"}).out,
                  "\nup0 receives [32, 7, 7], skip0 [8, 28, 28], skip1 [16, 14, 14]\n"));
+}
+
+TEST_CASE("a model of two inputs has the same bits under every plan", "[apps]") {
+  const Workplace here;
+  here.write("tiny.toml", own_placed);
+  here.write("run.toml", own_run);
+  std::string lines;
+  for (int i = 0; i < 60; ++i)
+    lines += "{\"text\": \"line " + std::to_string(i * i) +
+             std::string(static_cast<std::size_t>(i % 7), 'a') + "\"}\n";
+  here.write("docs.jsonl", lines);
+  const auto with = [&](std::vector<std::string> settings) {
+    settings.insert(settings.end(), {"train.steps=3", "data.train=docs.jsonl?documents=apart"});
+    return digest_after(here, settings);
+  };
+  const auto one = with({"name=one", "pipeline.stages=1"});
+  CHECK(one == with({"name=five", "pipeline.stages=5", "pipeline.recompute=true"}));
+  CHECK(one == with({"name=halves", "pipeline.stages=3", "pipeline.schedule=zb-h1"}));
+  CHECK(one == with({"name=two", "pipeline.replicas=2", "pipeline.stages=2"}));
+  CHECK(mentions(troupe::tests::troupe(here, {"model", "show", "tiny.toml"}).out,
+                 "from tokens [8], positions [8] to 300 classes"));
+
+  const Ended eval = troupe::tests::troupe(
+      here, {"eval", "one", "--data", "docs.jsonl?documents=padded", "--samples", "8"});
+  INFO(eval.err);
+  CHECK(eval.code == 0);
+  const Ended sample = troupe::tests::troupe(here, {"sample", "one"});
+  CHECK(sample.code == 3);
+  CHECK(mentions(sample.err,
+                 "takes more inputs than the text that it would continue, such as "
+                 "'positions'"));
+  const Ended lacking = troupe::tests::troupe(here, {"config", "check", "run.toml", "--data",
+                                                     "--set", "data.train=made:markov?states=300"});
+  CHECK(lacking.code == 3);
+  CHECK(mentions(lacking.err,
+                 "has no field 'positions': it has tokens, and the model takes tokens, "
+                 "positions"));
 }
 
 TEST_CASE("the folder of a run has all that its own model needs", "[apps]") {

@@ -466,7 +466,7 @@ TEST_CASE("inputs behind the first cross all cuts up to their last reader",
       text += part.name + to_string(part.shape) + (part.has_gradient ? "" : "!") + " ";
     text += "\n";
   }
-  // Those without a gradient have a mark.
+  // A mark stands behind those without a gradient.
   CHECK(text ==
         "[5, 6]! marks[5, 6]! others[5, 6]! sizes[5, 6, 4]! \n"
         "[5, 6, 8] others[5, 6]! sizes[5, 6, 4]! \n"
