@@ -51,7 +51,7 @@ Result<Loaded> load_run(const std::string& model, std::vector<std::string> setti
            {{"configs/run.toml", text}, {"models/tiny.toml", model}, {"other.toml", model}})});
 }
 
-std::string error_of(const std::string& model, std::vector<std::string> settings = {}) {
+std::string error_in_model(const std::string& model, std::vector<std::string> settings = {}) {
   const auto loaded = load_run(model, std::move(settings));
   return loaded ? "" : loaded.error().text.substr(0, loaded.error().text.find('\n'));
 }
@@ -77,7 +77,7 @@ TEST_CASE("a configuration takes the description of a model from a file beside i
 }
 
 TEST_CASE("the path of a description is relative to the text that names it", "[config]") {
-  CHECK(error_of(tiny, {"model.kind=other.toml"}) == "");
+  CHECK(error_in_model(tiny, {"model.kind=other.toml"}) == "");
   const auto based =
       load({.path = "a/b/run.toml",
             .read = in_memory({{"a/b/run.toml", "extends = \"../../configs/x.toml\""},
@@ -131,33 +131,33 @@ TEST_CASE("the recipe of a model of the program is as before there were descript
 }
 
 TEST_CASE("options of a model of one's own are checked like others", "[config]") {
-  CHECK(error_of(tiny, {"model.width=0"}) ==
+  CHECK(error_in_model(tiny, {"model.width=0"}) ==
         "--set:1:13: error: model.width wants an integer of at least 1, but found an integer 0");
-  CHECK(error_of(tiny, {"model.widht=8"}) == "--set:1:7: error: unknown key 'model.widht'");
-  CHECK(error_of(tiny, {"model.heads=8"}) == "--set:1:7: error: unknown key 'model.heads'");
-  CHECK(error_of(replaced(tiny, "default = 32, ", ""), {}) == "");
+  CHECK(error_in_model(tiny, {"model.widht=8"}) == "--set:1:7: error: unknown key 'model.widht'");
+  CHECK(error_in_model(tiny, {"model.heads=8"}) == "--set:1:7: error: unknown key 'model.heads'");
+  CHECK(error_in_model(replaced(tiny, "default = 32, ", ""), {}) == "");
 }
 
 TEST_CASE("an error in a description names its line", "[config]") {
-  CHECK(error_of(replaced(tiny, "{ pool = \"mean\" }, ", "")) ==
+  CHECK(error_in_model(replaced(tiny, "{ pool = \"mean\" }, ", "")) ==
         "models/tiny.toml:12:9: error: linear 'head' takes rows of numbers and gets images [16, 4, "
         "4], made at 9:9 (conv 'conv', i = 2)");
-  CHECK(error_of(replaced(tiny, "repeat = { i = 3 }", "repeat = { i = 9 }")) == "");
+  CHECK(error_in_model(replaced(tiny, "repeat = { i = 3 }", "repeat = { i = 9 }")) == "");
   CHECK(
-      error_of(replaced(tiny, "relu", "gelu")) ==
+      error_in_model(replaced(tiny, "relu", "gelu")) ==
       "models/tiny.toml:9:93: error: 'gelu' is no kind of step of this program; did you mean "
       "'relu'?; there are embed, positions, class_token, first, linear, relu, act, scale, softcap, "
       "dropout, "
       "attention, feed_forward, moe, patches, norm, conv, pool, upsample, residual, parallel, "
       "keep, take, add, concat, cut");
-  CHECK(error_of(replaced(tiny, "given", "givn")) ==
+  CHECK(error_in_model(replaced(tiny, "given", "givn")) ==
         "models/tiny.toml:10:41: error: character 1 of \"givn\": no value has the name "
         "'givn'; did you mean 'given'?");
-  CHECK(error_of(replaced(tiny, "[[part]]", "[[parts]]")).starts_with("models/tiny.toml:"));
-  CHECK(error_of(replaced(tiny, "tiny", "gpt2")) ==
+  CHECK(error_in_model(replaced(tiny, "[[part]]", "[[parts]]")).starts_with("models/tiny.toml:"));
+  CHECK(error_in_model(replaced(tiny, "tiny", "gpt2")) ==
         "models/tiny.toml:1:9: error: model.name = \"gpt2\" in a description is the name of a kind "
         "that the program comes with; choose another name");
-  CHECK(error_of(replaced(tiny, "help = \"Convolutions.\" }", "help = "))
+  CHECK(error_in_model(replaced(tiny, "help = \"Convolutions.\" }", "help = "))
             .starts_with("models/tiny.toml:"));
   auto body = parse_json(to_json(load_run(tiny)->tree));
   body->find("model")->find("description")->find("loss")->set("classes", 11);
@@ -183,7 +183,7 @@ TEST_CASE("a preset stands for a kind with options, and others may stand beside 
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().text.find("model.base_width wants an integer from 1 to 4096") !=
         std::string::npos);
-  CHECK(error_of(tiny + "\n[preset]\nsmall = { width = 4 }\n")
+  CHECK(error_in_model(tiny + "\n[preset]\nsmall = { width = 4 }\n")
             .find("only the descriptions that the program comes with have presets") !=
         std::string::npos);
 }
