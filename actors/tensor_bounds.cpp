@@ -31,6 +31,15 @@ bool has_form(const Tensor& tensor, const TensorForm& form) {
   return !tensor.empty() && tensor.dtype() == form.type && tensor.shape() == form.shape;
 }
 
+/// Returns what integers have that is out of bounds, or nothing.
+std::string fault_of(const Tensor& tensor, const TensorForm& form, const std::string& what) {
+  const auto numbers = tensor.numbers<std::int32_t>();
+  if (!form.ignored) return out_of_bounds(numbers, form.bounds, what);
+  std::vector<std::int32_t> counted(numbers.begin(), numbers.end());
+  std::erase(counted, *form.ignored);
+  return out_of_bounds(counted, form.bounds, what);
+}
+
 std::string of_stage(int stage) { return " of stage " + std::to_string(stage); }
 
 std::string from_holder(const StepGradients& message) {
@@ -45,16 +54,14 @@ std::string to_string(const TensorForm& form) {
 
 bool fits(const Tensor& tensor, const TensorForm& form) {
   if (!has_form(tensor, form)) return false;
-  return !form.has_bounds() ||
-         (tensor.place().is_host() &&
-          out_of_bounds(tensor.numbers<std::int32_t>(), form.bounds, {}).empty());
+  return !form.has_bounds() || (tensor.place().is_host() && fault_of(tensor, form, {}).empty());
 }
 
 Status check(const Tensor& tensor, const TensorForm& form, const std::string& what) {
   if (fits(tensor, form)) return Done{};
   if (!has_form(tensor, form)) return unlike(what, form_text(tensor), to_string(form));
   if (!tensor.place().is_host()) return unlike(what, "a tensor of a device", "one of the host");
-  return Error{"found " + out_of_bounds(tensor.numbers<std::int32_t>(), form.bounds, what)};
+  return Error{"found " + fault_of(tensor, form, what)};
 }
 
 Status check(const models::Bundle& bundle, const BundleForm& form, const std::string& what) {
@@ -75,8 +82,10 @@ std::shared_ptr<const BatchForms> BatchForms::of(const RunSpec& spec, const Sour
   const auto batch = source.inputs->shape();
   auto forms = std::make_shared<BatchForms>();
   const bool are_classes = batch.target_type == DType::i32;
-  forms->targets = {
-      batch.target, batch.target_type, {.below = are_classes ? spec.model->classes : 0}};
+  forms->targets = {batch.target,
+                    batch.target_type,
+                    {.below = are_classes ? spec.model->classes : 0},
+                    spec.model->ignore};
   const auto bundles = models::bundles_of(*spec.model, batch.input);
   for (const auto& stage : spec.stages) {
     const auto& parts = bundles[static_cast<std::size_t>(stage.first)];

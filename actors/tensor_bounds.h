@@ -24,6 +24,8 @@ struct TensorForm {
   Shape shape;
   DType type = DType::f32;
   IntegerBounds bounds = {};  // The bounds of i32.
+  /// An integer that is accepted besides: the target that does not count.
+  std::optional<std::int32_t> ignored = {};
 
   bool has_bounds() const { return bounds.below > 0 || bounds.are_spans; }
 };

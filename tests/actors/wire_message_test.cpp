@@ -416,8 +416,9 @@ void refuse_other_forms(Journey& journey, const WireMessage& honest, PlayerId to
 }  // namespace
 
 TEST_CASE("a tensor of a peer with another form than the run's reaches no player", "[actors]") {
-  for (const auto& piece : {piece_of_twelve("gpt2"), piece_of_twelve("resnet"),
-                            piece_of_twelve("vit"), late_piece("resnet"), late_piece("llama")}) {
+  for (const auto& piece :
+       {piece_of_twelve("gpt2"), piece_of_twelve("resnet"), piece_of_twelve("vit"),
+        piece_of_twelve("pair"), late_piece("resnet"), late_piece("llama")}) {
     CAPTURE(piece.model, piece.shape.schedule);
     Journey journey(piece);
     const auto& honest = journey.honest();
@@ -442,6 +443,40 @@ TEST_CASE("a tensor of a peer with another form than the run's reaches no player
       }
     }
   }
+}
+
+TEST_CASE("targets that do not count reach the last stage of a model that ignores them",
+          "[actors]") {
+  Piece piece = piece_of_twelve("gpt2");
+  piece.left_out = [](std::int64_t) { return 1; };
+  Journey ignoring(piece), plain;
+  auto targets = ignoring.honest().targets();
+  targets.value.numbers<std::int32_t>()[3] = -100;
+  CHECK(ignoring.refused(targets, device_player(3)).empty());
+  CHECK(plain.refused(targets, device_player(3)) ==
+        "targets: found -100 in targets, wanted 0 to 10");
+  targets.value.numbers<std::int32_t>()[2] = -99;
+  CHECK(ignoring.refused(targets, device_player(3)) ==
+        "targets: found -99 in targets, wanted 0 to 10");
+}
+
+TEST_CASE("inputs of a peer are within their bounds", "[actors]") {
+  Journey journey(piece_of_twelve("pair"));
+  const auto refused = [&](auto change) {
+    auto message = journey.honest().activation(0);
+    REQUIRE(message.value.kept.size() == 3);
+    change(message.value);
+    return journey.refused(message, device_player(0));
+  };
+  CHECK(refused([](auto&) {}).empty());
+  CHECK(refused([](auto& it) { it.kept[0].template numbers<std::int32_t>()[4] = 3; }) ==
+        "activation: found 3 in the input of stage 0, kept value marks, wanted 0 to 2");
+  CHECK(refused([](auto& it) { it.kept[1].template numbers<std::int32_t>()[0] = -1; }) ==
+        "activation: found -1 in the input of stage 0, kept value others, wanted 0 to 10");
+  CHECK(refused([](auto& it) { std::swap(it.kept[0], it.kept[2]); }).find("wanted i32") !=
+        std::string::npos);
+  CHECK(refused([](auto& it) { it.kept.pop_back(); }).find("wanted 3 kept values") !=
+        std::string::npos);
 }
 
 TEST_CASE("invalid tokens, groups and norms reach no player", "[actors]") {
