@@ -159,7 +159,8 @@ Result<std::unique_ptr<SampleMaker>> make_span_corrupter(const TextOptions& give
                  std::to_string(form.source) + " source tokens, and the model has room for " +
                  std::to_string(form.target)};
   const std::int64_t lowest = *options.sentinel - noise.spans + 1;
-  if (*options.sentinel >= classes || lowest <= *options.end)
+  const bool is_end_one = *options.end >= lowest && *options.end <= *options.sentinel;
+  if (*options.sentinel >= classes || lowest < 0 || is_end_one)
     return Error{"the sentinels are the tokens from " + std::to_string(lowest) + " to " +
                  std::to_string(*options.sentinel) + ", and the text has " +
                  std::to_string(classes) + " tokens, the end of which is " +

@@ -345,6 +345,9 @@ TEST_CASE("options of texts that make no sense are refused", "[storage]") {
             .find("the sentinels are the tokens from 99 to 99") == std::string::npos);
   CHECK(fault(files, "a.bin?corrupt=0.15&end=99", pair_needs(24, 12))
             .find("the end of which is 99; set sentinel") != std::string::npos);
+  CHECK(fault(files, "a.bin?corrupt=0.15&end=99&sentinel=98", pair_needs(24, 12)).empty());
+  CHECK(fault(files, "a.bin?corrupt=0.15&end=1&sentinel=100", pair_needs(24, 12))
+            .find("and the text has 100 tokens") != std::string::npos);
   CHECK(fault(files, "a.bin?documents=apart&end=9", {.context = 8})
             .find("set model.loss.ignore = -100") != std::string::npos);
   CHECK(fault(files, "a.bin?corrupt=0.15&end=1", {.context = 8, .ignore = no})

@@ -44,6 +44,23 @@ part = [
   { name = "out", unit = "own", body = [{ linear = "head", out = 300 }] }]
 )toml";
 
+/// A text that is read, and another one that is written.
+const std::string own_pairs =
+    R"toml(model = { format = 1, name = "seen", help = "A text beside another one." }
+options.width = { least = 1, default = 4, help = "Width of a row." }
+input.source = { type = "i32", shape = [16], below = 300 }
+input.decoder_tokens = { type = "i32", shape = [16], below = 300 }
+loss = { kind = "cross_entropy", classes = 300, ignore = -100 }
+part = [
+  { name = "in", unit = "own", body = [{ embed = "/words", of = "source", rows = 300,
+      width = "width" }] },
+  { name = "inner", unit = "own", body = [{ linear = "one", out = "width" }, { keep = "memory" },
+      { embed = "words", of = "decoder_tokens", rows = 300, width = "width" },
+      { add = "memory" }] },
+  { name = "out", unit = "own", body = [{ linear = "/words", out = 300, bias = false,
+      init = "normal(1)", place = "edge" }] }]
+)toml";
+
 std::string digest_after(const Workplace& here, const std::vector<std::string>& settings) {
   std::vector<std::string> words{"train", "run.toml", "--output", "json"};
   for (const auto& setting : settings) {
@@ -116,6 +133,12 @@ TEST_CASE("a model of two inputs has the same bits under every plan", "[apps]") 
   CHECK(mentions(troupe::tests::troupe(here, {"model", "show", "tiny.toml"}).out,
                  "from tokens [8], positions [8] to 300 classes"));
 
+  const auto masked = [&](const std::string& name, const std::string& stages) {
+    return digest_after(here, {"name=" + name, "pipeline.stages=" + stages, "train.steps=3",
+                               "data.train=docs.jsonl?mask=0.3&mask_id=299"});
+  };
+  CHECK(masked("masked", "1") == masked("masked-four", "4"));
+
   const Ended eval = troupe::tests::troupe(
       here, {"eval", "one", "--data", "docs.jsonl?documents=padded", "--samples", "8"});
   INFO(eval.err);
@@ -131,6 +154,30 @@ TEST_CASE("a model of two inputs has the same bits under every plan", "[apps]") 
   CHECK(mentions(lacking.err,
                  "has no field 'positions': it has tokens, and the model takes tokens, "
                  "positions"));
+}
+
+TEST_CASE("a model of sources and targets trains on pairs and on cut spans", "[apps]") {
+  const Workplace here;
+  here.write("tiny.toml", own_pairs);
+  here.write("run.toml", own_run);
+  std::string pairs, texts;
+  for (int i = 0; i < 40; ++i) {
+    const auto number = std::to_string(i * i);
+    pairs += R"({"source": ")" + number + R"(", "target": "<)" + number + "\"}\n";
+    texts += R"({"text": "some words before )" + number + "\"}\n";
+  }
+  here.write("pairs.jsonl", pairs);
+  here.write("texts.jsonl", texts);
+  for (const std::string data :
+       {"pairs.jsonl?start=1", "texts.jsonl?corrupt=0.2&end=2&documents=padded"}) {
+    CAPTURE(data);
+    const auto with = [&](const std::string& name, const std::string& stages) {
+      return digest_after(here, {"name=" + name, "pipeline.stages=" + stages, "train.steps=3",
+                                 "data.train=" + data});
+    };
+    const auto name = data.substr(0, 5);
+    CHECK(with(name + "-one", "1") == with(name + "-three", "3"));
+  }
 }
 
 TEST_CASE("the folder of a run has all that its own model needs", "[apps]") {
