@@ -76,6 +76,15 @@ models::Model build(const std::string& kind, double dropout, bool ignores) {
       {"unet", table({{"size", 16}, {"width", 2}, {"levels", 4}, {"dropout", dropout}})},
       {"braid", table({{"depth", 5}, {"dropout", dropout}})},
       {"pair", table({{"depth", 5}, {"dropout", dropout}})},
+      {"t5", table({{"vocab", 11},
+                    {"source", 5},
+                    {"target", 4},
+                    {"width", 8},
+                    {"layers", 4},
+                    {"heads", 2},
+                    {"head_width", 4},
+                    {"ffn", 12},
+                    {"dropout", dropout}})},
   };
   const std::map<std::string, std::string> own = {
       {"unet", tests::own_unet}, {"braid", tests::own_braid}, {"pair", tests::own_pair}};
@@ -165,6 +174,7 @@ class DrawnSamples final : public storage::Dataset {
         std::memcpy(&to.inputs[k][at],
                     type == DType::i32 ? static_cast<const void*>(&token) : &number, 4);
       }
+      if (bounds_[k].are_spans) order_spans(to.inputs[k]);
     }
     for (std::size_t at = 0; at < target.size(); at += 4) {
       const auto token = static_cast<std::int32_t>(word() % classes);
@@ -177,6 +187,15 @@ class DrawnSamples final : public storage::Dataset {
   }
 
  private:
+  /// Swaps the numbers of spans that end before their first.
+  static void order_spans(std::span<std::byte> bytes) {
+    std::vector<std::int32_t> numbers(bytes.size() / sizeof(std::int32_t));
+    std::memcpy(numbers.data(), bytes.data(), bytes.size());
+    for (std::size_t i = 0; i + 1 < numbers.size(); i += 2)
+      if (numbers[i] > numbers[i + 1]) std::swap(numbers[i], numbers[i + 1]);
+    std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  }
+
   std::int64_t classes_;
   std::function<Status(std::int64_t)> on_read_;
   std::function<std::int64_t(std::int64_t)> left_out_;

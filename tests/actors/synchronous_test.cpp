@@ -12,7 +12,8 @@ using namespace troupe::actors;
 
 namespace {
 
-constexpr const char* kinds[] = {"mlp", "gpt2", "llama", "vit", "resnet", "unet", "braid", "pair"};
+constexpr const char* kinds[] = {"mlp",  "gpt2",  "llama", "vit", "resnet",
+                                 "unet", "braid", "pair",  "t5"};
 
 /// Returns the result of a one-process run of a model, which every plan must match.
 Digest wanted(const std::string& model, int micro_batches) {

@@ -416,9 +416,9 @@ void refuse_other_forms(Journey& journey, const WireMessage& honest, PlayerId to
 }  // namespace
 
 TEST_CASE("a tensor of a peer with another form than the run's reaches no player", "[actors]") {
-  for (const auto& piece :
-       {piece_of_twelve("gpt2"), piece_of_twelve("resnet"), piece_of_twelve("vit"),
-        piece_of_twelve("pair"), late_piece("resnet"), late_piece("llama")}) {
+  for (const auto& piece : {piece_of_twelve("gpt2"), piece_of_twelve("resnet"),
+                            piece_of_twelve("vit"), piece_of_twelve("pair"), piece_of_twelve("t5"),
+                            late_piece("resnet"), late_piece("llama")}) {
     CAPTURE(piece.model, piece.shape.schedule);
     Journey journey(piece);
     const auto& honest = journey.honest();
@@ -477,6 +477,20 @@ TEST_CASE("inputs of a peer are within their bounds", "[actors]") {
         std::string::npos);
   CHECK(refused([](auto& it) { it.kept.pop_back(); }).find("wanted 3 kept values") !=
         std::string::npos);
+
+  Journey of_spans(piece_of_twelve("t5"));
+  const auto refused_span = [&](std::int32_t first, std::int32_t end) {
+    auto message = of_spans.honest().activation(0);
+    const auto spans = message.value.kept[0].numbers<std::int32_t>();
+    spans[2] = first, spans[3] = end;
+    return of_spans.refused(message, device_player(0));
+  };
+  CHECK(refused_span(2, 5).empty());
+  CHECK(refused_span(3, 2) ==
+        "activation: found a span from 3 to 2 in the input of stage 0, kept value span, wanted an "
+        "end that is not before the first");
+  CHECK(refused_span(0, 6) ==
+        "activation: found 6 in the input of stage 0, kept value span, wanted 0 to 5");
 }
 
 TEST_CASE("invalid tokens, groups and norms reach no player", "[actors]") {

@@ -66,7 +66,7 @@ BytesSent in_a_step(Piece piece, int nodes) {
 }  // namespace
 
 TEST_CASE("a run over the wire has the bits of a plain loop with every exchange", "[actors]") {
-  for (const std::string model : {"wide", "gpt2", "resnet", "unet", "pair"}) {
+  for (const std::string model : {"wide", "gpt2", "resnet", "unet", "pair", "t5"}) {
     const auto wanted = LittleRun(piece_of(model, 1, 1, Exchange::server)).plainly();
     for (const auto exchange : {Exchange::all_to_all, Exchange::server})
       for (const int stages : {1, 2})
