@@ -51,14 +51,14 @@ options.width = { least = 1, default = 4, help = "Width of a row." }
 input.source = { type = "i32", shape = [16], below = 300 }
 input.decoder_tokens = { type = "i32", shape = [16], below = 300 }
 loss = { kind = "cross_entropy", classes = 300, ignore = -100 }
+every.embed = { rows = 300, width = "width" }
+every.any = { init = "normal(1)" }
 part = [
-  { name = "in", unit = "own", body = [{ embed = "/words", of = "source", rows = 300,
-      width = "width" }] },
+  { name = "in", unit = "own", body = [{ embed = "/words", of = "source" }] },
   { name = "inner", unit = "own", body = [{ linear = "one", out = "width" }, { keep = "memory" },
-      { embed = "words", of = "decoder_tokens", rows = 300, width = "width" },
-      { add = "memory" }] },
-  { name = "out", unit = "own", body = [{ linear = "/words", out = 300, bias = false,
-      init = "normal(1)", place = "edge" }] }]
+      { embed = "words", of = "decoder_tokens" }, { add = "memory" }] },
+  { name = "out", unit = "own", body = [
+      { linear = "/words", out = 300, bias = false, place = "edge" }] }]
 )toml";
 
 std::string digest_after(const Workplace& here, const std::vector<std::string>& settings) {
