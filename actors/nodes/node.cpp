@@ -283,7 +283,7 @@ class Node::Work {
       return act_on(message);
     auto now = conversation()->hear(std::move(message));
     if (!now) return options_.say("dropped a message: " + now.error().text);
-    for (auto& one : *now) act_on(one);
+    if (*now) act_on(**now);
   }
 
   void act_on(transport::Message& message) {

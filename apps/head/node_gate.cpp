@@ -79,10 +79,11 @@ void NodeGate::heard(const transport::Peer& peer, transport::Message message) {
     // An honest node got its term from a head that does not share this head's secret, so it gets an
     // explanation.
     if (message.type == actors::Join::type)
-      (void)answer(peer.id, transport::to_message(actors::Rejected{
-                                "term", "term " + std::to_string(message.term) + " without a proof",
-                                "at most " + std::to_string(options_.term) +
-                                    "; start the node anew, or the head with its newest --state"}));
+      (void)answer_join(peer.id,
+                        transport::to_message(actors::Rejected{
+                            "term", "term " + std::to_string(message.term) + " without a proof",
+                            "at most " + std::to_string(options_.term) +
+                                "; start the node anew, or the head with its newest --state"}));
     return refuse(peer, may.error().text);
   }
   if (message.type == actors::Join::type) return join(peer, message);
@@ -99,7 +100,7 @@ void NodeGate::heard(const transport::Peer& peer, transport::Message message) {
   if (!conversation) return;
   auto now = conversation->hear(std::move(message));
   if (!now) return refuse(peer, now.error().text);
-  for (auto& one : *now) heard_from_node(node, std::move(one));
+  if (*now) heard_from_node(node, std::move(**now));
 }
 
 /// Checks a message's term and makes its text printable. Only nodes and daemons know terms. A node
@@ -225,7 +226,7 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
   const auto reject = [&](const std::string& reason, const std::string& found,
                           const std::string& wanted) {
     events_.say("a node was rejected: " + reason + ": found " + found + ", wanted " + wanted);
-    (void)answer(peer.id, transport::to_message(actors::Rejected{reason, found, wanted}));
+    (void)answer_join(peer.id, transport::to_message(actors::Rejected{reason, found, wanted}));
   };
   if (!join) return reject("its message", join.error().text, "one of this version");
   if (join->inventory.version != TROUPE_VERSION)
@@ -242,9 +243,9 @@ void NodeGate::join(const transport::Peer& peer, const transport::Message& messa
     return reject("key", "another key than that of node " + known->name, "its own");
   }
   if (join->again)
-    return (void)answer(peer.id,
-                        transport::to_message(actors::Retire{
-                            "the head restarted or dropped this node, and goes on without it"}));
+    return (void)answer_join(
+        peer.id, transport::to_message(actors::Retire{
+                     "the head restarted or dropped this node, and goes on without it"}));
   std::vector<std::uint64_t> before;
   {
     const std::lock_guard lock(mutex_);
@@ -326,7 +327,7 @@ void NodeGate::welcome(const actors::NodeHere& node, transport::PeerId peer,
     (void)server_->cut(before, "it connected again over another connection");
   auto welcome = transport::to_message(actors::Welcome{node.name, term_proof()});
   welcome.ack = conversation->ack();
-  (void)answer(peer, std::move(welcome));
+  if (!answer_join(peer, std::move(welcome))) return;
   auto resumed = conversation->resume(
       join.incarnation, join.ack,
       [this, peer](const transport::Message& message) -> Status { return answer(peer, message); });
@@ -502,6 +503,14 @@ Status NodeGate::answer(transport::PeerId peer, transport::Message message) {
   message.term = options_.term;
   message.incarnation = incarnation_;
   return server_->send(peer, message);
+}
+
+/// Answers a node that joins. It would wait for ever for an answer that cannot be sent, so it is
+/// cut off: it dials again and joins once more.
+Status NodeGate::answer_join(transport::PeerId peer, transport::Message message) {
+  auto answered = answer(peer, std::move(message));
+  if (!answered) (void)server_->cut(peer, answered.error().text);
+  return answered;
 }
 
 std::shared_ptr<transport::Conversation> NodeGate::conversation_with(std::uint64_t node) {

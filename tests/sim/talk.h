@@ -50,8 +50,8 @@ inline void hear(transport::Conversation& conversation, transport::Message messa
     heard.flaw = now.error().text;
     return;
   }
-  for (const auto& one : *now)
-    heard.numbers.push_back(static_cast<std::uint64_t>(*one.body.find("number")->integer()));
+  if (*now && (*now)->type != "node.heartbeat")
+    heard.numbers.push_back(static_cast<std::uint64_t>(*(*now)->body.find("number")->integer()));
 }
 
 /// The listening end: a conversation with each life that says hello.
@@ -113,7 +113,7 @@ class TalkingServer {
     welcome.type = "node.welcome";
     welcome.incarnation = incarnation_;
     welcome.ack = one.conversation.ack();
-    (void)socket_->send(peer.id, welcome);
+    if (!socket_->send(peer.id, welcome)) return (void)socket_->cut(peer.id, "no room");
     const auto resumed = one.conversation.resume(
         message.incarnation, message.ack,
         [this, id = peer.id](const transport::Message& said) { return socket_->send(id, said); });
@@ -161,6 +161,8 @@ class TalkingClient {
 
   Loop& loop() { return *loop_; }
   void say() { (void)conversation_.say(numbered("prepared", ++said_)); }
+  /// Says something that need not arrive.
+  void pulse() { (void)conversation_.say(numbered("node.heartbeat", 0)); }
   /// Called if another process has taken the place of the server.
   std::function<void()> on_stranger;
   std::uint64_t said() const { return said_; }

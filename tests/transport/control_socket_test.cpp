@@ -367,6 +367,11 @@ TEST_CASE("the queue of a socket's thread is bounded", "[transport]") {
   REQUIRE_FALSE(last);
   CHECK(last.error().text == error);
   CHECK(node.messages.wait(sent));
+  // There is room for orders about sessions.
+  while (head.socket->send(peer, message_of("node.welcome"))) {
+  }
+  REQUIRE(head.socket->cut(peer, "the run has ended"));
+  CHECK(head.gone.wait());
 }
 
 TEST_CASE("an address that is in use or invalid gives a clear error", "[transport]") {

@@ -17,11 +17,13 @@ Message order(int number) {
   return message;
 }
 
-/// Two ends, and a connection that loses everything under way when it is cut.
+/// Two ends, and a connection that loses everything under way when it is cut. Each direction takes
+/// no message while its queue is full.
 struct Pair {
   Conversation head{11}, node{22};
   std::deque<Message> to_head, to_node;
   std::vector<int> head_heard, node_heard;
+  bool is_full = false;
   int acks = 0;
 
   void connect() {
@@ -35,8 +37,9 @@ struct Pair {
     to_head.clear();
     to_node.clear();
   }
-  static Conversation::Send into(std::deque<Message>& wire) {
-    return [&wire](const Message& message) -> Status {
+  Conversation::Send into(std::deque<Message>& wire) {
+    return [this, &wire](const Message& message) -> Status {
+      if (is_full) return Error{"the queue is full"};
       wire.push_back(message);
       return Done{};
     };
@@ -48,8 +51,7 @@ struct Pair {
     acks += message.type == "ack" ? 1 : 0;
     const auto now = end.hear(std::move(message));
     REQUIRE(now);
-    for (const auto& one : *now)
-      heard.push_back(static_cast<int>(*one.body.find("number")->integer()));
+    if (*now) heard.push_back(static_cast<int>(*(*now)->body.find("number")->integer()));
     return true;
   }
   bool deliver_to_node() { return deliver(to_node, node, node_heard); }
@@ -70,7 +72,10 @@ TEST_CASE("messages over breaking connections arrive once and in order", "[trans
     Pair pair;
     pair.connect();
     int said = 0, answered = 0;
-    for (int i = 0; i < 400; ++i) switch (random() % 8) {
+    for (int i = 0; i < 400; ++i) switch (random() % 9) {
+        case 8:
+          pair.is_full = !pair.is_full;
+          break;
         case 0:
           pair.cut();
           // A message sent now waits for the next connection.
@@ -91,6 +96,10 @@ TEST_CASE("messages over breaking connections arrive once and in order", "[trans
         default:
           pair.deliver_to_head();
       }
+    pair.is_full = false;
+    // What a full queue did not take follows with the next message.
+    REQUIRE(pair.head.say(order(said++)));
+    REQUIRE(pair.node.say(order(answered++)));
     while (pair.deliver_to_node() || pair.deliver_to_head()) {
     }
     INFO("seed " << seed);
@@ -123,6 +132,48 @@ TEST_CASE("sending fails after 1,024 unacknowledged messages", "[transport]") {
   CHECK(said.error().text.find("prepare: the other end has not acknowledged 1024 messages") == 0);
 }
 
+TEST_CASE("messages that a full queue did not take follow in order", "[transport]") {
+  Pair pair;
+  pair.connect();
+  pair.is_full = true;
+  REQUIRE(pair.head.say(order(0)));
+  REQUIRE(pair.head.say(order(1)));
+  pair.is_full = false;
+  SECTION("with the next message") {
+    REQUIRE(pair.head.say(order(2)));
+    while (pair.deliver_to_node()) {
+    }
+    CHECK(pair.node_heard == up_to(3));
+  }
+  SECTION("when the other end says something, be it a heartbeat") {
+    auto pulse = order(7);
+    pulse.type = "player_pulse";
+    REQUIRE(pair.node.say(pulse));
+    CHECK(pair.deliver_to_head());
+    while (pair.deliver_to_node()) {
+    }
+    CHECK(pair.node_heard == up_to(2));
+  }
+  SECTION("on the next connection") {
+    pair.cut();
+    pair.connect();
+    while (pair.deliver_to_node()) {
+    }
+    CHECK(pair.node_heard == up_to(2));
+  }
+}
+
+TEST_CASE("a conversation refuses a message before which another one is missing", "[transport]") {
+  Pair pair;
+  pair.connect();
+  auto early = order(1);
+  early.incarnation = 11;
+  early.seq = 2;
+  const auto heard = pair.node.hear(early);
+  REQUIRE_FALSE(heard);
+  CHECK(heard.error().text == "envelope.seq: found 2, wanted 1, which has not come");
+}
+
 TEST_CASE("a message that need not arrive is dropped if there is no connection", "[transport]") {
   Pair pair;
   Message pulse = order(7);
@@ -139,7 +190,7 @@ TEST_CASE("a conversation refuses another process at the other end", "[transport
   Pair pair;
   pair.connect();
   pair.cut();
-  const auto resumed = pair.node.resume(12, 0, Pair::into(pair.to_head));
+  const auto resumed = pair.node.resume(12, 0, pair.into(pair.to_head));
   REQUIRE_FALSE(resumed);
   CHECK(resumed.error().text.find("found process 12 at the other end") == 0);
   pair.connect();
@@ -147,7 +198,7 @@ TEST_CASE("a conversation refuses another process at the other end", "[transport
   Message of_another = order(1);
   of_another.incarnation = 12;
   of_another.seq = 1;
-  CHECK(pair.node.hear(of_another)->empty());
+  CHECK_FALSE(pair.node.hear(of_another)->has_value());
   Message too_much = order(1);
   too_much.incarnation = 11;
   too_much.seq = 1;

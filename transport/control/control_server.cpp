@@ -44,7 +44,7 @@ class ZmqServer final : public ControlServer, private ControlPeers::Socket {
       : options_(std::move(options)),
         events_(std::move(events)),
         delivery_(loop, options_.link, [this] { room_.ring(); }),
-        orders_(options_.link),
+        orders_(options_.link, options_.link.queue),
         peers_(options_, passed_on(), counters_, *this),
         listening_({options_.endpoint, options_.link, options_.keys, peers_.allowed()},
                    delivered(events_, delivery_).refused) {}
@@ -74,19 +74,21 @@ class ZmqServer final : public ControlServer, private ControlPeers::Socket {
     auto parts = encode(message);
     if (!parts) return parts.error();
     const auto bytes = bytes_of(*parts);
-    return order(Outgoing{peer, std::move(*parts)}, bytes);
+    return taken(orders_.push(Outgoing{peer, std::move(*parts)}, bytes));
   }
-  Status cut(PeerId peer, std::string why) override { return order(Cut{peer, std::move(why)}, 0); }
+  Status cut(PeerId peer, std::string why) override {
+    return taken(orders_.push_order(Cut{peer, std::move(why)}));
+  }
   Status strike(PeerId peer, std::string why) override {
-    return order(Strike{peer, std::move(why)}, 0);
+    return taken(orders_.push_order(Strike{peer, std::move(why)}));
   }
   Status allow(AllowList allowed) override {
-    return order(Allow{.allowed = std::move(allowed)}, 0);
+    return taken(orders_.push_order(Allow{.allowed = std::move(allowed)}));
   }
 
  private:
-  Status order(Order order, std::size_t bytes) {
-    if (orders_.push(std::move(order), bytes)) return Done{};
+  Status taken(bool is_taken) const {
+    if (is_taken) return Done{};
     return Error{endpoint() + ": " + std::to_string(options_.link.queue) + " orders or " +
                  size_text(options_.link.queue_bytes) + " wait for this socket already"};
   }

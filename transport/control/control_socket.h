@@ -124,7 +124,8 @@ class ControlServer {
   virtual const std::string& endpoint() const = 0;
 
   /// Sends a message, from any thread; the order is kept. Fails if the message is invalid or too
-  /// many wait. A peer that is gone is no error: its end was reported, or will be.
+  /// many wait; the connection goes on. A peer that is gone is no error: its end was reported, or
+  /// will be.
   virtual Status send(PeerId peer, const Message& message) = 0;
 
   /// Ends a session, from any thread, after what was sent before.
@@ -171,7 +172,8 @@ class ControlClient {
   virtual void start() = 0;
 
   /// Sends a message, from any thread, on the connection that ClientEvents::connected reported
-  /// last. Fails if the message is invalid, that connection has ended, or too many wait.
+  /// last. Fails if the message is invalid, that connection has ended, or too many wait; then the
+  /// connection goes on.
   virtual Status send(const Message& message) = 0;
 
   virtual const Counters& counters() const = 0;

@@ -33,12 +33,21 @@ Status Conversation::resume(std::uint64_t incarnation, std::uint64_t ack, Send s
   there_ = incarnation;
   if (!heard_) heard_.emplace(incarnation);
   send_ = std::move(send);
-  for (auto& message : said_.unacknowledged()) {
-    message.ack = heard_->ack();
-    (void)send_(message);
-  }
+  sent_ = ack;
   acknowledged_ = heard_->ack();
+  send_kept();
   return Done{};
+}
+
+/// Sends the kept messages that the connection has not taken yet. Its queue may be full; then the
+/// rest waits until this end says or hears something again.
+void Conversation::send_kept() {
+  while (Message* next = said_.next_after(sent_)) {
+    next->ack = heard_->ack();
+    if (!send_(*next)) return;
+    sent_ = next->seq;
+    acknowledged_ = next->ack;
+  }
 }
 
 void Conversation::pause() {
@@ -52,28 +61,32 @@ Status Conversation::say(Message message) {
   if (needs_to_arrive(message))
     if (auto stamped = said_.stamp(message); !stamped) return stamped;
   if (!send_) return Done{};
-  message.ack = acknowledged_ = heard_->ack();
-  // A message that cannot be sent ends the connection, and the next one repeats it.
-  (void)send_(message);
+  send_kept();
+  if (message.seq != 0) return Done{};
+  message.ack = heard_->ack();
+  if (send_(message)) acknowledged_ = message.ack;
   return Done{};
 }
 
-Result<std::vector<Message>> Conversation::hear(Message message) {
+Result<std::optional<Message>> Conversation::hear(Message message) {
   const std::lock_guard lock(mutex_);
-  if (!heard_ || message.incarnation != there_) return std::vector<Message>();
+  if (!heard_ || message.incarnation != there_) return std::optional<Message>();
   if (auto known = said_.acknowledge(message.ack); !known) return known.error();
+  if (send_) send_kept();
+  std::optional<Message> now;
   if (message.seq == 0) {
-    std::vector<Message> now;
-    if (message.type != ack_type.view()) now.push_back(std::move(message));
+    if (message.type != ack_type.view()) now = std::move(message);
     return now;
   }
-  auto verdict = heard_->accept(std::move(message));
-  if (verdict.what == ReceiveWindow::What::beyond)
-    return Error{"envelope.seq: found one beyond all that can be kept until those before it come"};
+  const auto what = heard_->accept(message);
+  if (what == ReceiveWindow::What::early)
+    return Error{"envelope.seq: found " + std::to_string(message.seq) + ", wanted " +
+                 std::to_string(heard_->ack() + 1) + ", which has not come"};
   if (heard_->ack() - acknowledged_ >= acknowledged_together ||
-      verdict.what == ReceiveWindow::What::repeated)
+      what == ReceiveWindow::What::repeated)
     acknowledge();
-  return std::move(verdict.now);
+  if (what == ReceiveWindow::What::next) now = std::move(message);
+  return now;
 }
 
 void Conversation::acknowledge() {
@@ -81,8 +94,8 @@ void Conversation::acknowledge() {
   Message message;
   message.type = ack_type.text();
   message.incarnation = here_;
-  message.ack = acknowledged_ = heard_->ack();
-  (void)send_(message);
+  message.ack = heard_->ack();
+  if (send_(message)) acknowledged_ = message.ack;
 }
 
 std::uint64_t Conversation::ack() const {

@@ -4,7 +4,6 @@
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <vector>
 
 #include "core/env.h"
 #include "core/result.h"
@@ -23,7 +22,8 @@ std::uint64_t new_incarnation(Env& env);
 /// and are dropped without a connection.
 class Conversation {
  public:
-  /// Sends a message to the other end. Must not block. What it cannot send is sent again later.
+  /// Sends a message to the other end. Must not block. What it cannot send now is sent later,
+  /// before all that follows.
   using Send = std::function<Status(const Message&)>;
 
   /// `incarnation` is the id of this process's life.
@@ -39,8 +39,8 @@ class Conversation {
 
   /// Sends a message, now or later. Fails if too much waits: the other end is as good as gone.
   Status say(Message message);
-  /// Returns the messages to handle now. Fails if the other end sent something impossible.
-  Result<std::vector<Message>> hear(Message message);
+  /// Returns the message if it is to be handled. Fails if the other end sent something impossible.
+  Result<std::optional<Message>> hear(Message message);
 
   std::uint64_t incarnation() const { return here_; }
   /// Returns the number up to which all messages have arrived; for the greeting.
@@ -48,6 +48,7 @@ class Conversation {
 
  private:
   void acknowledge();
+  void send_kept();
 
   const std::uint64_t here_;
   mutable std::mutex mutex_;
@@ -55,6 +56,7 @@ class Conversation {
   SendWindow said_;
   std::optional<ReceiveWindow> heard_;
   std::uint64_t acknowledged_ = 0;  // The last ack that was sent.
+  std::uint64_t sent_ = 0;          // The last number that this connection has taken.
   Send send_;                       // Null without a connection.
 };
 

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "core/units.h"
-#include "transport/wire/message_types.h"
 
 namespace troupe::transport {
 namespace {
@@ -18,11 +17,6 @@ std::size_t bytes_of(const Value& value) {
     for (const auto& entry : *map)
       bytes += sizeof(entry.key) + entry.key.size() + bytes_of(entry.value);
   return bytes;
-}
-
-bool may_overtake(const Message& message) {
-  const auto* type = find_message_type(message.type);
-  return type && type->order == MessageType::Order::any;
 }
 
 }  // namespace
@@ -57,42 +51,18 @@ Status SendWindow::acknowledge(std::uint64_t ack) {
   return Done{};
 }
 
-std::vector<Message> SendWindow::unacknowledged() const {
-  std::vector<Message> messages;
-  messages.reserve(kept_.size());
-  for (const auto& kept : kept_) messages.push_back(kept.message);
-  return messages;
+Message* SendWindow::next_after(std::uint64_t seq) {
+  const auto first = last_ - kept_.size();  // All up to it are acknowledged.
+  const auto at = seq > first ? seq - first : 0;
+  return at < kept_.size() ? &kept_[at].message : nullptr;
 }
 
-ReceiveWindow::Verdict ReceiveWindow::accept(Message message) {
-  const std::uint64_t seq = message.seq;
-  if (message.incarnation != incarnation_ || seq == 0) return {What::stranger, {}};
-  if (seq <= ack_ || held_.contains(seq)) return {What::repeated, {}};
-  if (seq - ack_ > limits_.messages) return {What::beyond, {}};
-
-  Verdict verdict{What::passed, {}};
-  if (seq != ack_ + 1) {
-    if (may_overtake(message)) {
-      held_[seq] = {{}, 0, true};
-      verdict.now.push_back(std::move(message));
-      return verdict;
-    }
-    const std::size_t bytes = bytes_of(message);
-    if (bytes > limits_.bytes - bytes_) return {What::beyond, {}};
-    bytes_ += bytes;
-    held_[seq] = {std::move(message), bytes, false};
-    return {What::held, {}};
-  }
-
-  verdict.now.push_back(std::move(message));
+ReceiveWindow::What ReceiveWindow::accept(const Message& message) {
+  if (message.incarnation != incarnation_ || message.seq == 0) return What::stranger;
+  if (message.seq <= ack_) return What::repeated;
+  if (message.seq != ack_ + 1) return What::early;
   ++ack_;
-  while (!held_.empty() && held_.begin()->first == ack_ + 1) {
-    auto next = held_.extract(held_.begin());
-    ++ack_;
-    bytes_ -= next.mapped().bytes;
-    if (!next.mapped().passed) verdict.now.push_back(std::move(next.mapped().message));
-  }
-  return verdict;
+  return What::next;
 }
 
 }  // namespace troupe::transport

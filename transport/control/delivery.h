@@ -3,19 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <map>
-#include <vector>
 
 #include "core/result.h"
 #include "transport/wire/wire.h"
 
 /// Delivers every message exactly once and in order, across connections. The sender numbers
 /// messages and keeps them until they are acknowledged, and sends them again on the next
-/// connection; the receiver drops duplicates. Both processes have one of each class for their
-/// lifetime. The code uses no socket or clock.
-///
-/// Messages whose types message_types.h marks as unordered may overtake others; they also arrive
-/// once.
+/// connection; the receiver drops duplicates. A connection keeps the order, and the sender leaves
+/// no message out, so the receiver refuses one that comes too early. Both processes have one of
+/// each class for their lifetime. The code uses no socket or clock.
 namespace troupe::transport {
 
 /// Returns about how many bytes of memory a message needs.
@@ -39,9 +35,9 @@ class SendWindow {
   /// ever sent is an error of the other end.
   Status acknowledge(std::uint64_t ack);
 
-  /// Returns all unacknowledged messages in order: send them first on a new connection, after the
-  /// hello.
-  std::vector<Message> unacknowledged() const;
+  /// Returns the oldest unacknowledged message with a number above `seq`, or null if there is none.
+  /// It is valid until the window changes.
+  Message* next_after(std::uint64_t seq);
 
   std::uint64_t last() const { return last_; }
   std::size_t waiting() const { return kept_.size(); }
@@ -62,37 +58,22 @@ class SendWindow {
 class ReceiveWindow {
  public:
   enum class What {
-    passed,    // `now` has the messages to handle, in order.
-    held,      // It waits for earlier messages, which the next connection brings.
+    next,      // Handle it now.
     repeated,  // A duplicate: acknowledge it again.
-    beyond,    // There is no room for it: end the connection, so that it is sent again.
+    early,     // One before it has not come, which a correct sender never does.
     stranger,  // It is from another life of the sender, or has no number.
   };
-  struct Verdict {
-    What what;
-    std::vector<Message> now;
-  };
 
-  explicit ReceiveWindow(std::uint64_t incarnation, const DeliveryLimits& limits = {})
-      : incarnation_(incarnation), limits_(limits) {}
+  explicit ReceiveWindow(std::uint64_t incarnation) : incarnation_(incarnation) {}
 
-  Verdict accept(Message message);
+  /// Counts a message, and returns what it is.
+  What accept(const Message& message);
 
   /// Returns the number up to which all messages have arrived.
   std::uint64_t ack() const { return ack_; }
-  std::size_t held() const { return held_.size(); }
 
  private:
-  struct Held {
-    Message message;
-    std::size_t bytes = 0;
-    bool passed = false;  // It overtook others and was handled; only its number is kept.
-  };
-
   std::uint64_t incarnation_;
-  DeliveryLimits limits_;
-  std::map<std::uint64_t, Held> held_;  // Keyed by number: above ack_ and within the window.
-  std::size_t bytes_ = 0;
   std::uint64_t ack_ = 0;
 };
 

@@ -30,21 +30,14 @@ constexpr int last_words = 1 << 16;
 template <class T>
 class Handover {
  public:
-  explicit Handover(const LinkOptions& link) : most_(link.queue), most_bytes_(link.queue_bytes) {}
+  /// `reserve`: as many items more wait than messages may.
+  explicit Handover(const LinkOptions& link, std::size_t reserve = 0)
+      : most_(link.queue), reserve_(reserve), most_bytes_(link.queue_bytes) {}
 
-  /// Returns false if the queue is full.
-  bool push(T item, std::size_t bytes) {
-    bool first = false;
-    {
-      const std::lock_guard lock(mutex_);
-      if (items_.size() >= most_ || bytes > most_bytes_ - bytes_) return false;
-      first = items_.empty();
-      bytes_ += bytes;
-      items_.push_back(std::move(item));
-    }
-    if (first) wake_.ring();
-    return true;
-  }
+  /// Adds a message. Returns false if the queue is full.
+  bool push(T item, std::size_t bytes) { return push(std::move(item), bytes, most_); }
+  /// Adds an order about a session, for which messages leave room.
+  bool push_order(T item) { return push(std::move(item), 0, most_ + reserve_); }
   std::vector<T> take() {
     wake_.clear();
     const std::lock_guard lock(mutex_);
@@ -54,7 +47,21 @@ class Handover {
   EventFd& wake() { return wake_; }
 
  private:
+  bool push(T item, std::size_t bytes, std::size_t most) {
+    bool first = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (items_.size() >= most || bytes > most_bytes_ - bytes_) return false;
+      first = items_.empty();
+      bytes_ += bytes;
+      items_.push_back(std::move(item));
+    }
+    if (first) wake_.ring();
+    return true;
+  }
+
   std::size_t most_;
+  std::size_t reserve_;
   std::size_t most_bytes_;
   std::mutex mutex_;
   std::vector<T> items_;
