@@ -59,18 +59,24 @@ CafScheduler::~CafScheduler() {
 
 std::size_t CafScheduler::ready() {
   const auto& jobs = coordinator_.jobs;
-  if (frozen_.empty()) return jobs.size();
-  return static_cast<std::size_t>(std::count_if(
-      jobs.begin(), jobs.end(), [&](auto* job) { return !frozen_.contains(actor_of(*job).id()); }));
+  if (frozen_.empty() && stalled_.empty()) return jobs.size();
+  return static_cast<std::size_t>(
+      std::count_if(jobs.begin(), jobs.end(), [&](auto* job) { return !is_held(*job); }));
 }
 
-/// Returns where a ready actor is among all jobs, frozen ones included.
+/// Returns whether the actor is frozen or stalled.
+bool CafScheduler::is_held(caf::resumable& job) const {
+  const auto id = actor_of(job).id();
+  return frozen_.contains(id) || stalled_.contains(id);
+}
+
+/// Returns where a ready actor is among all jobs, held ones included.
 std::size_t CafScheduler::place(std::size_t which) const {
-  if (frozen_.empty()) return which;
+  if (frozen_.empty() && stalled_.empty()) return which;
   const auto& jobs = coordinator_.jobs;
   std::size_t at = 0;
   for (;; ++at)
-    if (!frozen_.contains(actor_of(*jobs[at]).id()) && which-- == 0) return at;
+    if (!is_held(*jobs[at]) && which-- == 0) return at;
 }
 
 std::uint64_t CafScheduler::identity(std::size_t which) {
@@ -95,14 +101,22 @@ void CafScheduler::run(std::size_t which) {
 
 std::optional<Source::Time> CafScheduler::next_timeout() {
   const auto& timeouts = coordinator_.clock().schedule();
-  if (timeouts.empty()) return {};
-  return timeouts.begin()->first;
+  std::optional<Time> first;
+  if (!timeouts.empty()) first = timeouts.begin()->first;
+  for (const auto& [actor, until] : stalled_) first = std::min(first.value_or(until), until);
+  return first;
+}
+
+void CafScheduler::stall(std::uint64_t identity, std::chrono::nanoseconds time) {
+  auto& until = stalled_[identity];
+  until = std::max(until, scheduler_.now()) + time;
 }
 
 void CafScheduler::advance(Time now) {
   auto& clock = coordinator_.clock();
   clock.current_time = std::max(clock.current_time, now);
   clock.trigger_expired_timeouts();
+  std::erase_if(stalled_, [now](const auto& stalled) { return stalled.second <= now; });
 }
 
 /// Remembers an actor. Each actor runs once when it begins.

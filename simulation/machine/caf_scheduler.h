@@ -2,6 +2,7 @@
 
 #include <caf/all.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -50,6 +51,7 @@ class CafScheduler final : public Source {
   std::size_t ready() override;
   void run(std::size_t which) override;
   std::uint64_t identity(std::size_t which) override;
+  void stall(std::uint64_t identity, std::chrono::nanoseconds time) override;
   std::optional<Time> next_timeout() override;
   void advance(Time now) override;
 
@@ -64,6 +66,7 @@ class CafScheduler final : public Source {
     caf::actor_system system_;
   };
 
+  bool is_held(caf::resumable& job) const;
   std::size_t place(std::size_t which) const;
   void note(caf::resumable& job);
   bool end_actors();
@@ -74,6 +77,7 @@ class CafScheduler final : public Source {
   std::map<caf::actor_id, caf::weak_actor_ptr> actors_;  // The actors that have run.
   std::size_t actors_to_clean_ = 64;  // With so many actors, those that were freed are removed.
   std::set<caf::actor_id> frozen_;
+  std::map<caf::actor_id, Time> stalled_;  // Until when.
   bool is_running_ = false;
   SourceId source_{};
 };

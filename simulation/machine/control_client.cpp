@@ -44,7 +44,8 @@ class SimulatedClient final : public transport::ControlClient, private DialingEn
       return Error{message.type + ": there is no connection to " + options().endpoint};
     std::size_t bytes = 0;
     for (const auto& part : *parts) bytes += part.size();
-    if (bytes > options().link.queue_bytes)
+    const bool is_first = std::exchange(sent_on_, connection_) != connection_;
+    if (bytes > options().link.queue_bytes || (!is_first && has_full_queues()))
       return Error{message.type + ": " + std::to_string(options().link.queue) + " messages or " +
                    size_text(options().link.queue_bytes) + " wait to be sent to " +
                    options().endpoint + " already"};
@@ -116,6 +117,7 @@ class SimulatedClient final : public transport::ControlClient, private DialingEn
   std::uint64_t connections_ = 0;  // How many there were so far.
   std::uint64_t connection_ = 0;   // The number of the connection; 0: there is none.
   std::uint64_t told_ = 0;         // The last connection that was reported.
+  std::uint64_t sent_on_ = 0;      // The last connection with a message.
 };
 
 class SimulatedSubscriber final : public transport::Subscriber, private DialingEnd {

@@ -33,6 +33,8 @@ class SimulatedServer final : public transport::ControlServer,
   SimulatedServer(Wires& wires, const Wires::Party& who, transport::ServerOptions options,
                   transport::ServerEvents events, Loop& loop)
       : scheduler_(wires.scheduler()),
+        wires_(wires),
+        machine_(who.machine),
         process_(who.process),
         options_(std::move(options)),
         events_(std::move(events)),
@@ -55,7 +57,7 @@ class SimulatedServer final : public transport::ControlServer,
   Status send(PeerId peer, const Message& message) override {
     auto parts = encode(message);
     if (!parts) return parts.error();
-    if (bytes_of_parts(*parts) > options_.link.queue_bytes)
+    if (bytes_of_parts(*parts) > options_.link.queue_bytes || wires_.has_full_queues(machine_))
       return Error{endpoint() + ": " + std::to_string(options_.link.queue) + " orders or " +
                    size_text(options_.link.queue_bytes) + " wait for this socket already"};
     return act([&] { peers_.send(peer, *parts); });
@@ -174,6 +176,8 @@ class SimulatedServer final : public transport::ControlServer,
   }
 
   Scheduler& scheduler_;
+  const Wires& wires_;
+  const MachineId machine_;
   ProcessId process_;
   transport::ServerOptions options_;
   transport::ServerEvents events_;

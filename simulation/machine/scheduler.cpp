@@ -58,6 +58,7 @@ class Scheduler::Running {
     scheduler_.running_ = world;
     scheduler_.is_running_ = false;
     scheduler_.running_queue_.reset();
+    scheduler_.running_thing_.reset();
   }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
@@ -147,7 +148,9 @@ bool Scheduler::cancel(Timer timer) {
 }
 
 void Scheduler::stall(Duration time) {
-  if (!running_queue_ || time <= Duration::zero()) return;
+  if (time <= Duration::zero()) return;
+  if (running_thing_) return running_thing_->first->stall(running_thing_->second, time);
+  if (!running_queue_) return;
   Queue& queue = queues_[at(*running_queue_)];
   stalls_.erase({queue.stalled_until, *running_queue_});
   queue.stalled_until = std::max(queue.stalled_until, now_) + time;
@@ -419,10 +422,18 @@ void Scheduler::run_queue(QueueId id) {
   running_queue_ = id;
   try {
     task();
+    begin_next_stall();
   } catch (const ProcessEnded&) {
     // finish() has recorded it.
   }
   task = nullptr;  // Its destructor is code of the process.
+}
+
+/// Begins a stall of what runs now, if stall_next() has asked for one.
+void Scheduler::begin_next_stall() {
+  if (next_stalls_.empty()) return;
+  if (const auto asked = next_stalls_.extract(running_); asked && is_alive(running_))
+    stall(asked.mapped());
 }
 
 void Scheduler::run_source(const Thing& thing, std::uint64_t identity) {
@@ -432,8 +443,10 @@ void Scheduler::run_source(const Thing& thing, std::uint64_t identity) {
   if (options_.history == History::everything)
     write(name(listed.process), listed.name + " " + std::to_string(identity));
   const Running running(*this, listed.process);
+  running_thing_.emplace(&source, identity);
   try {
     source.run(thing.which);
+    begin_next_stall();
   } catch (const ProcessEnded&) {
     // finish() has recorded it.
   }

@@ -58,10 +58,13 @@ class Source {
   /// Returns a number that the thing keeps while the source exists: the same each time that it is
   /// ready.
   virtual std::uint64_t identity(std::size_t which) = 0;
-  /// Returns the time of the first timeout, if there is one.
+  /// The thing that runs now is not ready for this time, as if it waited for something slow.
+  /// Further calls while it runs add their times.
+  virtual void stall(std::uint64_t identity, std::chrono::nanoseconds time) = 0;
+  /// Returns the time of the first timeout or end of a stall, if there is one.
   virtual std::optional<Time> next_timeout() = 0;
-  /// Sets the clock of the source and makes ready whatever waited for a timeout up to this time.
-  /// Runs nothing.
+  /// Sets the clock of the source and makes ready whatever waited for a timeout, or was stalled, up
+  /// to this time. Runs nothing.
   virtual void advance(Time now) = 0;
 };
 
@@ -159,8 +162,11 @@ class Scheduler {
   /// Drops a task that has not begun, however long it has been due. Returns whether there was one.
   bool cancel(Timer timer);
   /// After the task that runs now, its queue runs nothing for this time, as if the task had waited
-  /// for something slow. Further calls of the task add their times. Does nothing outside of tasks.
+  /// for something slow. Further calls of the task add their times. The same holds for the thing of
+  /// a source. Does nothing outside of both.
   void stall(Duration time);
+  /// Stalls what runs next of a process: a loop or an actor is stuck for a while.
+  void stall_next(ProcessId process, Duration time) { next_stalls_[process] = time; }
   /// Returns how many tasks of a queue have not begun, due or not.
   std::size_t waiting(QueueId queue) const { return queues_[at(queue)].waiting; }
 
@@ -289,6 +295,7 @@ class Scheduler {
   std::optional<Time> next_time() const;
   void move_time(Time time);
   void write(std::string_view who, std::string_view what);
+  void begin_next_stall();
 
   Options options_;
   Time now_ = start;
@@ -303,6 +310,8 @@ class Scheduler {
   ProcessId running_ = world;
   bool is_running_ = false;  // Within an event.
   std::optional<QueueId> running_queue_;
+  std::optional<std::pair<Source*, std::uint64_t>> running_thing_;  // Of a source.
+  std::map<ProcessId, Duration> next_stalls_;
   std::deque<Process> processes_;
   std::function<void()> freezes_changed_;
   std::function<void(ProcessId process, const std::string& name)> point_passed_;

@@ -127,6 +127,7 @@ class DialingEnd : private Plugged {
   Plug& plug() { return plug_; }
   OwnQueue& queue() { return queue_; }
   bool is_alive() const { return wires_.scheduler().is_alive(who_.process); }
+  bool has_full_queues() const { return wires_.has_full_queues(who_.machine); }
   const transport::DialOptions& options() const { return options_; }
 
  private:

@@ -85,6 +85,11 @@ void Wires::refuse(MachineId machine, Duration time) {
   machines_[at(machine)].refuses_until = scheduler_.now() + time;
 }
 
+void Wires::fill_queues(MachineId machine, Duration time) {
+  note_fault("the queues of " + name(machine) + " are full" + for_time(time));
+  machines_[at(machine)].queues_full_until = scheduler_.now() + time;
+}
+
 void Wires::fail(MachineId machine) {
   note_fault(name(machine) + " is without power");
   machines_[at(machine)].has_failed = true;

@@ -86,6 +86,12 @@ class Wires {
   void slow_down(MachineId one, MachineId other, Duration most, Duration time);
   /// A machine refuses all new connections until the time has passed.
   void refuse(MachineId machine, Duration time);
+  /// The queues of the control sockets of a machine are full: they take no message until the time
+  /// has passed. A dialing end still takes the first message of a connection.
+  void fill_queues(MachineId machine, Duration time);
+  bool has_full_queues(MachineId machine) const {
+    return machines_[at(machine)].queues_full_until > scheduler_.now();
+  }
   /// A machine is without power: nothing leaves it any more, so that others only find it silent.
   /// The caller then kills its processes.
   void fail(MachineId machine);
@@ -136,7 +142,7 @@ class Wires {
     bool has_failed = false;
     int next_port = 40'000;
     int next_dialing_port = 50'000;
-    Time refuses_until{};
+    Time refuses_until{}, queues_full_until{};
   };
   /// The state that all connections between two machines share, or all over one relay.
   struct Path {

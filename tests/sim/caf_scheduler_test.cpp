@@ -232,6 +232,25 @@ TEST_CASE("a frozen actor hangs, and the others go on", "[sim]") {
   CHECK(text == "ooss");
 }
 
+TEST_CASE("an actor that waits for something slow is stalled alone", "[sim]") {
+  ActorProcess one;
+  const auto slow = one.spawn(), other = one.spawn();
+  std::vector<Scheduler::Duration> times;
+  const auto note = [&](caf_shim::Base&) {
+    times.push_back(one.scheduler.now() - Scheduler::start);
+  };
+  one.scheduler.run_all();
+  caf_shim::post(slow, Task{[&](caf_shim::Base&) {
+                   one.scheduler.stall(2ms);
+                   one.scheduler.stall(3ms);
+                 }});
+  caf_shim::post(slow, Task{note});
+  (void)one.scheduler.run_until([] { return false; }, one.scheduler.now() + 1ms);
+  caf_shim::post(other, Task{note});
+  CHECK(one.scheduler.run_all() == Scheduler::Stopped::idle);
+  CHECK(times == std::vector<Scheduler::Duration>{1ms, 5ms});
+}
+
 TEST_CASE("living actors are known", "[sim]") {
   ActorProcess one;
   auto actor = one.spawn();

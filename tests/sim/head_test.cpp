@@ -58,3 +58,34 @@ TEST_CASE("a simulated head answers, ends, and comes again with a higher term", 
     CHECK(two_lives({.seed = seed, .manner = manner}) == hash);
   }
 }
+
+TEST_CASE("a node whose head cannot answer joins once more", "[sim]") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    SimulatedCluster cluster({.seed = seed, .manner = Scheduler::manner_of(seed)});
+    auto& machine = cluster.add_machine("alpha");
+    auto& other = cluster.add_machine("beta");
+    auto* head = &cluster.start_head(machine);
+    REQUIRE(cluster.run_until([&] { return head->is_ready; }));
+    cluster.wires().fill_queues(machine.id, 2s);
+    auto& node = cluster.start_node(other, machine);
+    CHECK_FALSE(cluster.run_until([&] { return node.has_said("joined"); }, 1s));
+    const bool has_joined = cluster.run_until([&] { return node.has_said("joined"); });
+    for (const auto& line : node.said) UNSCOPED_INFO(line);
+    REQUIRE(has_joined);
+    // The next head does not know the node, and tells it so.
+    head->process->kill();
+    head = &cluster.start_head(machine);
+    REQUIRE(cluster.run_until([&] { return head->is_ready; }));
+    cluster.wires().fill_queues(machine.id, 2s);
+    REQUIRE(cluster.run_until([&] { return node.has_said("rejoining"); }));
+    std::size_t nodes = 0;
+    for (int i = 0; i < 50 && nodes == 0; ++i) {
+      (void)cluster.run_until([] { return false; }, 100ms);
+      const auto status = cluster.ask(machine, "status");
+      REQUIRE(status);
+      nodes = status->find("nodes")->list()->size();
+    }
+    CHECK(nodes == 1);
+  }
+}

@@ -71,6 +71,10 @@ class Letters final : public Source {
   std::uint64_t identity(std::size_t which) override {
     return static_cast<std::uint64_t>(letters_[which]);
   }
+  void stall(std::uint64_t identity, std::chrono::nanoseconds time) override {
+    text_ += "[" + std::string(1, static_cast<char>(identity)) + " stalls for " +
+             std::to_string(time.count()) + " ns]";
+  }
   std::optional<Time> next_timeout() override { return timeout; }
   void advance(Time now) override {
     CHECK(now == scheduler_.now());
@@ -413,6 +417,28 @@ TEST_CASE("a task that waits for something slow stalls its queue alone", "[sim]"
   });
   scheduler.post(processes.second, note);
   CHECK(scheduler.run_until([] { return false; }, scheduler.now() + 1s) == Stopped::idle);
+}
+
+TEST_CASE("what runs next of a process can be stalled, be it a task or a thing of a source",
+          "[sim]") {
+  TwoProcesses processes(Manner::in_order);
+  auto& scheduler = processes.scheduler;
+  std::vector<Scheduler::Duration> times;
+  const auto note = [&] { times.push_back(scheduler.now() - Scheduler::start); };
+  scheduler.stall_next(processes.one, 2ms);
+  scheduler.post(processes.second, note);
+  scheduler.post(processes.first, note);
+  scheduler.post(processes.first, note);
+  scheduler.run_all();
+  CHECK(times == std::vector<Scheduler::Duration>{0ms, 0ms, 2ms});
+  Letters letters(scheduler, "xy", processes.text);
+  scheduler.add_source(processes.two, "letters", letters);
+  letters.action = [&](char letter) {
+    if (letter == 'y') scheduler.stall(3ns);
+  };
+  scheduler.stall_next(processes.two, 1ns);
+  scheduler.run_all();
+  CHECK(processes.text == "x[x stalls for 1 ns]y[y stalls for 3 ns]");
 }
 
 TEST_CASE("nothing of a killed process runs, and its tasks are destroyed", "[sim]") {
