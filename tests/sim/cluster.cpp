@@ -14,6 +14,8 @@ namespace troupe::simulation {
 namespace {
 
 constexpr int head_port = 4700;
+/// How long a person waits for an answer before asking again.
+constexpr auto answers_within = std::chrono::seconds(10);
 // A fault sends one of these again.
 constexpr std::size_t kept_packets = 48;
 const std::string head_secret(40, 'S');
@@ -87,6 +89,13 @@ class Person {
     process_.post([this, message = std::move(message), then = std::move(then)] {
       if (is_connected_) (void)client_->send(message);
       asked_[message.id] = {message, then};
+    });
+  }
+  /// Asks again everything without an answer: a head with a full queue drops answers.
+  void ask_again() {
+    process_.post([this] {
+      for (const auto& [id, asked] : asked_)
+        if (is_connected_) (void)client_->send(asked.message);
     });
   }
 
@@ -326,9 +335,11 @@ apps::Reply SimulatedCluster::ask(const SimulatedMachine& head, const std::strin
                                   Value body) {
   const auto answer = std::make_shared<std::optional<apps::Reply>>();
   request(head, type, std::move(body), [answer](const apps::Reply& reply) { *answer = reply; });
-  if (!run_until([&] { return answer->has_value(); }))
-    return Error{"the head did not answer '" + type + "' within a minute"};
-  return **answer;
+  for (int again = 0; again < 6; ++again) {
+    if (run_until([&] { return answer->has_value(); }, answers_within)) return **answer;
+    person_of(head).ask_again();
+  }
+  return Error{"the head did not answer '" + type + "' within a minute"};
 }
 
 Value SimulatedCluster::run(const SimulatedMachine& head, const std::string& name) {

@@ -33,6 +33,8 @@ class Playing {
     for (int i = 0; i <= scenario.nodes; ++i) {
       auto& machine = cluster_.add_machine(i == 0 ? "head-host" : "node-" + std::to_string(i));
       machine.times.most = scenario.slowest_job;
+      if (!scenario.data.empty())
+        write_data(machine.disk.files(), scenario.data[static_cast<std::size_t>(i)]);
       places_.push_back(std::make_unique<Place>(machine));
     }
     cluster_.add_desk();
@@ -233,6 +235,12 @@ class Playing {
       case Kind::kill_at_point:
         kill_at_point(place.process(fault.number), fault.number % 5);
         break;
+      case Kind::full_queues:
+        wires.fill_queues(place.machine.id, *fault.lasts);
+        break;
+      case Kind::stuck:
+        scheduler().stall_next(place.process(fault.number).id(), *fault.lasts);
+        break;
       case Kind::refusals:
         wires.refuse(place.machine.id, *fault.lasts);
         break;
@@ -371,7 +379,8 @@ class Playing {
     Value about_run = Value::Map{};
     about_run.set("run", run_name);
     const auto ask = [this](const char* type, Value body) {
-      cluster_.request(head_machine(), type, std::move(body));
+      cluster_.request(head_machine(), type, std::move(body),
+                       [this](const apps::Reply& reply) { check_answer(reply); });
     };
     switch (fault.kind) {
       case Kind::drain:
@@ -398,6 +407,13 @@ class Playing {
       default:
         break;
     }
+  }
+
+  /// Rule 9: an order of a person does not fail for want of a save, unless a disk is bad.
+  void check_answer(const apps::Reply& reply) {
+    if (reply || has_bad_disk()) return;
+    if (const auto& why = reply.error().text; why.find(" was not saved") != why.npos)
+      monitor_->violate(9, "an order of a person was refused without a drawn reason: " + why);
   }
 
   void uncordon_healthy() {
@@ -430,7 +446,8 @@ class Playing {
       if ((state == "stopped" || state == "failed") && scheduler().now() >= next_try) {
         check_end(state, text_in(standing, "why"));
         next_try = scheduler().now() + refused_for;
-        if (++again > 3) break;
+        // Nodes that have the data may come back only now.
+        if (++again > (scenario_.lacks_data() ? 12 : 3)) break;
         resume([this, &again](const apps::Reply& reply) {
           if (reply) return;
           --again;  // The disk may be full for a while.
@@ -483,15 +500,19 @@ class Playing {
                                [kind](const Fault& fault) { return fault.kind == kind; });
   }
 
+  bool has_bad_disk() const {
+    return is_drawn(Kind::full_disk) || is_drawn(Kind::failing_call) || is_drawn(Kind::slow_disk) ||
+           is_drawn(Kind::damage);
+  }
+
   /// Rule 9.
   void check_end(const std::string& state, const std::string& why) {
     if (state == "stopped" && !is_drawn(Kind::stop))
       monitor_->violate(9, "the run is stopped, which nobody asked for: " + why);
-    const bool has_bad_disk = is_drawn(Kind::full_disk) || is_drawn(Kind::failing_call) ||
-                              is_drawn(Kind::slow_disk) || is_drawn(Kind::damage);
     // A person must look at a run that fails in the same way on two nodes or again and again.
-    const bool may_fail = has_bad_disk || scenario_.is_impatient || is_drawn(Kind::failing_jobs) ||
-                          is_drawn(Kind::kill_again) || is_drawn(Kind::program_fault);
+    const bool may_fail = has_bad_disk() || scenario_.lacks_data() || scenario_.is_impatient ||
+                          is_drawn(Kind::failing_jobs) || is_drawn(Kind::kill_again) ||
+                          is_drawn(Kind::program_fault);
     if (state == "failed" && !may_fail)
       monitor_->violate(9, "the run has failed without a drawn reason: " + why);
   }

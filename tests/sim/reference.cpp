@@ -11,13 +11,14 @@
 #include "core/threads/event_fd.h"
 #include "core/threads/real_env.h"
 #include "storage/files/memory_files.h"
+#include "tests/sim/data.h"
 
 namespace troupe::simulation {
-
 TrainedSteps really_trained(const Value& config) {
   RealEnv env;
   EventFd bell;
   storage::MemoryFiles files;
+  write_data(files, DataThere::whole);
   actors::RealExecutors executors;
   apps::HostFacts host;
   host.host = "real";

@@ -374,6 +374,62 @@ void make_asynchronous(Drawing& draw, Scenario& scenario) {
   scenario.steps -= scenario.steps % Scenario::steps_between_drains;
 }
 
+/// Control sockets take nothing now and then, most often those of the head.
+void fill_queues(Drawing& draw, Scenario& scenario) {
+  for (int count = draw.between(1, 6); count > 0; --count) {
+    Fault fault;
+    fault.kind = Kind::full_queues;
+    fault.at = draw.time_below(usual_length(scenario));
+    fault.lasts = draw.time_between(milliseconds(1), milliseconds(300));
+    fault.machine = draw.one_in(2) ? 0 : draw.between(1, scenario.nodes);
+    scenario.faults.push_back(fault);
+  }
+}
+
+/// A loop or an actor is stuck now and then, most often of the head. In half of the cases a node
+/// goes meanwhile: some parts of the head know it before others do.
+void get_stuck(Drawing& draw, Scenario& scenario) {
+  for (int count = draw.between(1, 6); count > 0; --count) {
+    Fault fault;
+    fault.kind = Kind::stuck;
+    fault.at = draw.time_below(usual_length(scenario));
+    fault.lasts = draw.time_between(milliseconds(1), seconds(1));
+    fault.machine = draw.one_in(4) ? draw.between(1, scenario.nodes) : 0;
+    fault.number = draw.below(1'000'000);
+    scenario.faults.push_back(fault);
+    if (draw.one_in(2)) continue;
+    fault.kind = Kind::kill;
+    fault.at += draw.time_below(milliseconds(20));
+    fault.lasts = milliseconds(1);
+    fault.machine = draw.between(1, scenario.nodes);
+    scenario.faults.push_back(fault);
+  }
+}
+
+/// The head hears a node late, while the others go on without it: its replica hands its gradients
+/// to the other one, whose optimizers report steps whose losses are still on their way.
+void delay_reports(Drawing& draw, Scenario& scenario) {
+  scenario.at_server = true;
+  for (int count = draw.between(1, 6); count > 0; --count) {
+    Fault fault;
+    fault.kind = Kind::delays;
+    fault.at = draw.time_below(usual_length(scenario));
+    fault.lasts = draw.time_between(milliseconds(10), seconds(1));
+    fault.machine = draw.between(1, scenario.nodes);
+    fault.number = draw.below(100'000);
+    scenario.faults.push_back(fault);
+  }
+}
+
+/// The run reads a file, which some of the machines that need not stay healthy lack, or have
+/// changed.
+void use_data_file(Drawing& draw, Scenario& scenario) {
+  scenario.data.assign(scenario.stays_healthy.size(), DataThere::whole);
+  for (std::size_t i = 1; i < scenario.data.size(); ++i)
+    if (!scenario.stays_healthy[i] && draw.one_in(2))
+      scenario.data[i] = draw.one_in(2) ? DataThere::none : DataThere::changed;
+}
+
 /// Draws the faults that were added last, from a generator of their own: the other draws of a seed
 /// stay as they were.
 void draw_more(Scenario& scenario) {
@@ -408,6 +464,10 @@ void draw_more(Scenario& scenario) {
     fault.lasts = milliseconds(1);
     scenario.faults.push_back(fault);
   }
+  if (draw.one_in(4)) fill_queues(draw, scenario);
+  if (draw.one_in(3)) get_stuck(draw, scenario);
+  if (!scenario.remedies.empty() && scenario.replicas == 2) delay_reports(draw, scenario);
+  if (draw.one_in(6) && scenario.remedies.empty()) use_data_file(draw, scenario);
   std::ranges::stable_sort(scenario.faults, {}, &Fault::at);
 }
 
@@ -427,7 +487,7 @@ std::string_view name_of(Kind kind) {
       "failing call", "kill at call",  "crash at call", "kill at point", "damage",
       "slow jobs",    "drain",         "cordon",        "pause",         "stop",
       "save",         "submit",        "failing jobs",  "kill again",    "torn decision",
-      "refusals",     "program fault", "second head"};
+      "refusals",     "program fault", "second head",   "full queues",   "stuck"};
   return names.at(static_cast<std::size_t>(kind));
 }
 
@@ -449,6 +509,7 @@ constexpr auto impatient = R"({"strikes": 1, "futile_epochs": 1, "start_patience
   "prepare_patience": "60ms", "load_patience": "20ms", "suspend_patience": "4s",
   "head_patience": "3s"})";
 
+constexpr auto made_data = "made:gaussians?dims=4&classes=3";
 constexpr auto validation = R"(, "validate": "made:gaussians?dims=4&classes=3&stream=1")";
 
 Value Scenario::config() const {
@@ -458,7 +519,8 @@ Value Scenario::config() const {
   auto tree = parse_json(R"({
     "name": "tiny", "seed": 3,
     "model": {"kind": "mlp", "dims": [4, 8, 8, 8, 3]},
-    "data": {"train": "made:gaussians?dims=4&classes=3")" +
+    "data": {"train": ")" +
+                         std::string(data.empty() ? made_data : data_path) + R"(")" +
                          std::string(evaluate_every == 0 ? "" : validation) + R"(},
     "batch": {"global": )" +
                          std::to_string(2 * micro_batches) + R"(, "micro": 2},
@@ -489,8 +551,12 @@ Value Scenario::config() const {
   return *tree;
 }
 
+bool Scenario::lacks_data() const {
+  return std::ranges::any_of(data, [](DataThere here) { return here != DataThere::whole; });
+}
+
 std::string Scenario::recipe() const {
-  std::string text = std::to_string(micro_batches) + optimizer;
+  std::string text = std::to_string(micro_batches) + optimizer + (data.empty() ? "" : " of a file");
   if (!remedies.empty())
     text += schedule + remedies + std::to_string(stages) + "x" + std::to_string(replicas);
   return text;
@@ -545,7 +611,12 @@ std::string to_text(const Scenario& scenario) {
            ? ""
            : ", evaluated every " + std::to_string(scenario.evaluate_every)) +
       "; jobs up to " + in_seconds(scenario.slowest_job) +
-      (scenario.is_impatient ? "; short limits" : "") + "; healthy in the end:";
+      (scenario.is_impatient ? "; short limits" : "");
+  for (std::size_t i = 0; i < scenario.data.size(); ++i)
+    if (scenario.data[i] != DataThere::whole)
+      text += "; machine " + std::to_string(i) +
+              (scenario.data[i] == DataThere::none ? " lacks the data" : " has other data");
+  text += "; healthy in the end:";
   for (std::size_t i = 0; i < scenario.stays_healthy.size(); ++i)
     if (scenario.stays_healthy[i]) text += " " + std::to_string(i);
   for (const auto& fault : scenario.faults) text += "\n  " + to_text(fault);

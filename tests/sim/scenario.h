@@ -11,6 +11,7 @@
 #include "actors/decide/run_machine.h"
 #include "core/value.h"
 #include "simulation/machine/scheduler.h"
+#include "tests/sim/data.h"
 
 namespace troupe::simulation {
 
@@ -45,8 +46,10 @@ struct Fault {
     refusals,       // A machine refuses all new connections.
     program_fault,  // A process of a machine ends by a fault of the program.
     second_head,    // Somebody starts another head on the folder of one that lives.
+    full_queues,    // The control sockets of a machine take no message.
+    stuck,          // A loop or an actor of a process does nothing.
   };
-  static constexpr std::size_t kinds = 28;
+  static constexpr std::size_t kinds = 30;
 
   Kind kind = Kind::kill;
   Scheduler::Duration at{0};  // The time since the run was submitted.
@@ -81,11 +84,15 @@ struct Scenario {
   /// and replicas affect its weights.
   std::string remedies;
   std::string optimizer;
+  /// By machine, if the run reads a data file; else empty. Machines that lack it play no part.
+  std::vector<DataThere> data;
   Scheduler::Duration slowest_job{0};
   /// With short limits a run gives up soon. A person who resumes it corrects them.
   bool is_impatient = false;
   std::vector<Fault> faults;  // In the order of their times.
 
+  /// Returns whether some machines lack the data file, or have another one.
+  bool lacks_data() const;
   /// Returns the configuration of the run.
   Value config() const;
   /// Returns a text that equal runs have in common, in which all numbers are the same.

@@ -71,13 +71,16 @@ std::string report_of(const Scenario& scenario) {
 /// The sums over many seeds.
 struct Reached {
   std::uint64_t seeds = 0, events = 0, most_events = 0, failed = 0;
+  int read_a_file = 0, lacked_data = 0;
   std::int64_t heads = 0, recoveries = 0, states = 0, faults = 0;
   std::array<int, Fault::kinds> by_kind{};
   std::map<std::string, std::uint64_t> points;
   double seconds = 0;
 
-  void add(const Played& played) {
+  void add(const Scenario& scenario, const Played& played) {
     ++seeds;
+    read_a_file += scenario.data.empty() ? 0 : 1;
+    lacked_data += scenario.lacks_data() ? 1 : 0;
     events += played.events;
     most_events = std::max(most_events, played.events);
     failed += played.violations.empty() ? 0 : 1;
@@ -94,11 +97,12 @@ struct Reached {
     std::printf(
         "%llu seeds, %.1f ms of a core each, %llu events, at most %llu of a seed, %lld lives of "
         "heads, %lld recoveries, %lld tensors of states on their way, "
+        "%d runs of a data file, %d of them with nodes that lack it or have another one, "
         "%lld faults while the run was not over:",
         static_cast<unsigned long long>(seeds), 1e3 * seconds / static_cast<double>(seeds),
         static_cast<unsigned long long>(events), static_cast<unsigned long long>(most_events),
         static_cast<long long>(heads), static_cast<long long>(recoveries),
-        static_cast<long long>(states), static_cast<long long>(faults));
+        static_cast<long long>(states), read_a_file, lacked_data, static_cast<long long>(faults));
     for (std::size_t i = 0; i < by_kind.size(); ++i)
       std::printf("%s %s %d", i == 0 ? "" : ",",
                   std::string(name_of(static_cast<Fault::Kind>(i))).c_str(), by_kind[i]);
@@ -140,7 +144,7 @@ TEST_CASE("whatever goes wrong, a simulated cluster trains to the same weights",
     }
     const auto history = tells_all ? Scheduler::History::told : Scheduler::History::none;
     const auto played = play(scenario, expected(scenario), history);
-    reached.add(played);
+    reached.add(scenario, played);
     if (tells_all) {
       std::printf("%s\n", to_text(scenario).c_str());
       for (const auto& line : played.history) std::printf("%s\n", line.c_str());

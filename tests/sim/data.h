@@ -1,0 +1,15 @@
+#pragma once
+
+#include "storage/files/files.h"
+
+namespace troupe::simulation {
+
+/// Where the samples of a run with a data file are.
+inline constexpr auto data_path = "/data/train.safetensors";
+
+enum class DataThere { none, whole, changed };
+
+/// Writes the data file to a disk, or another one in its place.
+void write_data(storage::Files& disk, DataThere data);
+
+}  // namespace troupe::simulation
