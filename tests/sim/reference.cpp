@@ -1,5 +1,6 @@
 #include "tests/sim/reference.h"
 
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -8,18 +9,55 @@
 #include "apps/run/run_setup.h"
 #include "catch.h"
 #include "config/load.h"
+#include "core/memory/memory_pool.h"
+#include "core/memory/stream.h"
 #include "core/threads/event_fd.h"
 #include "core/threads/real_env.h"
 #include "storage/files/memory_files.h"
 #include "tests/sim/data.h"
 
 namespace troupe::simulation {
+namespace {
+
+/// Runs each job at once, in the thread that posts it: threads that wait for each other take most
+/// of the time of a tiny run.
+class ImmediateExecutor final : public actors::Executor {
+ public:
+  using Executor::post;
+  void post(std::unique_ptr<actors::Job> job) override {
+    prepare_computing_thread();
+    const std::lock_guard lock(mutex_);
+    actors::WorkTime worked{actors::Pace::Clock::now(), {}};
+    job->work(stream_);
+    worked.end = actors::Pace::Clock::now();
+    job->done(worked);
+  }
+  MemoryPool& memory() override { return memory_; }
+
+ private:
+  std::recursive_mutex mutex_;  // A job may post another one.
+  MemoryPool memory_;
+  Stream stream_{memory_};
+};
+
+class ImmediateExecutors final : public actors::Executors {
+ public:
+  std::unique_ptr<actors::Executor> open(const actors::OnCores&) override {
+    return std::make_unique<ImmediateExecutor>();
+  }
+  std::unique_ptr<actors::Executor> open(actors::OnDevice) override {
+    return std::make_unique<ImmediateExecutor>();
+  }
+};
+
+}  // namespace
+
 TrainedSteps really_trained(const Value& config) {
   RealEnv env;
   EventFd bell;
   storage::MemoryFiles files;
   write_data(files, DataThere::whole);
-  actors::RealExecutors executors;
+  ImmediateExecutors executors;
   apps::HostFacts host;
   host.host = "real";
   Value alone = config;
@@ -35,7 +73,7 @@ TrainedSteps really_trained(const Value& config) {
   REQUIRE(setup);
   apps::RunSession session({env, host, files, files}, std::move(*loaded), apps::RunStart::anew,
                            [](const std::string&) {});
-  actors::caf_shim::RealSystem system;
+  actors::caf_shim::RealSystem system(1);
   REQUIRE(session.plan(std::move(*setup), {},
                        {.executors = executors, .are_here = [](int) { return true; }}));
   REQUIRE(session.enter());
