@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::size_t most_waiting = 100'000;
 constexpr auto say_away_every = std::chrono::minutes(1);
+constexpr auto join_again = std::chrono::milliseconds(100);
 
 /// News for the node's loop.
 struct Connected {};
@@ -213,7 +214,11 @@ class Node::Work {
     join.incarnation = conversation()->incarnation();
     join.ack = conversation()->ack();
     join.term = term_;
-    (void)client_->send(join);
+    if (client_->send(join)) return;
+    // The connection takes nothing now, or has just ended.
+    loop_->after(join_again, [this] {
+      if (!is_welcome_) this->join();
+    });
   }
 
   /// Joins as a new node, since the head has forgotten it. Its states may still be useful.
