@@ -24,6 +24,21 @@ Attempt::Attempt(Context around, const AttemptContext& attempt_context, int numb
       number_(number),
       origin_(std::move(origin)) {}
 
+void Blame::set(Placement placement, std::vector<NodeHere> nodes) {
+  const std::lock_guard lock(mutex_);
+  placement_ = std::move(placement);
+  nodes_ = std::move(nodes);
+}
+
+void Blame::clear() { set({}, {}); }
+
+std::optional<NodeHere> Blame::of(PlayerId player) const {
+  const std::lock_guard lock(mutex_);
+  if (nodes_.empty()) return {};
+  const auto process = static_cast<std::size_t>(placement_.process_of(player));
+  return process < nodes_.size() ? std::optional(nodes_[process]) : std::nullopt;
+}
+
 void Attempt::end() {
   {
     const std::lock_guard lock(mutex_);
@@ -46,6 +61,7 @@ Status Attempt::prepare(const Lineup& lineup, const Value& config) {
     used_ = lineup.nodes;
     addresses_.resize(processes);
   }
+  blame_->set(placement, lineup.nodes);
   const auto head = static_cast<std::size_t>(placement.head());
   const auto shared = protection(lineup);
   auto mesh = Mesh::open(
@@ -383,13 +399,6 @@ Status Attempt::hear_lost(int process, std::string_view type, std::optional<int>
   return Done{};
 }
 
-std::optional<NodeHere> Attempt::blamed(PlayerId player) {
-  const std::lock_guard lock(mutex_);
-  if (cannot_begin_ || used_.empty()) return {};
-  const auto process = static_cast<std::size_t>(placement_.process_of(player));
-  return process < used_.size() ? std::optional(used_[process]) : std::nullopt;
-}
-
 void Attempt::end_all_of(std::uint64_t node, const std::string& why, EndCause cause) {
   std::string text;
   int process = -1;
@@ -406,7 +415,7 @@ void Attempt::end_all_of(std::uint64_t node, const std::string& why, EndCause ca
 void Attempt::cannot_begin(const std::string& why, EndCause cause) {
   const std::lock_guard lock(mutex_);
   if (!failure_.empty()) return;
-  cannot_begin_ = true;
+  blame_->clear();
   for (const auto& [player, proxy] : proxies_) caf_shim::post(proxy, PlayerEnded{why, cause});
 }
 

@@ -26,6 +26,23 @@
 
 namespace troupe::actors {
 
+/// The nodes of an attempt's players, which outlives the attempt: its last player may be gone
+/// before the supervisor hears of the first. Any thread may call the functions.
+class Blame {
+ public:
+  /// Sets the nodes by process.
+  void set(Placement placement, std::vector<NodeHere> nodes);
+  /// No node is to blame any more.
+  void clear();
+  /// Returns the player's node, or nothing if no node is to blame for the end of the attempt.
+  std::optional<NodeHere> of(PlayerId player) const;
+
+ private:
+  mutable std::mutex mutex_;
+  Placement placement_;
+  std::vector<NodeHere> nodes_;
+};
+
 /// One attempt of a run whose players are on nodes. It begins when the previous attempt is gone and
 /// is over when its last proxy is gone; then its owner calls end(). The caller decides when to
 /// prepare, load, start and begin, and from which state. Nothing waits. Work aside holds the
@@ -79,8 +96,8 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   Status carry(PlayerId to, WireMessage wire_message);
   /// Handles a node's message about the run. An invalid one is refused and counts as a strike.
   void heard(std::uint64_t node, transport::Message message);
-  /// Returns the player's node, or nothing if no node is to blame for the end of the attempt.
-  std::optional<NodeHere> blamed(PlayerId player);
+  /// Returns who is to blame for the end of the attempt.
+  std::shared_ptr<const Blame> blame() const { return blame_; }
   /// Ends the proxies of all players on a node.
   void end_all_of(std::uint64_t node, const std::string& why, EndCause cause);
   /// Ends the attempt, unless a node is known to be to blame.
@@ -114,6 +131,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   int number_;
   Origin origin_;
   std::map<PlayerId, caf::weak_actor_ptr> proxies_;
+  const std::shared_ptr<Blame> blame_ = std::make_shared<Blame>();
 
   // Used by the sequence prepare() to begin().
   StateSource source_;
@@ -123,7 +141,6 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
 
   std::mutex mutex_;
   std::atomic<bool> is_over_ = false;
-  bool cannot_begin_ = false;   // No node is to blame.
   std::string failure_;         // The failure of the first failed node.
   std::vector<NodeHere> used_;  // Indexed by process.
   Placement placement_;

@@ -121,6 +121,7 @@ Team RemotePlayerHost::begin(const caf_shim::Spawner& spawner,
   {
     const std::lock_guard lock(mutex_);
     attempt_ = attempt;
+    blame_ = attempt->blame();
     supervisor_ = caf::actor_cast<caf::weak_actor_ptr>(attempt_context.supervisor);
   }
   for (const auto& player : team.all) caf_shim::post(player.actor, Meet{team.players});
@@ -129,22 +130,18 @@ Team RemotePlayerHost::begin(const caf_shim::Spawner& spawner,
 }
 
 void RemotePlayerHost::failed(std::optional<PlayerId> player, const std::string& why) {
-  const auto attempt = newest();
-  const auto node = attempt && player ? attempt->blamed(*player) : std::nullopt;
+  const auto node = player ? blamed(*player) : std::nullopt;
   driver_.post([this, life = node ? life_of(*node) : 0, attempt = playing_.load(), why] {
     failed_on(life, attempt, why);
   });
 }
 
 void RemotePlayerHost::refuse(PlayerId player, const std::string& why) {
-  const auto attempt = newest();
-  if (const auto node = attempt ? attempt->blamed(player) : std::nullopt)
-    nodes_.strike(node->incarnation, why);
+  if (const auto node = blamed(player)) nodes_.strike(node->incarnation, why);
 }
 
 std::optional<std::string> RemotePlayerHost::node_of(PlayerId player) const {
-  const auto attempt = newest();
-  const auto node = attempt ? attempt->blamed(player) : std::nullopt;
+  const auto node = blamed(player);
   return node ? std::optional(node->name) : std::nullopt;
 }
 
@@ -190,6 +187,16 @@ RemoteOrder RemotePlayerHost::order() const {
 std::shared_ptr<Attempt> RemotePlayerHost::newest() const {
   const std::lock_guard lock(mutex_);
   return attempt_.lock();
+}
+
+/// Returns the player's node in the newest attempt, be it gone or not.
+std::optional<NodeHere> RemotePlayerHost::blamed(PlayerId player) const {
+  std::shared_ptr<const Blame> blame;
+  {
+    const std::lock_guard lock(mutex_);
+    blame = blame_;
+  }
+  return blame ? blame->of(player) : std::nullopt;
 }
 
 // The functions below are called for nodes.

@@ -166,6 +166,7 @@ class RemotePlayerHost final : public PlayerHost {
 
   decide::Limits limits(const decide::State& state) const;
   std::shared_ptr<Attempt> newest() const;
+  std::optional<NodeHere> blamed(PlayerId player) const;
   RemoteOrder order() const;
 
   Env& env_;
@@ -185,6 +186,7 @@ class RemotePlayerHost final : public PlayerHost {
   std::atomic<std::uint64_t> playing_ = 0;  // The attempt that plays, by the machine's number.
   mutable std::mutex mutex_;
   std::weak_ptr<Attempt> attempt_;  // Its proxies own it.
+  std::shared_ptr<const Blame> blame_;
   caf::weak_actor_ptr supervisor_;
 
   const std::unique_ptr<Loop> loop_;
