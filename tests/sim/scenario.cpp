@@ -421,13 +421,17 @@ void delay_reports(Drawing& draw, Scenario& scenario) {
   }
 }
 
-/// The run reads a file, which some of the machines that need not stay healthy lack, or have
-/// changed.
+/// The run reads a file, which some machines lack or have changed. Enough of those that stay
+/// healthy have it.
 void use_data_file(Drawing& draw, Scenario& scenario) {
-  scenario.data.assign(scenario.stays_healthy.size(), DataThere::whole);
-  for (std::size_t i = 1; i < scenario.data.size(); ++i)
-    if (!scenario.stays_healthy[i] && draw.one_in(2))
-      scenario.data[i] = draw.one_in(2) ? DataThere::none : DataThere::changed;
+  const auto& healthy = scenario.stays_healthy;
+  scenario.data.assign(healthy.size(), DataThere::whole);
+  auto spare = std::count(healthy.begin() + 1, healthy.end(), true) - scenario.fewest;
+  for (std::size_t i = 1; i < scenario.data.size(); ++i) {
+    if ((healthy[i] && spare == 0) || draw.one_in(2)) continue;
+    scenario.data[i] = draw.one_in(2) ? DataThere::none : DataThere::changed;
+    spare -= healthy[i] ? 1 : 0;
+  }
 }
 
 /// Draws the faults that were added last, from a generator of their own: the other draws of a seed
