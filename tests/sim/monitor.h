@@ -13,7 +13,6 @@
 #include "core/value.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/reference.h"
-#include "tests/sim/state_watch.h"
 #include "transport/wire/wire.h"
 
 namespace troupe::simulation {
@@ -25,6 +24,13 @@ class Monitor {
   /// `expected` has what the run comes to if nothing happens. All outlive the monitor.
   Monitor(SimulatedCluster& cluster, SimulatedMachine& head, std::string run,
           const TrainedSteps& expected);
+
+  const std::string& run() const { return run_; }
+
+  // Hear what happens on the cluster, to whatever run it belongs.
+
+  void see_packet(const Wires::Party& from, const Wires::Party& to, const Parts& parts);
+  void see_call(const SimulatedDisk::Call& call);
 
   /// Looks at the folder of the run.
   void look();
@@ -51,8 +57,6 @@ class Monitor {
   std::int64_t recoveries() const { return recoveries_; }
   /// Returns the last state of the run according to its events.
   const std::string& state() const { return state_; }
-  /// Returns how many tensors of states went from one process to another.
-  std::int64_t states_seen() const { return states_.seen(); }
 
  private:
   void learn(const Value& event);
@@ -61,8 +65,6 @@ class Monitor {
   void check_patience(const std::string& warning);
   void look_at_decisions();
   void check_decisions(const std::vector<actors::decide::Record>& records);
-  void check_saying(const std::string& who, const std::string& line);
-  void check_call(const SimulatedDisk::Call& call);
   std::string ledger_path() const { return "runs/" + run_ + "/ledger"; }
   void check_save(std::int64_t step, const std::string& weights);
   void check_saves(const std::string& when);
@@ -77,8 +79,6 @@ class Monitor {
                      const transport::Message& message);
   void check_start(const transport::Message& message);
   void check_keep_step(const transport::Message& message);
-  void watch_packet(const Wires::Party& from, const Wires::Party& to, const Parts& parts);
-
   SimulatedCluster& cluster_;
   SimulatedMachine& head_;
   const std::string run_;
@@ -107,7 +107,6 @@ class Monitor {
     ProcessId head;
   };
   std::map<ProcessId, Told> told_;  // Keyed by node.
-  StateWatch states_;
 };
 
 }  // namespace troupe::simulation

@@ -1,6 +1,7 @@
 #include "tests/sim/play.h"
 
 #include <algorithm>
+#include <deque>
 #include <iterator>
 #include <memory>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include "tests/sim/cluster.h"
 #include "tests/sim/monitor.h"
+#include "tests/sim/state_watch.h"
 
 namespace troupe::simulation {
 namespace {
@@ -16,7 +18,6 @@ using namespace std::chrono_literals;
 using Duration = Scheduler::Duration;
 using Kind = Fault::Kind;
 
-constexpr auto run_name = "tiny";
 constexpr auto decisions = "runs/tiny/decisions";
 /// How long a person waits before the run is submitted again. A disk may be full for a minute.
 constexpr auto refused_for = 2s;
@@ -38,7 +39,10 @@ class Playing {
       places_.push_back(std::make_unique<Place>(machine));
     }
     cluster_.add_desk();
-    monitor_.emplace(cluster_, head_machine(), run_name, expected);
+    for (const auto* run : {"tiny", "other"})
+      if (runs_.empty() || scenario.has_two_runs)
+        runs_.push_back({Monitor(cluster_, head_machine(), run, expected)});
+    watch();
   }
 
   ~Playing() {
@@ -115,7 +119,8 @@ class Playing {
     place.first().on_end([this, &place](const Ending& ending) {
       if (!ending.last_words.empty())
         scheduler().note(place.machine.name, "ended: " + ending.last_words);
-      if (place.head) monitor_->head_ended();
+      if (place.head)
+        for (auto& run : runs_) run.monitor.head_ended();
       restart_later(place);
     });
   }
@@ -135,16 +140,56 @@ class Playing {
              });
     };
     if (!cluster_.run_until(are_here)) {
-      monitor_->violate(8, "the nodes do not come");
+      violate(8, "the nodes do not come");
       return false;
     }
-    const auto submitted = cluster_.ask(head_machine(), "run.submit", scenario_.config());
-    if (!submitted) monitor_->violate(8, "the run is refused: " + submitted.error().text);
-    look();
-    return bool(submitted);
+    for (auto& run : runs_) {
+      const auto submitted = cluster_.ask(head_machine(), "run.submit", config_of(run, scenario_));
+      if (!submitted) violate(8, "the run is refused: " + submitted.error().text);
+      look();
+      if (!submitted) return false;
+    }
+    return true;
   }
 
-  bool is_done() const { return monitor_->state() == "done"; }
+  /// A run and what is known of it.
+  struct Led {
+    Monitor monitor;
+    int again = 0;             // How often it was resumed.
+    std::string refusal = {};  // Why it could not be resumed.
+  };
+  static Value config_of(const Led& run, const Scenario& scenario) {
+    auto config = scenario.config();
+    config.set("name", run.monitor.run());
+    return config;
+  }
+  /// Adds the violation of a rule by no run in particular.
+  void violate(int rule, const std::string& what) { runs_[0].monitor.violate(rule, what); }
+
+  /// Lets the monitors see what happens on the cluster. Runs with equal recipes have equal states
+  /// after a step, so their states are compared with each other as well.
+  void watch() {
+    cluster_.wires().watch(
+        [this](const Wires::Party& from, const Wires::Party& to, const Parts& parts) {
+          if (const auto wrong = states_.look(parts)) violate(2, *wrong);
+          for (auto& run : runs_) run.monitor.see_packet(from, to, parts);
+        });
+    cluster_.watch_said(
+        [this](const std::string& who, const std::string& line) { check_saying(who, line); });
+    head_machine().disk.watch([this](const SimulatedDisk::Call& call) {
+      for (auto& run : runs_) run.monitor.see_call(call);
+    });
+  }
+
+  /// Rule 3: no program sends a message that another one does not take.
+  void check_saying(const std::string& who, const std::string& line) {
+    for (const auto* complaint : {"must not send", "dropped a message", "refused a message"})
+      if (line.find(complaint) != line.npos) violate(3, who + " says: " + line);
+  }
+
+  bool is_done() const {
+    return std::ranges::all_of(runs_, [](const Led& run) { return run.monitor.state() == "done"; });
+  }
   void advance(Duration time) {
     if (scheduler().run_until([] { return false; }, scheduler().now() + time) ==
         Scheduler::Stopped::too_many_events)
@@ -154,9 +199,10 @@ class Playing {
   void look() {
     for (; heads_seen_ < played_.heads; ++heads_seen_) {
       if (!places_[0]->head->is_ready) break;
-      if (heads_seen_ + 1 == played_.heads) monitor_->head_began(*places_[0]->head);
+      if (heads_seen_ + 1 < played_.heads) continue;
+      for (auto& run : runs_) run.monitor.head_began(*places_[0]->head);
     }
-    monitor_->look();
+    for (auto& run : runs_) run.monitor.look();
   }
 
   /// Ends a fault.
@@ -225,7 +271,8 @@ class Playing {
         later(fault, [&place] { place.machine.disk.set_capacity({}); });
         break;
       case Kind::failing_call:
-        if (place.head) monitor_->reads_may_fail();
+        if (place.head)
+          for (auto& run : runs_) run.monitor.reads_may_fail();
         place.machine.disk.fail_call(static_cast<std::int64_t>(fault.number % 200));
         break;
       case Kind::kill_at_call:
@@ -248,7 +295,7 @@ class Playing {
         tear_decision(place);
         break;
       case Kind::damage:
-        if (place.machine.disk.flip_bit("runs/tiny/checkpoints")) monitor_->is_damaged();
+        damage(place, runs_[fault.number % runs_.size()].monitor);
         break;
       case Kind::slow_jobs:
         place.machine.times.most = scenario_.slowest_job * 5 + 1ms;
@@ -277,10 +324,14 @@ class Playing {
   void watch_second(HeadLife& second, const HeadLife& first) {
     if (!second.process->is_alive()) return;
     if (second.is_ready) {
-      if (first.process->is_alive()) monitor_->violate(1, "two heads lead from one folder");
+      if (first.process->is_alive()) violate(1, "two heads lead from one folder");
       return second.process->kill();
     }
     scheduler().after(world_, 1ms, [this, &second, &first] { watch_second(second, first); });
+  }
+
+  static void damage(Place& place, Monitor& monitor) {
+    if (place.machine.disk.flip_bit("runs/" + monitor.run() + "/checkpoints")) monitor.is_damaged();
   }
 
   void kill_again(Place& place, const Fault& fault, Scheduler::Time until) {
@@ -299,7 +350,8 @@ class Playing {
     cluster_.wires().fail(place.machine.id);
     place.first().kill();
     survival ? place.machine.disk.crash(*survival) : place.machine.disk.crash();
-    if (place.head) monitor_->head_crashed();
+    if (place.head)
+      for (auto& run : runs_) run.monitor.head_crashed();
     later(fault, [this, &place] {
       place.has_power = true;
       cluster_.wires().restart(place.machine.id);
@@ -319,7 +371,7 @@ class Playing {
       cluster_.request(head_machine(), "node.list", Value::Map{},
                        [this, &place, is_off](const apps::Reply& nodes) {
                          if (nodes && is_off())
-                           monitor_->is_without_power(place.machine.name, *nodes);
+                           runs_[0].monitor.is_without_power(place.machine.name, *nodes);
                        });
     });
   }
@@ -377,7 +429,7 @@ class Playing {
     Value about_node = Value::Map{};
     about_node.set("node", place_of(fault.machine).machine.name);
     Value about_run = Value::Map{};
-    about_run.set("run", run_name);
+    about_run.set("run", runs_[fault.number % runs_.size()].monitor.run());
     const auto ask = [this](const char* type, Value body) {
       cluster_.request(head_machine(), type, std::move(body),
                        [this](const apps::Reply& reply) { check_answer(reply); });
@@ -402,7 +454,7 @@ class Playing {
         ask("run.checkpoint", about_run);
         break;
       case Kind::submit:
-        resume([](const apps::Reply&) {});
+        resume(runs_[fault.number % runs_.size()], [](const apps::Reply&) {});
         break;
       default:
         break;
@@ -413,7 +465,7 @@ class Playing {
   void check_answer(const apps::Reply& reply) {
     if (reply || has_bad_disk()) return;
     if (const auto& why = reply.error().text; why.find(" was not saved") != why.npos)
-      monitor_->violate(9, "an order of a person was refused without a drawn reason: " + why);
+      violate(9, "an order of a person was refused without a drawn reason: " + why);
   }
 
   void uncordon_healthy() {
@@ -429,39 +481,46 @@ class Playing {
   void second_phase() {
     moments_.clear();
     scheduler().note("fault", "the second phase begins");
-    const auto until = scheduler().now() + 5min;
+    bool are_done = true;
+    for (auto& run : runs_) are_done &= is_done_until(run, scheduler().now() + 5min);
+    if (is_too_long_) return violate(8, "too many events");
+    if (are_done) check_rest();
+  }
+
+  /// Lets a run come to its end. Returns whether it is done.
+  bool is_done_until(Led& run, Scheduler::Time until) {
     Value standing;
-    int again = 0;
     auto next_try = scheduler().now();
     for (int looks = 0; scheduler().now() < until && !is_too_long_; ++looks) {
       // A drain may have been ordered only now.
       if (looks % 20 == 0) uncordon_healthy();
-      standing = cluster_.run(head_machine(), run_name);
+      standing = cluster_.run(head_machine(), run.monitor.run());
       look();
       const auto state = text_in(standing, "state");
       if (state == "done") break;
       Value body = Value::Map{};
-      body.set("run", run_name);
+      body.set("run", run.monitor.run());
       if (state == "paused") (void)cluster_.ask(head_machine(), "run.resume", std::move(body));
       if ((state == "stopped" || state == "failed") && scheduler().now() >= next_try) {
-        check_end(state, text_in(standing, "why"));
+        check_end(run, state, text_in(standing, "why"));
         next_try = scheduler().now() + refused_for;
         // Nodes that have the data may come back only now.
-        if (++again > (scenario_.lacks_data() ? 12 : 3)) break;
-        resume([this, &again](const apps::Reply& reply) {
+        if (++run.again > (scenario_.lacks_data() ? 12 : 3)) break;
+        resume(run, [this, &run](const apps::Reply& reply) {
           if (reply) return;
-          --again;  // The disk may be full for a while.
+          --run.again;  // The disk may be full for a while.
           scheduler().note("person", "refused: " + reply.error().text);
-          refusal_ = reply.error().text;
+          run.refusal = reply.error().text;
         });
       }
       advance(200ms);
     }
-    if (is_too_long_) return monitor_->violate(8, "too many events");
-    if (text_in(standing, "state") != "done" && !refusal_.empty())
-      standing.set("why", "a person cannot resume it: " + refusal_);
-    monitor_->ended(standing, scenario_.steps);
-    if (text_in(standing, "state") == "done") check_rest();
+    if (is_too_long_) return false;
+    const bool is_done = text_in(standing, "state") == "done";
+    if (!is_done && !run.refusal.empty())
+      standing.set("why", "a person cannot resume it: " + run.refusal);
+    run.monitor.ended(standing, scenario_.steps);
+    return is_done;
   }
 
   /// Rule 7: soon nothing of the run is left on nodes that can hear the head.
@@ -469,7 +528,7 @@ class Playing {
     std::string left;
     for (const auto until = scheduler().now() + 20s; scheduler().now() < until; advance(100ms))
       if (left = what_is_left(); left.empty()) return;
-    monitor_->violate(7, "the run is done, but " + left);
+    violate(7, "the run is done, but " + left);
   }
 
   std::string what_is_left() {
@@ -487,10 +546,10 @@ class Playing {
   }
 
   /// Submits the run again. A head begins an ended run anew without `resume`.
-  void resume(std::function<void(const apps::Reply&)> then) {
+  void resume(const Led& run, std::function<void(const apps::Reply&)> then) {
     auto scenario = scenario_;
     scenario.is_impatient = false;
-    auto config = scenario.config();
+    auto config = config_of(run, scenario);
     config.set("resume", true);
     cluster_.request(head_machine(), "run.submit", std::move(config), std::move(then));
   }
@@ -506,26 +565,29 @@ class Playing {
   }
 
   /// Rule 9.
-  void check_end(const std::string& state, const std::string& why) {
+  void check_end(Led& run, const std::string& state, const std::string& why) {
     if (state == "stopped" && !is_drawn(Kind::stop))
-      monitor_->violate(9, "the run is stopped, which nobody asked for: " + why);
+      run.monitor.violate(9, "the run is stopped, which nobody asked for: " + why);
     // A person must look at a run that fails in the same way on two nodes or again and again.
     const bool may_fail = has_bad_disk() || scenario_.lacks_data() || scenario_.is_impatient ||
                           is_drawn(Kind::failing_jobs) || is_drawn(Kind::kill_again) ||
                           is_drawn(Kind::program_fault);
     if (state == "failed" && !may_fail)
-      monitor_->violate(9, "the run has failed without a drawn reason: " + why);
+      run.monitor.violate(9, "the run has failed without a drawn reason: " + why);
   }
 
   Played finish() {
-    played_.violations = monitor_->violations();
+    for (const auto& run : runs_) {
+      const auto& violations = run.monitor.violations();
+      played_.violations.insert(played_.violations.end(), violations.begin(), violations.end());
+      played_.recoveries += run.monitor.recoveries();
+    }
     played_.history = scheduler().history();
     played_.hash = scheduler().trace_hash();
     played_.events = scheduler().events();
     played_.points = scheduler().points();
     played_.time = scheduler().now() - Scheduler::start;
-    played_.recoveries = monitor_->recoveries();
-    played_.states = monitor_->states_seen();
+    played_.states = states_.seen();
     return std::move(played_);
   }
 
@@ -534,12 +596,12 @@ class Playing {
   SimulatedCluster cluster_;
   const QueueId world_;
   std::vector<std::unique_ptr<Place>> places_;
-  std::optional<Monitor> monitor_;
+  std::deque<Led> runs_;  // At least one.
+  StateWatch states_;
   std::vector<Fault> moments_;  // They come when a head decides by a row.
   int heads_seen_ = 0;
   bool is_too_long_ = false;
   int places_broken_ = 0;
-  std::string refusal_;
 };
 
 }  // namespace

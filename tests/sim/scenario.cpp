@@ -472,6 +472,7 @@ void draw_more(Scenario& scenario) {
   if (draw.one_in(3)) get_stuck(draw, scenario);
   if (!scenario.remedies.empty() && scenario.replicas == 2) delay_reports(draw, scenario);
   if (draw.one_in(6) && scenario.remedies.empty()) use_data_file(draw, scenario);
+  scenario.has_two_runs = draw.one_in(8);
   std::ranges::stable_sort(scenario.faults, {}, &Fault::at);
 }
 
@@ -615,7 +616,8 @@ std::string to_text(const Scenario& scenario) {
            ? ""
            : ", evaluated every " + std::to_string(scenario.evaluate_every)) +
       "; jobs up to " + in_seconds(scenario.slowest_job) +
-      (scenario.is_impatient ? "; short limits" : "");
+      (scenario.is_impatient ? "; short limits" : "") +
+      (scenario.has_two_runs ? "; two such runs" : "");
   for (std::size_t i = 0; i < scenario.data.size(); ++i)
     if (scenario.data[i] != DataThere::whole)
       text += "; machine " + std::to_string(i) +

@@ -73,6 +73,7 @@ struct Scenario {
 
   std::uint64_t seed = 0;
   bool has_daemons = false;         // Daemons keep the nodes running.
+  bool has_two_runs = false;        // They share head and nodes, and have equal settings.
   int nodes = 1;                    // Machines with a node, besides that of the head.
   std::vector<bool> stays_healthy;  // Indexed by machine: all its faults end.
   std::string schedule;

@@ -73,7 +73,7 @@ std::string report_of(const Scenario& scenario) {
 /// The sums over many seeds.
 struct Reached {
   std::uint64_t seeds = 0, events = 0, most_events = 0, failed = 0;
-  int read_a_file = 0, lacked_data = 0;
+  int with_two_runs = 0, read_a_file = 0, lacked_data = 0;
   std::int64_t heads = 0, recoveries = 0, states = 0, faults = 0;
   std::array<int, Fault::kinds> by_kind{};
   std::map<std::string, std::uint64_t> points;
@@ -81,6 +81,7 @@ struct Reached {
 
   void add(const Scenario& scenario, const Played& played) {
     ++seeds;
+    with_two_runs += scenario.has_two_runs ? 1 : 0;
     read_a_file += scenario.data.empty() ? 0 : 1;
     lacked_data += scenario.lacks_data() ? 1 : 0;
     events += played.events;
@@ -99,12 +100,14 @@ struct Reached {
     std::printf(
         "%llu seeds, %.1f ms of a core each, %llu events, at most %llu of a seed, %lld lives of "
         "heads, %lld recoveries, %lld tensors of states on their way, "
-        "%d runs of a data file, %d of them with nodes that lack it or have another one, "
+        "%d seeds with two runs, %d with a data file, %d of them with nodes that lack it or have "
+        "another one, "
         "%lld faults while the run was not over:",
         static_cast<unsigned long long>(seeds), 1e3 * seconds / static_cast<double>(seeds),
         static_cast<unsigned long long>(events), static_cast<unsigned long long>(most_events),
         static_cast<long long>(heads), static_cast<long long>(recoveries),
-        static_cast<long long>(states), read_a_file, lacked_data, static_cast<long long>(faults));
+        static_cast<long long>(states), with_two_runs, read_a_file, lacked_data,
+        static_cast<long long>(faults));
     for (std::size_t i = 0; i < by_kind.size(); ++i)
       std::printf("%s %s %d", i == 0 ? "" : ",",
                   std::string(name_of(static_cast<Fault::Kind>(i))).c_str(), by_kind[i]);
