@@ -136,7 +136,7 @@ TEST_CASE("a description that is no description is refused", "[models][descripti
   CHECK(fault_in(rows + "require = [['width == 5', 'width is {width}']]\n" + body) == "width is 4");
   CHECK(fault_in(rows + "part = []").ends_with("part is a list of tables with a body each"));
   CHECK(fault_in(rows + "part = [{ body = [] }]").ends_with("the model has no layers"));
-  CHECK(fault_in(images + "input.more = { type = 'f32', shape = [1] }\n" + body)
+  CHECK(fault_in(rows + "input.more = { type = 'f32', shape = [1] }\n" + body)
             .ends_with("no step reads the input 'more'"));
   CHECK(fault_in(rows + "part = [{ repeat = { i = -1 }, body = ['relu'] }]")
             .ends_with("a part is repeated 0 to 65536 times, and not -1"));
