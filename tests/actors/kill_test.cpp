@@ -64,7 +64,7 @@ const std::vector<Undisturbed>& undisturbed_pieces() {
     made.push_back(mended);
     made.push_back(piece_of("unet", "zb-h1", 3, 1, 1));
     made.push_back(piece_of("pair", "1f1b", 3, 1, 1));
-    made.push_back(piece_of("t5", "1f1b", 3, 1, 2));
+    made.push_back(piece_of("t5", "1f1b", 4, 1, 2));
     made[0].save_every = 1;
     made[1].save_every = 2;
     made[1].eval_every = 1;

@@ -1,6 +1,7 @@
 #include "little_run.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <numeric>
@@ -77,8 +78,8 @@ models::Model build(const std::string& kind, double dropout, bool ignores) {
       {"braid", table({{"depth", 5}, {"dropout", dropout}})},
       {"pair", table({{"depth", 5}, {"dropout", dropout}})},
       {"t5", table({{"vocab", 11},
-                    {"source", 5},
-                    {"target", 4},
+                    {"source", 7},
+                    {"target", 5},
                     {"width", 8},
                     {"layers", 4},
                     {"heads", 2},

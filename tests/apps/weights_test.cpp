@@ -345,7 +345,8 @@ TEST_CASE("folders of transformers and timm come out as they came", "[apps]") {
   for (const std::string path :
        {"families/llama3", "families/mistral", "families/qwen2", "families/qwen3",
         "families/gpt_neox", "families/gptj", "families/phi", "families/gemma", "families/gemma2",
-        "families/mixtral", "families/qwen3_moe", "images/vit"}) {
+        "families/mixtral", "families/qwen3_moe", "families/t5", "families/t5_v1_1",
+        "families/bert", "images/vit"}) {
     CAPTURE(path);
     const std::string name = path.substr(path.find('/') + 1);
     goes_well(tests::troupe(

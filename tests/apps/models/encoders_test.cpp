@@ -1,0 +1,131 @@
+// BERT and T5 as the program trains them: with several inputs, and with values that skip units.
+
+#include <string>
+#include <vector>
+
+#include "apps/program.h"
+#include "catch.h"
+#include "core/json.h"
+
+using namespace troupe;
+using namespace troupe::tests;
+
+namespace {
+
+const std::string golden_families = TROUPE_TESTS "/golden/families/";
+
+/// Writes documents of different lengths.
+void write_token_documents(const Workplace& here) {
+  std::string lines;
+  for (int i = 0; i < 80; ++i) {
+    lines += "{\"tokens\": [";
+    const int length = 20 + i * i % 37;
+    for (int j = 0; j < length; ++j)
+      lines += (j > 0 ? ", " : "") + std::to_string(2 + (i * 31 + j * j * 7) % 40);
+    lines += "]}\n";
+  }
+  here.write("docs.jsonl", lines);
+}
+
+std::string encoder_run(const std::string& model, const std::string& data) {
+  return "[model]\n" + model + "[data]\ntrain = \"" + data +
+         "\"\n[batch]\nglobal = 8\nmicro = 2\n[optimizer]\nkind = \"adamw\"\nlr = 0.001\n"
+         "[precision]\ncompute = \"fp32\"\n[checkpoint]\nevery = \"1000 steps\"\n"
+         "[train]\nsteps = 3\n";
+}
+
+const std::string cut_documents = "docs.jsonl?corrupt=0.15&mean=3&end=1&sentinel=47";
+const std::string masked_documents =
+    "docs.jsonl?mask=0.3&mask_id=1&special_last=1&documents=padded&end=0";
+
+/// Returns the digest of the weights after a run.
+std::string digest_of_run(const Workplace& here, const std::vector<std::string>& settings) {
+  std::vector<std::string> words{"train", "run.toml", "--output", "json"};
+  for (const auto& setting : settings) {
+    words.emplace_back("--set");
+    words.push_back(setting);
+  }
+  const Ended ended = troupe::tests::troupe(here, words);
+  INFO(ended.err);
+  REQUIRE(ended.code == 0);
+  const auto saved = ended.events("checkpoint.saved");
+  REQUIRE(!saved.empty());
+  return *saved.back().find("weights")->text();
+}
+
+std::int64_t bytes_of_seat(const Value& seat) {
+  std::int64_t total = 0;
+  for (const char* what : {"weights", "gradients", "optimizer", "activations", "buffers"})
+    total += *seat.find("bytes")->find(what)->integer();
+  return total;
+}
+
+}  // namespace
+
+TEST_CASE("T5 and BERT have the same bits under every plan", "[apps]") {
+  const Workplace here;
+  write_token_documents(here);
+  const bool is_t5 = GENERATE(true, false);
+  CAPTURE(is_t5);
+  here.write("run.toml", is_t5 ? encoder_run("from = \"" + golden_families +
+                                                 "t5\"\nsource = 32\ntarget = 16\n"
+                                                 "dropout = 0.1\n",
+                                             cut_documents)
+                               : encoder_run("from = \"" + golden_families +
+                                                 "bert\"\nlength = 16\ndropout = 0.1\n",
+                                             masked_documents));
+  const auto one = digest_of_run(here, {"name=one", "pipeline.stages=1"});
+  CHECK(one == digest_of_run(here, {"name=two", "pipeline.stages=2", "pipeline.replicas=2"}));
+  CHECK(one == digest_of_run(here, {"name=again", "pipeline.stages=2", "pipeline.recompute=true",
+                                    "pipeline.schedule=zb-h1"}));
+  if (!is_t5) return;
+  CHECK(one == digest_of_run(here, {"name=four", "pipeline.stages=4"}));
+  CHECK(one == digest_of_run(here, {"name=five", "pipeline.stages=5", "pipeline.schedule=gpipe"}));
+  CHECK(one == digest_of_run(here, {"name=rounds", "pipeline.stages=2", "pipeline.chunks=2",
+                                    "pipeline.schedule=interleaved"}));
+  const Ended sample = troupe::tests::troupe(here, {"sample", "one"});
+  CHECK(sample.code == 3);
+  CHECK(mentions(sample.err, "takes more inputs than the text that it would continue"));
+}
+
+TEST_CASE("a plan's bytes of T5 are those that training holds", "[apps]") {
+  // One process runs micro-batches one after another.
+  const std::string more = GENERATE("pipeline.recompute=false", "pipeline.recompute=true");
+  CAPTURE(more);
+  const Workplace here;
+  write_token_documents(here);
+  const auto config = here.write(
+      "run.toml", encoder_run("kind = \"t5\"\nvocab = 48\nsource = 64\ntarget = 32\nwidth = 64\n"
+                              "layers = 3\nheads = 4\nhead_width = 16\nffn = 128\n",
+                              "docs.jsonl?corrupt=0.15&mean=3&end=1&sentinel=47"));
+  const std::vector<std::string> common{config,  "--output", "json", "--set", "pipeline.stages=1",
+                                        "--set", more};
+  auto words = common;
+  words.insert(words.begin(), "plan");
+  const Ended planned = troupe::tests::troupe(here, words);
+  INFO(planned.err);
+  REQUIRE(planned.code == 0);
+  const auto figures = parse_json(planned.out);
+  REQUIRE(figures);
+  const auto expected = static_cast<double>(bytes_of_seat(figures->find("seats")->list()->front()));
+  words.front() = "train";
+  const Ended trained = troupe::tests::troupe(here, words);
+  INFO(trained.err);
+  REQUIRE(trained.code == 0);
+  const double held = trained.events("step").back().find("memory")->number();
+  CAPTURE(expected, held);
+  CHECK(held < 1.05 * expected);
+  CHECK(held > 0.95 * expected);
+}
+
+TEST_CASE("model show lists the inputs of T5 and what crosses its cuts", "[apps]") {
+  const Workplace here;
+  const Ended shown =
+      troupe::tests::troupe(here, {"model", "show", "t5", "--set", "vocab=48", "--set", "source=24",
+                                   "--set", "target=10", "--set", "width=32", "--set", "layers=2",
+                                   "--set", "heads=4", "--set", "head_width=6", "--set", "ffn=40"});
+  INFO(shown.err << shown.out);
+  REQUIRE(shown.code == 0);
+  CHECK(mentions(shown.out, "memory [24, 32]"));
+  CHECK(mentions(shown.out, "memory_span [10, 2]"));
+}
