@@ -258,11 +258,12 @@ ExitCode export_one(const ExportArguments& arguments, const CommonFlags& flags) 
   const auto tokenizer = tokenizer_of(*files, checkpoint->directory());
   if (!tokenizer) return invalid(tokenizer.error());
   const auto written =
-      is_file      ? write_file(*files, arguments.to, views, checkpoint->metadata())
-      : is_adapter ? export_adapter(*files, arguments.to, views, model, checkpoint->metadata())
-                   : export_folder(*files, arguments.to,
-                                   {*checkpoint, model, views, *tokenizer,
-                                    exported_type(arguments.dtype), shard});
+      is_file ? write_file(*files, arguments.to, views, checkpoint->metadata())
+      : is_adapter
+          ? export_adapter(*files, arguments.to, views, model, checkpoint->metadata())
+          : export_folder(*files, arguments.to,
+                          {*checkpoint, model, views, run_folder_of(checkpoint->directory()),
+                           *tokenizer, exported_type(arguments.dtype), shard});
   if (!written) return invalid(written.error());
   if (flags.quiet) return ExitCode::done;
   const auto additions =

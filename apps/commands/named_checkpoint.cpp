@@ -10,12 +10,6 @@
 namespace troupe::apps {
 namespace {
 
-/// Returns the folder of the run with this checkpoint: of runs/NAME/checkpoints/step-000000001000,
-/// runs/NAME.
-std::string run_folder_of(const std::string& checkpoint) {
-  return storage::parent_of(storage::parent_of(checkpoint));
-}
-
 /// Returns the precision in which a checkpoint was trained, if this machine's processor is made for
 /// it; else fp32.
 kernels::Precision precision_of(const storage::Checkpoint& checkpoint) {
@@ -26,6 +20,10 @@ kernels::Precision precision_of(const storage::Checkpoint& checkpoint) {
 }
 
 }  // namespace
+
+std::string run_folder_of(const std::string& checkpoint) {
+  return storage::parent_of(storage::parent_of(checkpoint));
+}
 
 Result<std::string> checkpoints_of(storage::Files& files, const std::string& what) {
   const auto given = files.exists(what);

@@ -21,6 +21,10 @@ Result<std::string> checkpoints_of(storage::Files& files, const std::string& wha
 /// newest good one is opened.
 Result<storage::Checkpoint> open_checkpoint(storage::Files& files, const std::string& path);
 
+/// Returns the folder of the run with this checkpoint: of runs/NAME/checkpoints/step-000000001000,
+/// runs/NAME.
+std::string run_folder_of(const std::string& checkpoint);
+
 /// Returns the path of the tokenizer that the run of a checkpoint has left in its folder; empty if
 /// there is none.
 Result<std::string> tokenizer_of(storage::Files& files, const std::string& checkpoint);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "apps/run/version.h"
+#include "apps/weights/export_folder.h"
 #include "config/pages/render.h"
 #include "config/recipe.h"
 #include "config/run_config.h"
@@ -151,6 +152,7 @@ std::vector<std::string> describe_run(storage::Files& files, const std::string& 
   const auto sources = training_data(data);
   const std::string train = sources ? sources->front() : "";
   note(keep_tokenizer(files, train, folder + "/tokenizer.json"));
+  note(keep_beside_for_run(files, loaded.config.model.init, folder));
   if (data.validate && *data.validate != train)
     note(keep_tokenizer(files, *data.validate, folder + "/tokenizer-validate.json"));
   return warnings;

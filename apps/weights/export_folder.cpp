@@ -14,6 +14,7 @@ namespace troupe::apps {
 namespace {
 
 constexpr const char* config_name = "config.json";
+constexpr const char* generation_name = "generation_config.json";
 constexpr std::size_t most_text_bytes = std::size_t{1} << 20;
 
 /// Returns a text that lay beside the weights when they were imported, or null.
@@ -21,6 +22,19 @@ const std::string* text_beside(const storage::Checkpoint& checkpoint, const std:
   const Value* beside = checkpoint.manifest().state.find(std::string(kept_beside));
   const Value* text = beside ? beside->find(name) : nullptr;
   return text ? text->text() : nullptr;
+}
+
+/// Reads a small text, or nothing if it is not there.
+Result<std::optional<std::string>> small_text(storage::Files& files, const std::string& path) {
+  const auto there = files.exists(path);
+  if (!there.ok()) return there.error();
+  if (!*there) return std::optional<std::string>();
+  const auto text = files.read(path);
+  if (!text) return text.error();
+  if (text->span().size() > most_text_bytes)
+    return Error{path + ": found " + size_text(text->span().size()) + ", wanted at most " +
+                 size_text(most_text_bytes)};
+  return std::optional(std::string(text->text()));
 }
 
 Result<std::vector<storage::WeightFile>> divide(const FolderToExport& what) {
@@ -42,16 +56,36 @@ std::string_view dtype_name(storage::StoredType type) {
   return type == storage::StoredType::f16 ? "float16" : "float32";
 }
 
-/// Returns config.json as it came, but for the type of the weights.
-Result<std::string> config_text(const FolderToExport& what) {
+/// Reads a text that lay beside the weights with which a run began. Returns an empty one if there
+/// is none.
+Result<std::string> text_kept_by_run(storage::Files& files, const FolderToExport& what,
+                                     const std::string& name) {
+  const auto text =
+      small_text(files, what.run_folder + "/" + std::string(kept_by_run) + "/" + name);
+  if (!text) return text.error();
+  return text->value_or("");
+}
+
+/// Returns the config.json of trained weights: that of the weights with which the run began, with
+/// what changed since, or one that says all that our keys say.
+Result<Value> config_of_trained(storage::Files& files, const FolderToExport& what) {
+  const auto text = text_kept_by_run(files, what, config_name);
+  if (!text) return text.error();
+  const auto came = parse_json(*text);
+  auto like =
+      came ? config::hugging_face_like(config::model_kinds(), what.model, *came) : std::nullopt;
+  return like ? *std::move(like) : config::hugging_face_of(config::model_kinds(), what.model);
+}
+
+/// Returns the config.json of imported weights as it came, but for their type.
+Result<std::string> config_text(storage::Files& files, const FolderToExport& what) {
   const auto* came = text_beside(what.checkpoint, config_name);
   if (came && !what.type) return *came;
-  auto config =
-      came ? parse_json(*came) : config::hugging_face_of(config::model_kinds(), what.model);
+  auto config = came ? parse_json(*came) : config_of_trained(files, what);
   if (!config) return within(config_name, config.error());
-  if (what.type)
-    for (const char* key : {"torch_dtype", "dtype"})
-      if (config->find(key)) config->set(key, dtype_name(*what.type));
+  const auto type = dtype_name(what.type.value_or(storage::StoredType::f32));
+  for (const char* key : {"torch_dtype", "dtype"})
+    if (config->find(key)) config->set(key, type);
   return config::config_json_text(*config);
 }
 
@@ -61,20 +95,28 @@ Result<Value> keep_beside(storage::Files& files, const storage::WeightFiles& wei
                           bool with_config) {
   Value beside = Value::Map{};
   if (!weights.index().empty()) beside.set(storage::weights_index_name, weights.index());
-  for (const char* name : {config_name, "generation_config.json"}) {
+  for (const char* name : {config_name, generation_name}) {
     if (name == config_name && !with_config) continue;
-    const std::string path = weights.folder() + "/" + name;
-    const auto there = files.exists(path);
-    if (!there.ok()) return there.error();
-    if (!*there) continue;
-    const auto text = files.read(path);
+    auto text = small_text(files, weights.folder() + "/" + name);
     if (!text) return text.error();
-    if (text->span().size() > most_text_bytes)
-      return Error{path + ": found " + size_text(text->span().size()) + ", wanted at most " +
-                   size_text(most_text_bytes)};
-    beside.set(name, std::string(text->text()));
+    if (*text) beside.set(name, **std::move(text));
   }
   return beside;
+}
+
+Status keep_beside_for_run(storage::Files& files, const std::string& init,
+                           const std::string& run_folder) {
+  const bool is_file = init.ends_with(".safetensors") || init.ends_with(".json");
+  const std::string from = is_file ? storage::parent_of(init) : init;
+  const std::string to = run_folder + "/" + std::string(kept_by_run);
+  for (const char* name : {config_name, generation_name}) {
+    const auto text = small_text(files, from + "/" + name);
+    if (!text) return text.error();
+    if (!*text) continue;
+    if (auto made = files.make_directory(to); !made) return made;
+    if (auto kept = storage::replace_file(files, to + "/" + name, **text); !kept) return kept;
+  }
+  return Done{};
 }
 
 Result<std::vector<Tensor>> convert(std::vector<storage::TensorView>& views,
@@ -111,7 +153,7 @@ Result<std::uint64_t> export_folder(storage::Files& files, const std::string& fo
                                     const FolderToExport& what) {
   const auto divided = divide(what);
   if (!divided) return divided.error();
-  const auto config = config_text(what);
+  const auto config = config_text(files, what);
   if (!config) return config.error();
   if (auto made = files.make_directory(folder); !made) return made.error();
   std::uint64_t bytes = 0;
@@ -127,8 +169,10 @@ Result<std::uint64_t> export_folder(storage::Files& files, const std::string& fo
     texts.emplace_back(storage::weights_index_name, *index);
   else if (divided->size() > 1)
     texts.emplace_back(storage::weights_index_name, storage::weights_index(*divided));
-  if (const auto* came = text_beside(what.checkpoint, "generation_config.json"))
-    texts.emplace_back("generation_config.json", *came);
+  const auto* came = text_beside(what.checkpoint, generation_name);
+  const auto of_run = text_kept_by_run(files, what, generation_name);
+  if (!of_run) return of_run.error();
+  if (came || !of_run->empty()) texts.emplace_back(generation_name, came ? *came : *of_run);
   if (!what.tokenizer.empty()) {
     const auto text = files.read(what.tokenizer);
     if (!text) return text.error();

@@ -19,10 +19,19 @@ namespace troupe::apps {
 /// leave with the weights as they came.
 constexpr std::string_view kept_beside = "beside";
 
+/// The subfolder of a run's folder with the texts that lay beside the weights with which the run
+/// began.
+constexpr std::string_view kept_by_run = "from";
+
 /// Reads the texts that lie beside weights: the index, generation_config.json, and, unless the
 /// model was described elsewhere, config.json.
 Result<Value> keep_beside(storage::Files& files, const storage::WeightFiles& weights,
                           bool with_config);
+
+/// Copies config.json and generation_config.json beside the weights of `init` (model.init), as far
+/// as they are there, to the folder of a run.
+Status keep_beside_for_run(storage::Files& files, const std::string& init,
+                           const std::string& run_folder);
 
 /// Rounds tensors of numbers to a type; nothing means no change. The views then show the returned
 /// tensors.
@@ -33,6 +42,7 @@ struct FolderToExport {
   const storage::Checkpoint& checkpoint;
   Value model;  // The manifest's, or what was made of it.
   const std::vector<storage::TensorView>& views;
+  std::string run_folder;                   // Where that of a run would be.
   std::string tokenizer;                    // The path of tokenizer.json; empty: none.
   std::optional<storage::StoredType> type;  // To which the views were rounded.
   std::optional<std::int64_t> shard;        // The most bytes of a file.

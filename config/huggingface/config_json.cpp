@@ -65,13 +65,6 @@ Error unlike_ours(const std::string& key, const Value& found, const std::string&
                ": with it the model computes something that this program does not"};
 }
 
-/// Returns the value at a path such as "rope_parameters.factor", or null.
-const Value* at_path(const Value& config, std::string_view path) {
-  const auto dot = path.find('.');
-  const Value* value = config.find(path.substr(0, dot));
-  return !value || dot == path.npos ? value : at_path(*value, path.substr(dot + 1));
-}
-
 /// Reads one config.json of a known type.
 class Reader {
  public:

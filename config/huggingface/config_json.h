@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,12 @@ Result<Value> model_of_hugging_face(std::span<const models::ModelKind> kinds, co
 /// back. If a model type of transformers or a network of timm computes the same, it also has the
 /// keys of that.
 Value hugging_face_of(std::span<const models::ModelKind> kinds, const Value& model);
+
+/// As above, with the keys of the `config.json` that the model came with: token ids and whatever
+/// else it says stay, and options that changed since are written. Returns nothing if that file
+/// describes models of another type.
+std::optional<Value> hugging_face_like(std::span<const models::ModelKind> kinds, const Value& model,
+                                       const Value& came);
 
 /// Writes a config.json. A number that is not an integer keeps its point ("12.0"), because
 /// transformers takes no integers in place of floats.

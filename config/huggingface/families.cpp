@@ -31,4 +31,10 @@ bool same(const Value& a, const Value& b) {
   return to_json(a) == to_json(b);
 }
 
+const Value* at_path(const Value& config, std::string_view path) {
+  const auto dot = path.find('.');
+  const Value* value = config.find(path.substr(0, dot));
+  return !value || dot == path.npos ? value : at_path(*value, path.substr(dot + 1));
+}
+
 }  // namespace troupe::config

@@ -30,6 +30,8 @@ std::vector<Family> families(std::span<const models::ModelKind> kinds);
 const models::Option& option_of(const Family& family, std::string_view name);
 /// Returns the options that all models of a type have, or null.
 const Value* fixed_of(const Family& family);
+/// Returns the value at a path such as "rope_parameters.factor", or null.
+const Value* at_path(const Value& config, std::string_view path);
 /// Returns whether two values of options are equal: 12 equals 12.0.
 bool same(const Value& a, const Value& b);
 

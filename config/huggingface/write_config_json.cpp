@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "config/huggingface/config_json.h"
 #include "config/huggingface/families.h"
@@ -62,6 +63,22 @@ class Writer {
       if (is_argument && is_of_preset(key.option)) continue;
       // The last path is the one that libraries of all versions read.
       if (const auto theirs = theirs_of(key, *value)) set_path(config, key.paths.back(), *theirs);
+    }
+  }
+
+  /// Writes what differs from a model whose options are all there, which `config` describes.
+  void write_changes(Value& config, const Value& before) const {
+    for (const auto& key : family_.entry->keys) {
+      const Value* value = model_.find(key.option);
+      const Value* earlier = before.find(key.option);
+      if (!value || !HuggingFace::has(key, family_.type)) continue;
+      if (earlier && same(*value, *earlier)) continue;
+      const auto there = std::ranges::find_if(
+          key.paths, [&](const auto& path) { return at_path(config, path) != nullptr; });
+      const auto theirs = theirs_of(key, *value);
+      if (theirs || there != key.paths.end())
+        set_path(config, there != key.paths.end() ? *there : key.paths.back(),
+                 theirs ? *theirs : Value());
     }
   }
 
@@ -144,6 +161,32 @@ std::string config_json_text(const Value& config) {
   std::string out;
   write_lines(out, config, 0);
   return out + "\n";
+}
+
+std::optional<Value> hugging_face_like(std::span<const models::ModelKind> kinds, const Value& model,
+                                       const Value& came) {
+  if (!came.map() || model.find("description")) return {};
+  const bool is_of_timm = !came.find("model_type");
+  const Value* type = came.find(is_of_timm ? "architecture" : "model_type");
+  const auto all = families(kinds);
+  const auto family = std::ranges::find_if(all, [&](const Family& one) {
+    return type && *type == Value(one.type) && one.is_of_timm() == is_of_timm &&
+           *model.find("kind") == Value(one.kind->name());
+  });
+  if (family == all.end()) return {};
+  std::vector<std::string> accepted;
+  for (const auto& entry : *came.map()) accepted.push_back(entry.key);
+  const auto described = model_of_hugging_face(kinds, came, accepted);
+  if (!described) return {};
+  const auto before = models::complete(family->kind->options(), *described);
+  auto now = models::complete(family->kind->options(), model);
+  if (!before || !now) return {};
+  const Writer writer(*std::move(now), *family);
+  if (!writer.can()) return {};
+  Value config = came;
+  writer.write_changes(config, *before);
+  config.set(std::string(own_key), model);
+  return config;
 }
 
 Value hugging_face_of(std::span<const models::ModelKind> kinds, const Value& model) {

@@ -358,6 +358,45 @@ TEST_CASE("folders of transformers and timm come out as they came", "[apps]") {
   }
 }
 
+TEST_CASE("a run that began with a folder exports what its config.json says", "[apps]") {
+  const Workplace here;
+  const std::string golden = TROUPE_TESTS "/golden/families/llama3/";
+  std::filesystem::create_directories(here.path() / "m");
+  for (const char* name : {"config.json", "model.safetensors"})
+    std::filesystem::copy(golden + name, here.path() / "m");
+  const std::string generation = "{\n  \"eos_token_id\": 2\n}\n";
+  here.write("m/generation_config.json", generation);
+  here.write("tuned.toml", R"(
+name = "tuned"
+[model]
+from = "./m"
+rope_theta = 20000.0
+[data]
+train = "made:markov?states=48"
+[batch]
+global = 2
+[train]
+steps = 1
+)");
+  goes_well(tests::troupe(here, {"train", "tuned.toml"}));
+  // The run needs the folder no more.
+  std::filesystem::remove_all(here.path() / "m");
+  goes_well(tests::troupe(here, {"checkpoint", "export", "tuned", "--to", "out"}));
+  std::ifstream file(golden + "config.json");
+  std::ostringstream whole;
+  whole << file.rdbuf();
+  auto wanted = parse_json(whole.str());
+  auto config = parse_json(here.read("out/config.json"));
+  REQUIRE((wanted.ok() && config.ok()));
+  wanted->find("rope_parameters")->set("rope_theta", 20000.0);
+  std::erase_if(*config->map(), [](const auto& entry) { return entry.key == "troupe"; });
+  CHECK(to_json(*config) == to_json(*wanted));
+  CHECK(here.read("out/generation_config.json") == generation);
+  goes_well(
+      tests::troupe(here, {"checkpoint", "export", "tuned", "--to", "small", "--dtype", "bf16"}));
+  CHECK(mentions(here.read("small/config.json"), "bfloat16"));
+}
+
 TEST_CASE("a folder whose model this program does not compute is refused by key", "[apps]") {
   const Workplace here;
   const std::string folder = TROUPE_TESTS "/golden/families/llama3/";
