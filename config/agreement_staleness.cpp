@@ -138,12 +138,15 @@ void check_compensation(const Examined& examined) {
 /// only when its last gradient is there.
 void check_counts(const Examined& examined) {
   const auto& staleness = examined.config.staleness;
-  if (!examined.config.model.may_ignore()) return;
+  const auto& model = examined.config.model;
+  if (!model.may_ignore()) return;
+  const std::string open = model.options.find("loss")
+                               ? "model.loss.ignore leaves open; leave one of them out"
+                               : "the loss of " + model.kind + " leaves open; leave it out";
   const auto refuse = [&](std::string_view key, const std::string& what) {
     examined.error({key, "model.loss.ignore"},
                    written(examined, key) + " " + what +
-                       " before it is known how many targets of a step count, which "
-                       "model.loss.ignore leaves open; leave one of them out");
+                       " before it is known how many targets of a step count, which " + open);
   };
   if (staleness.delay_compensation > 0) refuse("staleness.delay_compensation", "squares gradients");
   if (staleness.predict == Staleness::Predict::aggmsnag)

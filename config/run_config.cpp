@@ -82,13 +82,15 @@ const Value* ignore_of(const Value& table) {
 
 std::optional<std::int32_t> RunConfig::Model::ignored_target() const {
   const Value* given = ignore_of(options);
-  if (!given && !description.is_null()) given = ignore_of(description);
-  if (!given || !given->integer()) return {};
-  return static_cast<std::int32_t>(*given->integer());
+  if (given && given->integer()) return static_cast<std::int32_t>(*given->integer());
+  const auto found = kind_of(table());
+  return found && !given ? found->ignored_target() : std::nullopt;
 }
 
 bool RunConfig::Model::may_ignore() const {
-  return ignore_of(options) || (!description.is_null() && ignore_of(description));
+  if (ignore_of(options)) return true;
+  const auto found = kind_of(table());
+  return found && found->may_ignore();
 }
 
 Value RunConfig::Model::table_for(std::int64_t vocabulary) const {

@@ -22,6 +22,7 @@ struct Beside {
   std::vector<std::string> prefixes;
   std::vector<std::string> leave;  // Such as "*.attn.bias".
   std::map<std::string, std::string> copies;
+  std::map<std::string, std::string> renamed;  // Last words of names.
 };
 
 Beside beside(const models::Model& model) {
@@ -31,8 +32,12 @@ Beside beside(const models::Model& model) {
       all.prefixes.insert(all.prefixes.end(), entry.prefixes.begin(), entry.prefixes.end());
       all.leave.insert(all.leave.end(), entry.leave.begin(), entry.leave.end());
       all.copies.insert(entry.copies.begin(), entry.copies.end());
+      all.renamed.insert(entry.renamed.begin(), entry.renamed.end());
     }
-    if (!kind->hugging_face().empty()) return all;
+    const bool is_known = std::ranges::any_of(kind->hugging_face(), [](const auto& entry) {
+      return entry.library == models::HuggingFace::Library::transformers;
+    });
+    if (is_known) return all;
   }
   all.prefixes = {"transformer.", "model."};
   for (const char* mask : {"*.attn.bias", "*.attn.masked_bias", "*.rotary_emb.inv_freq"})
@@ -49,6 +54,17 @@ bool is_left(std::string_view name, const std::vector<std::string>& leave) {
     if (!pattern.starts_with('*')) return name == pattern;
     return name.ends_with(pattern.substr(1));
   });
+}
+
+/// Gives a tensor that the model lacks the name of one that it has, if only the last word differs.
+void rename(std::string& name, const std::map<std::string, std::string>& renamed,
+            const std::set<std::string>& names) {
+  const auto dot = name.rfind('.');
+  if (names.contains(name) || dot == name.npos) return;
+  const auto ours = renamed.find(name.substr(dot + 1));
+  if (ours == renamed.end()) return;
+  auto known = name.substr(0, dot + 1) + ours->second;
+  if (names.contains(known)) name = std::move(known);
 }
 
 /// Returns the prefix that the names of a file have and those of the model lack.
@@ -104,6 +120,7 @@ Result<ForeignWeights> read_weights(const std::vector<storage::TensorView>& foun
       continue;
     }
     if (view.name.starts_with(weights.prefix)) view.name.erase(0, weights.prefix.size());
+    rename(view.name, more.renamed, names);
     if (const auto copy = more.copies.find(view.name);
         copy != more.copies.end() && !names.contains(view.name) && names.contains(copy->second)) {
       copies.push_back(std::move(view));

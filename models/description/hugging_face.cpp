@@ -32,8 +32,8 @@ class EntryReader {
       return {};
     }
     sink_.check_keys(entry, path_,
-                     {"library", "types", "prefixes", "leave", "copies", "keys", "fixed", "must",
-                      "harmless", "usual", "needs"});
+                     {"library", "types", "prefixes", "renamed", "leave", "copies", "keys", "fixed",
+                      "must", "harmless", "usual", "needs"});
     read_types(entry);
     if (sink_.fault) return {};
     texts(entry, "prefixes", made_.prefixes);
@@ -41,7 +41,8 @@ class EntryReader {
     for (const auto& pattern : made_.leave)
       if (pattern.find('*', 1) != pattern.npos)
         fail(entry, "a name in leave has a '*' at its beginning only: \"*.attn.bias\"");
-    read_copies(entry);
+    read_names(entry, "copies", "the name of a tensor for each copy", made_.copies);
+    read_names(entry, "renamed", "our word for each of theirs", made_.renamed);
     read_harmless(entry);
     read_keys(entry);
     read_fixed(entry);
@@ -110,12 +111,14 @@ class EntryReader {
     return found;
   }
 
-  void read_copies(const Value& entry) {
-    const Value* copies = table(entry, "copies");
-    if (!copies) return;
-    for (const auto& [copy, of, position] : *copies->map()) {
-      if (!of.text()) return fail(of, "copies has the name of a tensor for each copy");
-      made_.copies.emplace_back(copy, *of.text());
+  /// Reads a table of texts.
+  void read_names(const Value& entry, const std::string& key, const std::string& what,
+                  std::vector<std::pair<std::string, std::string>>& into) {
+    const Value* names = table(entry, key);
+    if (!names) return;
+    for (const auto& [theirs, ours, position] : *names->map()) {
+      if (!ours.text()) return fail(ours, key + " has " + what);
+      into.emplace_back(theirs, *ours.text());
     }
   }
 

@@ -48,7 +48,9 @@ struct HuggingFace {
   Library library = Library::transformers;
   std::vector<Type> types;            // With timm: the presets of the kind.
   std::vector<std::string> prefixes;  // Prefixes of names of tensors that ours lack.
-  std::vector<std::string> leave;     // Tensors with nothing learned: "*.attn.bias".
+  /// Last words of names that older files have in place of ours: gamma, weight.
+  std::vector<std::pair<std::string, std::string>> renamed;
+  std::vector<std::string> leave;  // Tensors with nothing learned: "*.attn.bias".
   /// Tensors that files may have twice, and the names that ours have. Both have equal numbers.
   std::vector<std::pair<std::string, std::string>> copies;
   std::vector<Key> keys;

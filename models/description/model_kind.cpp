@@ -25,6 +25,15 @@ std::span<const Preset> ModelKind::presets() const { return description_->preset
 
 std::span<const HuggingFace> ModelKind::hugging_face() const { return description_->hugging_face; }
 
+bool ModelKind::may_ignore() const { return description_->loss.ignore.has_value(); }
+
+std::optional<std::int32_t> ModelKind::ignored_target() const {
+  if (!may_ignore()) return {};
+  const auto value = description_->loss.ignore->formula.evaluate({});
+  if (!value || !value->integer()) return {};
+  return static_cast<std::int32_t>(*value->integer());
+}
+
 Names ModelKind::names_of(const Value& options) const {
   Evaluation at;
   for (const auto& option : description_->options)

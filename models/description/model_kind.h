@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -35,6 +37,11 @@ class ModelKind {
   std::span<const Preset> presets() const;
   /// How folders of Hugging Face describe such models. Empty: in no way.
   std::span<const HuggingFace> hugging_face() const;
+
+  /// Returns whether the loss of such models leaves targets out, if a configuration says nothing.
+  bool may_ignore() const;
+  /// Returns the target that it leaves out, unless that depends on options.
+  std::optional<std::int32_t> ignored_target() const;
 
   /// Returns the names that formulas can use: `options` and what the description defines with them.
   Names names_of(const Value& options) const;

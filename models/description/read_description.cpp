@@ -36,7 +36,8 @@ class Reader {
     read_input();
     read_loss();
     read_parts();
-    if (!sink_.fault) sink_.fault = read_hugging_face(tree_, made_.options, made_.presets, made_.hugging_face);
+    if (!sink_.fault)
+      sink_.fault = read_hugging_face(tree_, made_.options, made_.presets, made_.hugging_face);
     if (sink_.fault) return *std::move(sink_.fault);
     return std::move(made_);
   }

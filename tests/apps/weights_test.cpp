@@ -119,6 +119,33 @@ steps = 2
   CHECK(unknown.err.find("no model of the kind \"gpt9\"") != std::string::npos);
 }
 
+TEST_CASE("norms of BERT's first files are called gamma and beta", "[apps]") {
+  const Workplace here;
+  const std::string golden = TROUPE_TESTS "/golden/families/bert/";
+  std::ifstream file(golden + "model.safetensors", std::ios::binary);
+  std::ostringstream whole;
+  whole << file.rdbuf();
+  std::string bytes = whole.str();
+  // The header's length stays: spaces are allowed behind it.
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  std::string header = bytes.substr(8, length);
+  for (const auto& [ours, theirs] : {std::pair{"LayerNorm.weight", "LayerNorm.gamma"},
+                                     std::pair{"LayerNorm.bias", "LayerNorm.beta"}})
+    for (auto at = header.find(ours); at != header.npos; at = header.find(ours, at)) {
+      header.replace(at, std::strlen(ours), theirs);
+      if (std::strlen(ours) > std::strlen(theirs)) header += ' ';
+    }
+  REQUIRE(mentions(header, "LayerNorm.beta"));
+  header.resize(length, ' ');
+  std::filesystem::create_directories(here.path() / "old");
+  std::filesystem::copy(golden + "config.json", here.path() / "old");
+  here.write("old/model.safetensors", bytes.substr(0, 8) + header + bytes.substr(8 + length));
+  goes_well(tests::troupe(here, {"checkpoint", "import", "old", "--to", "old/checkpoints"}));
+  goes_well(tests::troupe(here, {"checkpoint", "import", golden, "--to", "new/checkpoints"}));
+  CHECK(weights_digest(here, "old") == weights_digest(here, "new"));
+}
+
 TEST_CASE("a run begins with weights that have the names of another library", "[apps]") {
   const Workplace here;
   train_with_tokenizer(here);

@@ -90,6 +90,9 @@ TEST_CASE("remedies that are not linear in the gradient need targets that all co
   CHECK(complaint(asynchronous({"staleness.delay_compensation=0.04", "model.loss.ignore=-100"})) ==
         "error: staleness.delay_compensation = 0.04 squares gradients before it is known how many "
         "targets of a step count, which model.loss.ignore leaves open; leave one of them out");
+  // The loss of a kind may leave targets out as well.
+  CHECK(complaint(asynchronous({"staleness.delay_compensation=0.04", "model.kind=bert"}))
+            .find("before it is known how many targets of a step count") != std::string::npos);
   CHECK(complaint(asynchronous({"staleness.predict=aggmsnag", "model.loss.ignore=-100"}))
             .starts_with("error: staleness.predict = \"aggmsnag\" steps ahead by gradients"));
   CHECK(complaint(asynchronous({"staleness.predict=msnag", "model.loss.ignore=-100"})).empty());
