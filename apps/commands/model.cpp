@@ -9,15 +9,19 @@
 
 #include "apps/command.h"
 #include "apps/events/number_text.h"
+#include "apps/events/terminal_width.h"
 #include "config/description_file.h"
 #include "config/model_kinds.h"
 #include "config/pages/render.h"
 #include "config/toml/toml.h"
 #include "core/json.h"
 #include "core/memory/dtype.h"
+#include "core/text.h"
 
 namespace troupe::apps {
 namespace {
+
+constexpr std::size_t longest_line = 100;
 
 struct NoModelArguments {};
 
@@ -27,6 +31,8 @@ struct ModelArguments {
 };
 
 ExitCode list_kinds(const NoModelArguments&, const CommonFlags& flags) {
+  std::size_t width = 0;
+  for (const auto& kind : config::model_kinds()) width = std::max(width, kind.name().size() + 1);
   for (const auto& kind : config::model_kinds()) {
     if (flags.output == "json") {
       Value line;
@@ -37,11 +43,14 @@ ExitCode list_kinds(const NoModelArguments&, const CommonFlags& flags) {
       line.set("presets", std::move(presets));
       std::puts(to_json(line).c_str());
     } else {
-      std::printf("%-8s %s\n", kind.name().c_str(), kind.help().c_str());
+      const std::string gap(width - kind.name().size(), ' ');
+      print_wrapped(kind.name() + gap + kind.help() + "\n");
       std::string presets;
       for (const auto& preset : kind.presets())
         presets += (presets.empty() ? "" : ", ") + preset.name;
-      if (!presets.empty()) std::printf("         %s\n", presets.c_str());
+      const std::string indent(width, ' ');
+      if (!presets.empty())
+        print_wrapped(indent + wrapped(presets, longest_line - width, width) + "\n");
     }
   }
   return ExitCode::done;
