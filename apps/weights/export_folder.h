@@ -42,7 +42,7 @@ struct FolderToExport {
   const storage::Checkpoint& checkpoint;
   Value model;  // The manifest's, or what was made of it.
   const std::vector<storage::TensorView>& views;
-  std::string run_folder;                   // Where that of a run would be.
+  std::string run_folder;                   // The folder of its run.
   std::string tokenizer;                    // The path of tokenizer.json; empty: none.
   std::optional<storage::StoredType> type;  // To which the views were rounded.
   std::optional<std::int64_t> shard;        // The most bytes of a file.

@@ -19,7 +19,7 @@ struct Family {
   const models::HuggingFace* entry = nullptr;
   std::string type;
   std::string architecture;
-  Value options;  // Those of the preset that timm means, or null.
+  Value options;  // The options of the preset that timm means, or null.
 
   bool is_of_timm() const { return entry->library == models::HuggingFace::Library::timm; }
 };

@@ -310,7 +310,8 @@ class Scheduler {
   ProcessId running_ = world;
   bool is_running_ = false;  // Within an event.
   std::optional<QueueId> running_queue_;
-  std::optional<std::pair<Source*, std::uint64_t>> running_thing_;  // Of a source.
+  std::optional<std::pair<Source*, std::uint64_t>>
+      running_thing_;  // The thing of a source that runs.
   std::map<ProcessId, Duration> next_stalls_;
   std::deque<Process> processes_;
   std::function<void()> freezes_changed_;

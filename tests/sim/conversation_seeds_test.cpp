@@ -21,7 +21,7 @@ Scheduler::Options talk_options(std::uint64_t seed) {
 class TalkUnderFaults {
  public:
   static constexpr std::uint64_t messages = 60;
-  static constexpr int kinds = 9;  // Of what happens to the network.
+  static constexpr int kinds = 9;  // The kinds of what happens to the network.
 
   explicit TalkUnderFaults(std::uint64_t seed)
       : scheduler_(talk_options(seed)),

@@ -4,7 +4,7 @@
 
 namespace troupe::simulation {
 
-/// Where the samples of a run with a data file are.
+/// The path of the samples of a run with a data file.
 inline constexpr auto data_path = "/data/train.safetensors";
 
 enum class DataThere { none, whole, changed };

@@ -85,7 +85,8 @@ struct Scenario {
   /// and replicas affect its weights.
   std::string remedies;
   std::string optimizer;
-  /// By machine, if the run reads a data file; else empty. Machines that lack it play no part.
+  /// The data of each machine if the run reads a file, else empty. Machines that lack it do
+  /// nothing.
   std::vector<DataThere> data;
   Scheduler::Duration slowest_job{0};
   /// With short limits a run gives up soon. A person who resumes it corrects them.

@@ -97,7 +97,7 @@ TEST_CASE("messages over breaking connections arrive once and in order", "[trans
           pair.deliver_to_head();
       }
     pair.is_full = false;
-    // What a full queue did not take follows with the next message.
+    // The next message takes along what a full queue did not take.
     REQUIRE(pair.head.say(order(said++)));
     REQUIRE(pair.node.say(order(answered++)));
     while (pair.deliver_to_node() || pair.deliver_to_head()) {

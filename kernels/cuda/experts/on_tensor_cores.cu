@@ -18,7 +18,7 @@ constexpr int square = 128;
 constexpr unsigned threads_in_square = 256;
 constexpr int rows_of_warp = 64, columns_of_warp = 32;
 constexpr int warps_across = square / columns_of_warp;
-constexpr int step_depth = 16;  // Of one instruction.
+constexpr int step_depth = 16;  // The depth of one instruction.
 constexpr int part_depth = 32;
 constexpr int parts_in_flight = 3;
 constexpr int chunks_in_part = square * part_depth / in_chunk;
