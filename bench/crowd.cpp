@@ -310,8 +310,7 @@ class Crowd::Work {
     if (message.type == actors::Welcome::type) return welcome(member, message);
     if (message.type == actors::Retire::type) return come_anew(member);
     auto now = member.conversation->hear(std::move(message));
-    if (!now) return;
-    for (auto& one : *now) act_on(member, one);
+    if (now && *now) act_on(member, **now);
   }
 
   void welcome(Member& member, const transport::Message& message) {
