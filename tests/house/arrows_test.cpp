@@ -43,6 +43,7 @@ const std::map<std::string, Folders> allowed_within = {
     {"kernels/cuda",
      {"kernels", "kernels/cuda/machine", "kernels/cuda/cublas_lt", "kernels/cuda/cudnn"}},
     {"kernels/cuda/attention", {"kernels", "kernels/cuda", "kernels/cuda/machine"}},
+    {"kernels/cuda/experts", {"kernels", "kernels/cuda", "kernels/cuda/machine"}},
     {"kernels/cuda/machine", {}},
     {"kernels/cuda/cublas_lt", {"kernels", "kernels/cuda/machine"}},
     {"kernels/cuda/cudnn", {"kernels", "kernels/cuda/machine"}},
