@@ -60,7 +60,7 @@ class Writer {
       if (!value || !HuggingFace::has(key, family_.type)) continue;
       // timm takes arguments of a model from the preset, but its number of classes from a key.
       const bool is_argument = key.paths.back().find('.') != std::string::npos;
-      if (is_argument && is_of_preset(key.option)) continue;
+      if (family_.is_of_timm() && is_argument && is_of_preset(key.option)) continue;
       // The last path is the one that libraries of all versions read.
       if (const auto theirs = theirs_of(key, *value)) set_path(config, key.paths.back(), *theirs);
     }
@@ -84,14 +84,18 @@ class Writer {
 
  private:
   bool is_of_preset(const std::string& option) const {
-    const Value* wanted = family_.options.find(option);
+    const Value* given = family_.options.find(option);
     const Value* value = model_.find(option);
-    return wanted && value && same(*wanted, *value);
+    return value && same(given ? *given : option_of(family_, option).fallback, *value);
   }
-  /// Returns whether the options of the preset that have no key are those of the model.
+  /// Returns whether the model has what the preset has, where no key says otherwise. What no preset
+  /// names, such as dropout, changes no result of a trained model.
   bool has_rest_of_preset() const {
-    return std::ranges::all_of(*family_.options.map(), [&](const auto& option) {
-      return has_key(option.key) || is_of_preset(option.key);
+    return std::ranges::all_of(family_.kind->options(), [&](const auto& option) {
+      const bool is_named = std::ranges::any_of(family_.kind->presets(), [&](const auto& preset) {
+        return preset.options.find(option.name) != nullptr;
+      });
+      return !is_named || has_key(option.name) || is_of_preset(option.name);
     });
   }
 

@@ -81,7 +81,7 @@ TEST_CASE("missing keys are named with their types", "[config]") {
         "      | ^~~~~~~\n");
   CHECK(complaint_about("").starts_with(
       "run.toml: error: missing key 'model.kind': one of mlp, gpt2, llama, vit, resnet, gpt_neox, "
-      "gptj, phi, gemma, mixtral, qwen3_moe, bert, t5, resnet18, "));
+      "gptj, phi, gemma, mixtral, qwen3_moe, bert, t5, vit_tiny_patch16_224, "));
 }
 
 TEST_CASE("a key of another model or optimizer kind is reported as such", "[config]") {
