@@ -489,8 +489,8 @@ TEST_CASE("inputs of a peer are within their bounds", "[actors]") {
   CHECK(refused_span(3, 2) ==
         "activation: found a span from 3 to 2 in the input of stage 0, kept value span, wanted an "
         "end that is not before the first");
-  CHECK(refused_span(0, 6) ==
-        "activation: found 6 in the input of stage 0, kept value span, wanted 0 to 5");
+  CHECK(refused_span(0, 8) ==
+        "activation: found 8 in the input of stage 0, kept value span, wanted 0 to 7");
 }
 
 TEST_CASE("invalid tokens, groups and norms reach no player", "[actors]") {

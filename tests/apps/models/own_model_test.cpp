@@ -229,7 +229,7 @@ TEST_CASE("models can be listed, shown and checked", "[apps]") {
   here.write("tiny.toml", own_tiny);
   const Ended kinds = ask({"model", "ls"});
   CHECK(kinds.code == 0);
-  CHECK(mentions(kinds.out, "gpt2     GPT-2: a causal transformer"));
+  CHECK(mentions(kinds.out, "gpt2      GPT-2: a causal transformer"));
   CHECK(mentions(ask({"model", "ls", "--output", "json"}).out, "{\"name\":\"mlp\",\"help\":"));
 
   const Ended shown = ask({"model", "show", "tiny.toml", "--set", "width=4"});
