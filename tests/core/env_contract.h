@@ -285,14 +285,14 @@ inline void check_env_contract(EnvUnderTest& under_test) {
   SECTION("what a work holds is freed before its outcome runs") {
     const auto loop = env.make_loop({"test"});
     auto held = std::make_shared<int>();
+    const std::weak_ptr<int> lives = held;
     bool is_freed = false;
     loop->aside(
-        "work", [held] {},
-        [&trail, &is_freed, lives = std::weak_ptr(held)] {
+        "work", [held = std::move(held)] {},
+        [&trail, &is_freed, lives] {
           is_freed = lives.expired();
           trail.add('a');
         });
-    held.reset();
     wait_for(1);
     CHECK(is_freed);
   }
