@@ -48,7 +48,7 @@ struct Block {
   // Values at the block's barrier: of the threads that came so far, and of all.
   int said = 0, heard = 0;
   struct Exchanged {
-    std::array<std::array<std::byte, 8>, warp> numbers;
+    std::array<std::array<std::byte, most_exchanged>, warp> numbers;
   };
   // Two buffers of each warp, used alternately: a fast thread writes its next number before the
   // others have read the present one.
@@ -201,6 +201,15 @@ int wait_for_block(int value) {
 }
 
 int lane() { return static_cast<int>(the_block.running % warp); }
+
+void share_bytes(const void* mine, void* all, std::size_t bytes) {
+  const std::size_t thread = the_block.running;
+  auto& numbers = the_block.exchanged[thread / warp][the_block.turns[thread]++ % 2].numbers;
+  std::memcpy(numbers[thread % warp].data(), mine, bytes);
+  the_block.pause(At::warp_barrier);
+  auto* to = static_cast<std::byte*>(all);
+  for (const auto& one : numbers) to = std::copy_n(one.data(), bytes, to);
+}
 
 void exchange_bytes(const void* mine, void* theirs, std::size_t bytes, int from) {
   const std::size_t thread = the_block.running;

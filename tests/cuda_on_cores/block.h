@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -36,10 +37,22 @@ int wait_for_block(int value);
 void* dynamic_shared();
 /// Returns the thread's index in its warp of 32.
 int lane();
+/// The most bytes of a value that threads of a warp exchange.
+constexpr std::size_t most_exchanged = 32;
+/// Gives `mine` to the warp, and gets the values of all threads, one after the other.
+void share_bytes(const void* mine, void* all, std::size_t bytes);
+template <class T>
+std::array<T, 32> share(T mine) {
+  static_assert(sizeof(T) <= most_exchanged);
+  std::array<T, 32> all;
+  share_bytes(&mine, all.data(), sizeof(T));
+  return all;
+}
 /// Gives `mine` to the warp, and gets the value of the thread at `from`.
 void exchange_bytes(const void* mine, void* theirs, std::size_t bytes, int from);
 template <class T>
 T exchange(T mine, int from) {
+  static_assert(sizeof(T) <= most_exchanged);
   T theirs;
   exchange_bytes(&mine, &theirs, sizeof(T), from);
   return theirs;

@@ -68,12 +68,13 @@ __device__ Fragment read_fragment(const Chunk* row) {
                  : "memory");
 #else
   const int thread = cuda_on_cores::lane();
+  const auto rows = cuda_on_cores::share(row);
   for (int matrix = 0; matrix < 4; ++matrix) {
     unsigned pair = 0;
     for (int i = 0; i < 2; ++i) {
       const int r = is_transposed ? thread % 4 * 2 + i : thread / 4;
       const int c = is_transposed ? thread / 4 : thread % 4 * 2 + i;
-      const Chunk* from = cuda_on_cores::exchange(row, matrix * 8 + r);
+      const Chunk* const from = rows[matrix * 8 + r];
       pair |= unsigned{from->numbers[c]} << (16 * i);
     }
     read.pairs[matrix] = pair;
@@ -108,20 +109,24 @@ __device__ void add_product(float (&sums)[4], const unsigned (&a)[4], unsigned b
     number.bits = static_cast<std::uint16_t>(pair >> (16 * i));
     return wide(number);
   };
-  const unsigned of_b[2] = {b0, b1};
+  struct Pairs {
+    unsigned a[4], b[2];
+  };
+  const Pairs mine{{a[0], a[1], a[2], a[3]}, {b0, b1}};
+  const auto all = cuda_on_cores::share(mine);
+  const Pairs* const rows = &all[thread / 4 * 4];
+  const Pairs* const left = &all[thread % 4 * 2 * 4];
+  const Pairs* const right = left + 4;
   for (int deep = 0; deep < 2; ++deep)
-    for (int j = 0; j < 4; ++j) {
-      const unsigned upper = cuda_on_cores::exchange(a[2 * deep], thread / 4 * 4 + j);
-      const unsigned lower = cuda_on_cores::exchange(a[2 * deep + 1], thread / 4 * 4 + j);
-      const unsigned left = cuda_on_cores::exchange(of_b[deep], thread % 4 * 2 * 4 + j);
-      const unsigned right = cuda_on_cores::exchange(of_b[deep], (thread % 4 * 2 + 1) * 4 + j);
+    for (int j = 0; j < 4; ++j)
       for (int i = 0; i < 2; ++i) {
-        sums[0] = fmaf(half(upper, i), half(left, i), sums[0]);
-        sums[1] = fmaf(half(upper, i), half(right, i), sums[1]);
-        sums[2] = fmaf(half(lower, i), half(left, i), sums[2]);
-        sums[3] = fmaf(half(lower, i), half(right, i), sums[3]);
+        const float upper = half(rows[j].a[2 * deep], i), lower = half(rows[j].a[2 * deep + 1], i);
+        const float one = half(left[j].b[deep], i), other = half(right[j].b[deep], i);
+        sums[0] = fmaf(upper, one, sums[0]);
+        sums[1] = fmaf(upper, other, sums[1]);
+        sums[2] = fmaf(lower, one, sums[2]);
+        sums[3] = fmaf(lower, other, sums[3]);
       }
-    }
 #endif
 }
 

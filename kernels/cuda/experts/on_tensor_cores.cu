@@ -103,6 +103,14 @@ __device__ Fragment second_factor(const Chunk* part, int line, int depth) {
         part + place_of_chunk<along>(line + thread / 16 * in_chunk, depth + thread % 16));
 }
 
+/// The first row and column of this warp's sums in the square.
+__device__ inline int row_of_warp() {
+  return static_cast<int>(threadIdx.x / warp) / warps_across * rows_of_warp;
+}
+__device__ inline int column_of_warp() {
+  return static_cast<int>(threadIdx.x / warp) % warps_across * columns_of_warp;
+}
+
 /// A warp's sums.
 struct SumsOfWarp {
   static constexpr int down = rows_of_warp / 16, across = columns_of_warp / 8;
@@ -110,9 +118,7 @@ struct SumsOfWarp {
 
   template <class Number, Along of_a, Along of_b>
   __device__ void add(const Chunk* a, const Chunk* b) {
-    const int warp_of_block = static_cast<int>(threadIdx.x / warp);
-    const int row = warp_of_block / warps_across * rows_of_warp;
-    const int column = warp_of_block % warps_across * columns_of_warp;
+    const int row = row_of_warp(), column = column_of_warp();
 #pragma unroll
     for (int depth = 0; depth < part_depth; depth += step_depth) {
       Fragment first[down], second[across / 2];
@@ -133,10 +139,8 @@ struct SumsOfWarp {
   template <class Body>
   __device__ void each_pair(std::int64_t first_row, std::int64_t first_column, Body body) {
     const int thread = static_cast<int>(threadIdx.x % warp);
-    const int warp_of_block = static_cast<int>(threadIdx.x / warp);
-    const std::int64_t row = first_row + warp_of_block / warps_across * rows_of_warp + thread / 4;
-    const std::int64_t column =
-        first_column + warp_of_block % warps_across * columns_of_warp + thread % 4 * 2;
+    const std::int64_t row = first_row + row_of_warp() + thread / 4;
+    const std::int64_t column = first_column + column_of_warp() + thread % 4 * 2;
 #pragma unroll
     for (int i = 0; i < down; ++i)
 #pragma unroll
@@ -147,10 +151,11 @@ struct SumsOfWarp {
   }
 };
 
-/// Adds the products of `depth` columns of a and rows of b. The whole block calls it.
+/// Adds the products of `depth` columns of a and rows of b. The whole block calls it, and a warp
+/// says whether any of its sums exist.
 template <class Number, Along of_a, Along of_b>
 __device__ void add_products(PartReader<Number, of_a>& a, PartReader<Number, of_b>& b,
-                             std::int64_t depth, SumsOfWarp& sums) {
+                             std::int64_t depth, bool exist, SumsOfWarp& sums) {
   Chunk* const parts_of_a = reinterpret_cast<Chunk*>(dynamic_shared());
   Chunk* const parts_of_b = parts_of_a + parts_in_flight * chunks_in_part;
   std::int64_t unread = depth;
@@ -168,8 +173,9 @@ __device__ void add_products(PartReader<Number, of_a>& a, PartReader<Number, of_
     wait_for_copies<parts_in_flight - 2>();
     __syncthreads();  // All copies of this part are done, and nobody reads the one before.
     begin_next(place == 0 ? parts_in_flight - 1 : place - 1);
-    sums.add<Number, of_a, of_b>(parts_of_a + place * chunks_in_part,
-                                 parts_of_b + place * chunks_in_part);
+    if (exist)
+      sums.add<Number, of_a, of_b>(parts_of_a + place * chunks_in_part,
+                                   parts_of_b + place * chunks_in_part);
     place = place == parts_in_flight - 1 ? 0 : place + 1;
   }
 }
@@ -186,7 +192,9 @@ __global__ void __launch_bounds__(threads_in_square, 2)
                                   of_matrix == Along::depth ? p.column_stride : p.row_stride,
                                   first_column, p.columns);
   SumsOfWarp sums = {};
-  add_products<Number>(a, b, p.depth, sums);
+  const bool exist =
+      rows.first + row_of_warp() < rows.end && first_column + column_of_warp() < p.columns;
+  add_products<Number>(a, b, p.depth, exist, sums);
   sums.each_pair(rows.first, first_column,
                  [&](std::int64_t row, std::int64_t column, const float* pair) {
                    if (row < rows.end && column < p.columns)
@@ -222,7 +230,8 @@ __global__ void __launch_bounds__(threads_in_square, 2)
                                        p.a_columns);
     PartReader<Number, Along::lines> b(p.b + begin * p.b_columns, p.b_columns, first_column,
                                        p.b_columns);
-    add_products<Number>(a, b, depth, sums);
+    add_products<Number>(a, b, depth,
+                         exists(first_row + row_of_warp(), first_column + column_of_warp()), sums);
   }
   sums.each_pair(first_row, first_column,
                  [&](std::int64_t row, std::int64_t column, const float* pair) {
