@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/models/digest_of_run.h"
 #include "apps/program.h"
 #include "catch.h"
 #include "core/json.h"
@@ -37,21 +38,6 @@ std::string encoder_run(const std::string& model, const std::string& data) {
 const std::string cut_documents = "docs.jsonl?corrupt=0.15&mean=3&end=1&sentinel=47";
 const std::string masked_documents =
     "docs.jsonl?mask=0.3&mask_id=1&special_last=1&documents=padded&end=0";
-
-/// Returns the digest of the weights after a run.
-std::string digest_of_run(const Workplace& here, const std::vector<std::string>& settings) {
-  std::vector<std::string> words{"train", "run.toml", "--output", "json"};
-  for (const auto& setting : settings) {
-    words.emplace_back("--set");
-    words.push_back(setting);
-  }
-  const Ended ended = troupe::tests::troupe(here, words);
-  INFO(ended.err);
-  REQUIRE(ended.code == 0);
-  const auto saved = ended.events("checkpoint.saved");
-  REQUIRE(!saved.empty());
-  return *saved.back().find("weights")->text();
-}
 
 std::int64_t bytes_of_seat(const Value& seat) {
   std::int64_t total = 0;

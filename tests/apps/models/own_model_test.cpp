@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/models/digest_of_run.h"
 #include "apps/program.h"
 #include "catch.h"
 #include "own_tiny.h"
@@ -61,32 +62,19 @@ part = [
       { linear = "/words", out = 300, bias = false, place = "edge" }] }]
 )toml";
 
-std::string digest_after(const Workplace& here, const std::vector<std::string>& settings) {
-  std::vector<std::string> words{"train", "run.toml", "--output", "json"};
-  for (const auto& setting : settings) {
-    words.push_back("--set");
-    words.push_back(setting);
-  }
-  const Ended ended = troupe::tests::troupe(here, words);
-  INFO(ended.err);
-  REQUIRE(ended.code == 0);
-  const auto saved = ended.events("checkpoint.saved");
-  REQUIRE(!saved.empty());
-  return *saved.back().find("weights")->text();
-}
-
 }  // namespace
 
 TEST_CASE("a model of one's own has the same bits under every plan", "[apps]") {
   const Workplace here;
   here.write("tiny.toml", own_tiny);
   here.write("run.toml", own_run);
-  const auto one = digest_after(here, {"name=one", "pipeline.stages=1"});
-  CHECK(one == digest_after(here, {"name=four", "pipeline.stages=4"}));
-  CHECK(one == digest_after(here, {"name=again", "pipeline.stages=4", "pipeline.recompute=true"}));
-  CHECK(one == digest_after(here, {"name=halves", "pipeline.stages=4", "pipeline.schedule=zb-h1"}));
-  CHECK(one == digest_after(here, {"name=two", "pipeline.replicas=2", "pipeline.stages=2"}));
-  CHECK(one != digest_after(here, {"name=wide", "model.width=5"}));
+  const auto one = digest_of_run(here, {"name=one", "pipeline.stages=1"});
+  CHECK(one == digest_of_run(here, {"name=four", "pipeline.stages=4"}));
+  CHECK(one == digest_of_run(here, {"name=again", "pipeline.stages=4", "pipeline.recompute=true"}));
+  CHECK(one ==
+        digest_of_run(here, {"name=halves", "pipeline.stages=4", "pipeline.schedule=zb-h1"}));
+  CHECK(one == digest_of_run(here, {"name=two", "pipeline.replicas=2", "pipeline.stages=2"}));
+  CHECK(one != digest_of_run(here, {"name=wide", "model.width=5"}));
 }
 
 TEST_CASE("a U-Net of one's own has the same bits under every plan", "[apps]") {
@@ -95,7 +83,7 @@ TEST_CASE("a U-Net of one's own has the same bits under every plan", "[apps]") {
   here.write("run.toml", own_run);
   const auto with = [&](std::vector<std::string> settings) {
     settings.insert(settings.end(), {"train.steps=3", "data.train=made:glyphs"});
-    return digest_after(here, settings);
+    return digest_of_run(here, settings);
   };
   const auto one = with({"name=one", "pipeline.stages=1"});
   CHECK(one == with({"name=five", "pipeline.stages=5", "pipeline.recompute=true"}));
@@ -124,7 +112,7 @@ TEST_CASE("a model of two inputs has the same bits under every plan", "[apps]") 
   here.write("docs.jsonl", lines);
   const auto with = [&](std::vector<std::string> settings) {
     settings.insert(settings.end(), {"train.steps=3", "data.train=docs.jsonl?documents=apart"});
-    return digest_after(here, settings);
+    return digest_of_run(here, settings);
   };
   const auto one = with({"name=one", "pipeline.stages=1"});
   CHECK(one == with({"name=five", "pipeline.stages=5", "pipeline.recompute=true"}));
@@ -134,8 +122,8 @@ TEST_CASE("a model of two inputs has the same bits under every plan", "[apps]") 
                  "from tokens [8], positions [8] to 300 classes"));
 
   const auto masked = [&](const std::string& name, const std::string& stages) {
-    return digest_after(here, {"name=" + name, "pipeline.stages=" + stages, "train.steps=3",
-                               "data.train=docs.jsonl?mask=0.3&mask_id=299"});
+    return digest_of_run(here, {"name=" + name, "pipeline.stages=" + stages, "train.steps=3",
+                                "data.train=docs.jsonl?mask=0.3&mask_id=299"});
   };
   CHECK(masked("masked", "1") == masked("masked-four", "4"));
 
@@ -172,8 +160,8 @@ TEST_CASE("a model of sources and targets trains on pairs and on cut spans", "[a
        {"pairs.jsonl?start=1", "texts.jsonl?corrupt=0.2&end=2&documents=padded"}) {
     CAPTURE(data);
     const auto with = [&](const std::string& name, const std::string& stages) {
-      return digest_after(here, {"name=" + name, "pipeline.stages=" + stages, "train.steps=3",
-                                 "data.train=" + data});
+      return digest_of_run(here, {"name=" + name, "pipeline.stages=" + stages, "train.steps=3",
+                                  "data.train=" + data});
     };
     const auto name = data.substr(0, 5);
     CHECK(with(name + "-one", "1") == with(name + "-three", "3"));
@@ -184,7 +172,7 @@ TEST_CASE("the folder of a run has all that its own model needs", "[apps]") {
   const Workplace here;
   here.write("tiny.toml", own_tiny);
   here.write("run.toml", own_run);
-  const auto one = digest_after(here, {"name=one"});
+  const auto one = digest_of_run(here, {"name=one"});
   std::filesystem::remove(here.path() / "tiny.toml");
   const Ended again = troupe::tests::troupe(
       here, {"train", "runs/one/config.toml", "--set", "name=two", "--output", "json"});
@@ -211,7 +199,7 @@ TEST_CASE("a run of one's own model does not resume with another description", "
   const Workplace here;
   here.write("tiny.toml", own_tiny);
   here.write("run.toml", own_run);
-  digest_after(here, {"name=one"});
+  digest_of_run(here, {"name=one"});
   std::string other = own_tiny;
   other.replace(other.find("{ dropout = 0.1 }"), 17, "{ dropout = 0.2 }");
   here.write("tiny.toml", other);
