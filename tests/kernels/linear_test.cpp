@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "catch.h"
+#include "kernels/cpu/parts/features.h"
 #include "kernels/rounding.h"
 #include "tests/kernels/differences.h"
 
@@ -189,6 +190,23 @@ TEST_CASE("a linear layer has the same bits with any number of threads and instr
         }
       });
     }
+}
+
+TEST_CASE("a weight gradient has the same bits whether distant rows are copied or not",
+          "[kernels]") {
+  const bool before = cpu::reads_distant_rows_in_place();
+  for (const auto& [rows, inputs, outputs] :
+       {std::array<std::int64_t, 3>{400, 131, 416}, {37, 16, 32}, {9, 3, 96}}) {
+    const Case c{rows, {inputs, outputs, WeightLayout::in_out, Precision::fp32}};
+    test::on_every_target([&](const std::string& target) {
+      INFO(target << ", " << describe(c));
+      cpu::read_distant_rows_in_place(true);
+      const Layer in_place(c);
+      cpu::read_distant_rows_in_place(false);
+      CHECK(Layer(c, 2).dw == in_place.dw);
+    });
+  }
+  cpu::read_distant_rows_in_place(before);
 }
 
 TEST_CASE("the weight gradient of two micro-batches has the bits of one call with both",

@@ -43,19 +43,24 @@ Lines lines_of(const Panels<Number>& panels, std::int64_t depth, std::int64_t co
 /// cache, because the operands in use need the first.
 class Ahead {
  public:
+  /// The steps of a product between two calls of fetch().
+  static constexpr int step = 8;
+
   /// Fetches `first` and then `second`, spread over `steps` steps.
   Ahead(const Lines& first, const Lines& second, std::int64_t steps) : second_(second) {
-    every_ = std::max<std::int64_t>(
-        1, steps / std::max<std::int64_t>(1, cache_lines(first) + cache_lines(second)));
+    const auto lines = cache_lines(first) + cache_lines(second);
+    const auto calls = std::max<std::int64_t>(1, steps / step);
+    pace_ = std::clamp<std::uintptr_t>(
+        cache_line * static_cast<std::uintptr_t>(lines) / static_cast<std::uintptr_t>(calls), 1,
+        cache_line);
     begin(first);
   }
 
-  /// Returns the number of steps from one fetch to the next.
-  std::int64_t every() const { return every_; }
-
+  /// Fetches a line. It may be the one of the last call: to fetch it again costs less than to find
+  /// out that it is not due.
   void fetch() {
     __builtin_prefetch(reinterpret_cast<const void*>(at_), 0, 2);
-    at_ += cache_line;
+    at_ += pace_;
     if (at_ >= end_) next();
   }
 
@@ -92,7 +97,7 @@ class Ahead {
   }
 
   std::uintptr_t at_ = 0, end_ = 0;
-  std::int64_t every_ = 1;
+  std::uintptr_t pace_ = 1;  // In bytes a call.
   Lines now_, second_;
 };
 

@@ -13,6 +13,12 @@ namespace {
 
 std::atomic<Instructions> limit = Instructions::amx;
 
+#if defined(__x86_64__)
+std::atomic<bool> reads_in_place = __builtin_cpu_is("amd") != 0;
+#else
+std::atomic<bool> reads_in_place = false;
+#endif
+
 }  // namespace
 
 void limit_instructions(Instructions set) { limit = set; }
@@ -26,6 +32,9 @@ bool has_bf16_pairs() {
 #else
 bool has_bf16_pairs() { return false; }
 #endif
+
+bool reads_distant_rows_in_place() { return reads_in_place.load(std::memory_order_relaxed); }
+void read_distant_rows_in_place(bool in_place) { reads_in_place = in_place; }
 
 #if defined(__x86_64__) && defined(__linux__)
 namespace {

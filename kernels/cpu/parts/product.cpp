@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/parts/features.h"
+
 namespace troupe::kernels::cpu {
 namespace {
 
@@ -71,7 +73,8 @@ template <class Number>
 void multiply(MemoryPool& memory, const Product<Number>& product, const Matrix<Number>& b,
               std::int64_t most_depth) {
   if constexpr (std::is_same_v<Number, float>)
-    if (const auto panels = as_panels(b, product.columns)) return multiply(product, *panels);
+    if (const auto panels = as_panels(b, product.columns); panels && reads_distant_rows_in_place())
+      return multiply(product, *panels);
   constexpr std::int64_t most_units = 256;
   auto p = product;
   const auto stride = std::min(most_units, units<Number>(most_depth)) * panel_columns;

@@ -80,18 +80,22 @@ HWY_INLINE void tile(const Factors<Layout, U>& factors, const Sums& sums,
   auto strip = factors.layout.template at<sizeof...(r)>(factors.strip);
   const U* HWY_RESTRICT panel = factors.panel;
   const std::int64_t panel_step = factors.panel_step;
-  for (std::int64_t left = factors.depth; left > 0;) {
+  const auto add_step = [&]() HWY_ATTR __attribute__((always_inline)) {
+    const decltype(Arithmetic::load(panel)) b[] = {Arithmetic::load(panel + v * lanes)...};
+    (add_products<Arithmetic>(Arithmetic::broadcast(strip[r]), b, sum + r * vectors,
+                              std::integer_sequence<int, v...>()),
+     ...);
+    strip.next();
+    panel += panel_step;
+  };
+  // The processor does not predict when a loop ends whose number of steps changes.
+  std::int64_t left = factors.depth;
+  for (; left >= Ahead::step; left -= Ahead::step) {
     factors.ahead.fetch();
-    const std::int64_t then = std::max<std::int64_t>(0, left - factors.ahead.every());
-    for (; left > then; --left) {
-      const decltype(Arithmetic::load(panel)) b[] = {Arithmetic::load(panel + v * lanes)...};
-      (add_products<Arithmetic>(Arithmetic::broadcast(strip[r]), b, sum + r * vectors,
-                                std::integer_sequence<int, v...>()),
-       ...);
-      strip.next();
-      panel += panel_step;
-    }
+#pragma GCC unroll 8
+    for (int u = 0; u < Ahead::step; ++u) add_step();
   }
+  for (; left > 0; --left) add_step();
   (hn::StoreU(sum[i], Floats(), sums.c + i / vectors * sums.c_row + i % vectors * lanes), ...);
 }
 template <class Arithmetic, int rows, int vectors, class Layout, class U>
@@ -217,12 +221,17 @@ void multiply_bf16_by(const Product<BFloat16>& p, const Panels<BFloat16>& b) {
   }
 }
 
+// The numbers of a copied strip for each unit of depth: whole vectors.
+constexpr std::int64_t width = (most_rows + lanes - 1) / lanes * lanes;
+
 void multiply_f32(const Product<float>& p, const Panels<float>& b) {
   switch (p.a.order) {
     case Order::by_row:
-      return multiply_strips<Fp32>(p, RowsWhereTheyLie{p.a.stride}, b);
+      return multiply_strips<Fp32>(p, RowsInPlace{p.a.stride}, b);
     case Order::by_column:
-      return multiply_strips<Fp32>(p, ColumnsWhereTheyLie{p.a.stride}, b);
+      if (!reads_distant_rows_in_place())
+        return multiply_strips<Fp32>(p, CopiedColumns<width>(), b);
+      return multiply_strips<Fp32>(p, ColumnsInPlace{p.a.stride}, b);
   }
 }
 void multiply_bf16(const Product<BFloat16>& p, const Panels<BFloat16>& b) {

@@ -69,8 +69,8 @@ struct ByColumn {
     return AtColumn<1, U>{strip, depth};
   }
 };
-/// Floats are multiplied in place: to copy each row took longer than to walk along the rows.
-struct RowsWhereTheyLie {
+/// Rows of floats are multiplied in place: to copy each row took longer than to walk along them.
+struct RowsInPlace {
   static constexpr bool is_copied = false;
   static constexpr std::int64_t together = 1;
   std::int64_t row;
@@ -79,10 +79,21 @@ struct RowsWhereTheyLie {
     return AtRows<rows, U>(strip, row);
   }
 };
-struct ColumnsWhereTheyLie {
+struct ColumnsInPlace {
   static constexpr bool is_copied = false;
   static constexpr std::int64_t together = 5;
   std::int64_t depth;
+  template <int rows, class U>
+  HWY_INLINE auto at(const U* strip) const {
+    return AtColumn<1, U>{strip, depth};
+  }
+};
+
+/// Floats of columns, copied side by side: `width` numbers for each unit of depth.
+template <std::int64_t width>
+struct CopiedColumns {
+  static constexpr bool is_copied = true;
+  static constexpr std::int64_t depth = width, together = 5;
   template <int rows, class U>
   HWY_INLINE auto at(const U* strip) const {
     return AtColumn<1, U>{strip, depth};
@@ -160,6 +171,31 @@ inline void copy_strips(ByColumn, const Matrix<BFloat16>& a, const Strips& strip
       else
         std::transform(even, even + rows, strip,
                        [](BFloat16 number) { return pair(number, BFloat16{}); });
+    }
+  }
+}
+
+/// Copies strips [first, last), `numbers` deep. Rows after a strip's last may receive any numbers.
+template <std::int64_t width>
+void copy_strips(CopiedColumns<width>, const Matrix<float>& a, const Strips& strips,
+                 std::int64_t first, std::int64_t last, std::int64_t numbers, float* to) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::CappedTag<float, width> floats;
+  constexpr std::int64_t lanes = hn::MaxLanes(floats), ahead = 16;
+  for (std::int64_t k = 0; k < numbers; ++k) {
+    float* strip = to + k * width;
+    for (std::int64_t s = first; s < last; ++s, strip += strip_units) {
+      const std::int64_t begin = strips.begin(s);
+      const float* row = a.from(begin, k).data;
+      // The processor does not predict the next row of a wide matrix.
+      hwy::Prefetch(a.from(begin, k + ahead).data);
+      if (const std::int64_t left = strips.rows - begin; left < width) {
+        std::copy_n(row, left, strip);
+        continue;
+      }
+#pragma GCC unroll 16
+      for (std::int64_t j = 0; j < width; j += lanes)
+        hn::StoreU(hn::LoadU(floats, row + j), floats, strip + j);
     }
   }
 }
