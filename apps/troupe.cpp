@@ -1,16 +1,25 @@
+#include <algorithm>
 #include <cstdio>
+#include <string_view>
 
 #include "apps/command.h"
 #include "apps/commands/usage.h"
+#include "apps/events/terminal_width.h"
 #include "apps/gpu/gpus.h"
 #include "apps/run/version.h"
 #include "core/descriptor_limit.h"
+#include "core/text.h"
 #include "kernels/instructions.h"
 
 namespace troupe::apps {
 
 ExitCode complain(ExitCode code, const std::string& text) {
-  std::fputs(text.c_str(), stderr);
+  // Below the first line may be a line of a file, with a mark under its place.
+  const auto end = std::min(text.find('\n'), text.size());
+  const auto form = form_of(stderr);
+  std::fputs(
+      (wrapped(std::string_view(text).substr(0, end), form.columns) + text.substr(end)).c_str(),
+      stderr);
   if (!text.ends_with('\n')) std::fputc('\n', stderr);
   return code;
 }

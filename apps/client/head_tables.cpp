@@ -51,10 +51,11 @@ std::vector<actors::GpuReading> gpus_of(const Value& node) {
   return gpus;
 }
 
-std::string nodes_table(const Value& answer, std::size_t columns) {
+std::string nodes_table(const Value& answer, const TextForm& form) {
   const auto& nodes = list_in(answer, "nodes");
   if (nodes.empty()) return "no nodes\n";
   constexpr auto right = Table::Align::right;
+  constexpr std::size_t cordoned_column = 6;
   Table table({{"node"},
                {"host"},
                {"pid", right},
@@ -63,15 +64,18 @@ std::string nodes_table(const Value& answer, std::size_t columns) {
                {"precision"},
                {""}});
   for (const auto& node : nodes) {
+    const bool is_cordoned = text_of(node, "cordoned") == "true";
     table.add({text_of(node, "name"), text_of(node, "host"), text_of(node, "pid"),
                text_of(node, "cores"), line("%.1f GiB", number_in(node, "memory") / (1 << 30)),
-               text_of(node, "precision"), text_of(node, "cordoned") == "true" ? "cordoned" : ""});
+               text_of(node, "precision"), is_cordoned ? "cordoned" : ""});
+    table.colour(cordoned_column, Tone::attention);
     for (const auto& gpu : gpus_of(node))
       table.add_note("GPU " + std::to_string(gpu.number) + ": " + to_text(gpu));
     for (const auto& one : list_in(node, "stragglers"))
-      table.add_note("slow in run " + text_of(one, "run") + ": " + straggler_text(one));
+      table.add_note("slow in run " + text_of(one, "run") + ": " + straggler_text(one),
+                     Tone::attention);
   }
-  return table.text(columns);
+  return table.text(form);
 }
 
 namespace {
@@ -123,8 +127,11 @@ Table table_of(const Value::List& runs, const SpeedOfRun& speeds, Room room) {
       cells.insert(cells.end(), {"", ""});
     const auto where = why.empty() ? text_of(run, "where") : why;
     if (room == Room::for_all) cells.push_back(where);
+    const auto tone = tone_of_state(text_of(run, "state"));
     table.add(std::move(cells));
-    if (room != Room::for_all && !where.empty()) table.add_note(where);
+    table.colour(1, tone);
+    if (room != Room::for_all && !where.empty())
+      table.add_note(where, why.empty() ? Tone::plain : tone);
     if (const auto plan = text_of(run, "plan_why"); why.empty() && !plan.empty())
       table.add_note(plan);
     const auto recoveries = static_cast<long>(number_in(run, "recoveries"));
@@ -132,26 +139,25 @@ Table table_of(const Value::List& runs, const SpeedOfRun& speeds, Room room) {
       table.add_note((recoveries == 1 ? "recovered once: "
                                       : line("recovered %ld times; the last time: ", recoveries)) +
                      text_of(run, "recovered"));
-    for (const auto& one : list_in(run, "stragglers")) table.add_note(sentence(one));
+    for (const auto& one : list_in(run, "stragglers"))
+      table.add_note(sentence(one), Tone::attention);
   }
   return table;
 }
 
 }  // namespace
 
-std::string runs_table(const Value& answer) { return runs_table(answer, {}, std::string::npos); }
-
-std::string runs_table(const Value& answer, const SpeedOfRun& speeds, std::size_t columns) {
+std::string runs_table(const Value& answer, const TextForm& form, const SpeedOfRun& speeds) {
   const auto& runs = list_in(answer, "runs");
   if (runs.empty()) return "no runs\n";
   const auto all = table_of(runs, speeds, Room::for_all);
-  if (all.width() <= columns) return all.text();
+  if (all.width() <= form.columns) return all.text(form);
   std::size_t longest = 0;
   for (const auto& run : runs) longest = std::max(longest, width_of(text_of(run, "name")));
   const auto spare = longest - std::min(longest, name_width);
   const auto numbers = table_of(runs, speeds, Room::for_numbers);
-  if (numbers.width() <= columns + spare) return numbers.text(columns);
-  return table_of(runs, speeds, Room::for_most).text(columns);
+  if (numbers.width() <= form.columns + spare) return numbers.text(form);
+  return table_of(runs, speeds, Room::for_most).text(form);
 }
 
 }  // namespace troupe::apps

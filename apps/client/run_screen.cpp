@@ -9,6 +9,7 @@
 
 #include "apps/client/table.h"
 #include "apps/events/number_text.h"
+#include "apps/events/tone.h"
 #include "core/json.h"
 
 namespace troupe::apps {
@@ -98,9 +99,12 @@ std::string RunScreen::devices_text(std::size_t columns) const {
   return text;
 }
 
-std::string RunScreen::page(const Value& run, double speed, std::size_t columns) const {
+std::string RunScreen::page(const Value& run, double speed, const TextForm& form) const {
+  const auto columns = form.columns;
   const double step = number_in(run, "step"), steps = number_in(run, "steps");
-  std::vector<std::string> head{text_of(run, "name") + ": " + text_of(run, "state"),
+  const auto state = text_of(run, "state");
+  const auto tone = form.has_colours ? tone_of_state(state) : Tone::plain;
+  std::vector<std::string> head{text_of(run, "name") + ": " + toned(state, tone),
                                 "step " + thousands(step) + " of " + thousands(steps)};
   if (steps > 0) head.push_back(std::to_string(std::llround(100 * step / steps)) + " %");
   if (speed > 0) {
@@ -117,7 +121,7 @@ std::string RunScreen::page(const Value& run, double speed, std::size_t columns)
   if (const auto recoveries = number_in(run, "recoveries"); recoveries > 0)
     add(recoveries == 1 ? "recovered once" : "recovered " + brief(recoveries) + " times");
   if (!facts.empty()) text += joined(facts, ", ", columns);
-  if (const std::string why = text_of(run, "why"); !why.empty()) text += why + "\n";
+  if (const std::string why = text_of(run, "why"); !why.empty()) text += toned(why, tone) + "\n";
   if (const auto losses = history_.losses(); losses.size() > 1) {
     const auto [low, high] = std::ranges::minmax(losses);
     text += "\nloss from step " + thousands(static_cast<double>(history_.first_step())) +

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/events/run_history.h"
+#include "apps/events/terminal_width.h"
 #include "core/value.h"
 
 namespace troupe::apps {
@@ -19,7 +20,7 @@ class RunScreen {
   /// Returns the page: how far the run is, its loss as a row of blocks, its stages, and its last
   /// events, the newest first. `run` is the run in an answer to `status`. `speed` is in steps per
   /// second; 0 means unknown.
-  std::string page(const Value& run, double speed, std::size_t columns) const;
+  std::string page(const Value& run, double speed, const TextForm& form) const;
 
  private:
   void add_busy(const Value::List& shares);

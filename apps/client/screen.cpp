@@ -50,22 +50,28 @@ Screen::~Screen() {
 
 // The last column stays free: terminals scroll if it is filled, or erase it with the rest of the
 // row.
-std::size_t Screen::columns() const { return size_of_terminal().columns - 1; }
+TextForm Screen::form() const {
+  auto form = form_of(stdout);
+  form.columns = size_of_terminal().columns - 1;
+  return form;
+}
 
 void Screen::show(const std::string& text, const std::string& foot) const {
   const auto size = size_of_terminal();
+  const auto columns = size.columns - 1;
   std::string picture = row(1);
   std::istringstream lines(text);
   std::size_t rows = 1;
   // Each row is overwritten: clearing all of them first would flicker.
   for (std::string line; rows < size.rows && std::getline(lines, line); ++rows)
-    picture += cut_end(line, columns()) + "\x1b[K\r\n";
+    picture += cut_end(line, columns) + "\x1b[K\r\n";
   draw_now(picture + "\x1b[J");
   show_foot(foot);
 }
 
 void Screen::show_foot(const std::string& foot) const {
-  draw_now(row(size_of_terminal().rows) + cut_end(foot, columns()) + "\x1b[K");
+  const auto size = size_of_terminal();
+  draw_now(row(size.rows) + cut_end(foot, size.columns - 1) + "\x1b[K");
 }
 
 std::optional<char> Screen::wait(EventFd& bell, std::chrono::milliseconds patience) const {

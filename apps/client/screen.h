@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "apps/events/terminal_width.h"
 #include "core/threads/event_fd.h"
 
 namespace troupe::apps {
@@ -22,8 +23,8 @@ class Screen {
 
   /// Shows as much of `text` as fits, and `foot` in the last row. A line that is cut ends with "…".
   void show(const std::string& text, const std::string& foot) const;
-  /// Returns how many characters fit in a row.
-  std::size_t columns() const;
+  /// Returns how many characters fit in a row, and whether the terminal has colours.
+  TextForm form() const;
   /// Replaces the last row.
   void show_foot(const std::string& foot) const;
   static constexpr char end_key = 'q';

@@ -4,7 +4,10 @@
 #include <cassert>
 #include <cstddef>
 #include <numeric>
+#include <sstream>
 #include <utility>
+
+#include "core/text.h"
 
 namespace troupe::apps {
 
@@ -12,16 +15,30 @@ namespace {
 
 constexpr std::size_t gap = 2;
 constexpr std::size_t least_first = 8;
+constexpr std::size_t continued = 6;  // Spaces before what continues a note.
 constexpr const char* ellipsis = "…";
+constexpr const char* end_of_colour = "\x1b[m";
+
+/// Returns where the code of a colour at this place ends; the same place if there is none.
+std::size_t behind_code(const std::string& text, std::size_t place) {
+  if (text.compare(place, 2, "\x1b[") != 0) return place;
+  const auto end = text.find('m', place);
+  return end == text.npos ? text.size() : end + 1;
+}
 
 bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
 
-/// Returns where the character with this number begins.
+/// Returns where the character with this number begins, or the end of the text.
 std::size_t place_of(const std::string& text, std::size_t number) {
-  std::size_t place = 0;
-  for (; place < text.size(); ++place)
-    if (begins_character(text[place]) && number-- == 0) break;
-  return place;
+  for (std::size_t place = 0; place < text.size();) {
+    if (const auto end = behind_code(text, place); end != place) {
+      place = end;
+      continue;
+    }
+    if (begins_character(text[place]) && number-- == 0) return place;
+    ++place;
+  }
+  return text.size();
 }
 
 std::string cut_middle(const std::string& text, std::size_t columns) {
@@ -35,12 +52,21 @@ std::string cut_middle(const std::string& text, std::size_t columns) {
 }  // namespace
 
 std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, begins_character));
+  std::size_t width = 0;
+  for (std::size_t place = 0; place < text.size();) {
+    if (const auto end = behind_code(text, place); end != place) {
+      place = end;
+      continue;
+    }
+    if (begins_character(text[place++])) ++width;
+  }
+  return width;
 }
 
 std::string cut_end(const std::string& text, std::size_t columns) {
   if (columns == 0 || width_of(text) <= columns) return columns == 0 ? std::string() : text;
-  return text.substr(0, place_of(text, columns - 1)) + ellipsis;
+  const auto kept = text.substr(0, place_of(text, columns - 1));
+  return kept + ellipsis + (kept.find('\x1b') == kept.npos ? "" : end_of_colour);
 }
 
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
@@ -51,10 +77,14 @@ Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
 
 void Table::add(std::vector<std::string> cells) {
   assert(cells.size() == columns_.size());
-  rows_.push_back({std::move(cells), {}});
+  rows_.push_back({std::move(cells), std::vector<Tone>(columns_.size(), Tone::plain), {}});
 }
 
-void Table::add_note(const std::string& text) { rows_.back().notes += "    " + text + "\n"; }
+void Table::colour(std::size_t column, Tone tone) { rows_.back().tones.at(column) = tone; }
+
+void Table::add_note(const std::string& text, Tone tone) {
+  rows_.back().notes.push_back({"    " + text, tone});
+}
 
 std::vector<std::size_t> Table::widths() const {
   std::vector<std::size_t> widths;
@@ -70,22 +100,31 @@ std::size_t Table::width() const {
   return std::accumulate(all.begin(), all.end(), gap * (all.size() - 1));
 }
 
-std::string Table::text(std::size_t most) const {
+std::string Table::text(const TextForm& form) const {
+  const auto coloured = [&](std::string part, Tone tone) {
+    return form.has_colours ? toned(std::move(part), tone) : part;
+  };
   std::string text;
   auto widths = this->widths();
-  if (const auto all = width(); all > most)
-    widths[0] =
-        std::min(widths[0], std::max(least_first, widths[0] - std::min(widths[0], all - most)));
+  if (const auto all = width(); all > form.columns)
+    widths[0] = std::min(
+        widths[0], std::max(least_first, widths[0] - std::min(widths[0], all - form.columns)));
   for (const auto& row : rows_) {
-    std::string line;
+    std::string line, spaces;
     for (std::size_t i = 0; i < widths.size(); ++i) {
       const auto cell = i == 0 ? cut_middle(row.cells[i], widths[i]) : row.cells[i];
       const std::string room(widths[i] - width_of(cell), ' ');
       const bool is_right = columns_[i].align == Align::right;
-      line += (is_right ? room + cell : cell + room) + std::string(gap, ' ');
+      if (is_right) spaces += room;
+      // Spaces at the end of a line are left out.
+      if (!cell.empty()) line += std::exchange(spaces, {}) + coloured(cell, row.tones[i]);
+      spaces += (is_right ? std::string() : room) + std::string(gap, ' ');
     }
-    line.resize(line.find_last_not_of(' ') + 1);
-    text += line + "\n" + row.notes;
+    text += line + "\n";
+    for (const auto& note : row.notes) {
+      std::istringstream lines(wrapped(note.text, form.columns, continued));
+      for (std::string one; std::getline(lines, one);) text += coloured(one, note.tone) + "\n";
+    }
   }
   return text;
 }

@@ -23,8 +23,12 @@ struct Asked {
   bool local = false;
 };
 
-void print_runs(const Value& answer) { std::fputs(runs_table(answer).c_str(), stdout); }
-void print_nodes(const Value& answer) { std::fputs(nodes_table(answer).c_str(), stdout); }
+void print_runs(const Value& answer) {
+  std::fputs(runs_table(answer, form_of(stdout)).c_str(), stdout);
+}
+void print_nodes(const Value& answer) {
+  std::fputs(nodes_table(answer, form_of(stdout)).c_str(), stdout);
+}
 
 ExitCode runs(const Asked& asked, const CommonFlags& flags) {
   if (asked.local) return list_local_runs(flags);

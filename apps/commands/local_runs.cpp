@@ -113,8 +113,9 @@ std::string table_of(const std::vector<LocalRun>& runs) {
                run.began ? time_text(*run.began) : "-",
                run.began && run.ended ? duration(*run.ended - *run.began) : "-",
                memory_text(run.bytes)});
+    table.colour(1, tone_of_state(run.state));
   }
-  return table.text();
+  return table.text(form_of(stdout));
 }
 
 /// Removes the folder of one run.

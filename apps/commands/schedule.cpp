@@ -4,9 +4,11 @@
 
 #include "apps/command.h"
 #include "apps/commands/usage.h"
+#include "apps/events/terminal_width.h"
 #include "apps/run/schedule_file.h"
 #include "core/json.h"
 #include "schedules/check/check.h"
+#include "schedules/formats/blocks.h"
 #include "schedules/formats/csv.h"
 #include "schedules/formats/json_form.h"
 #include "schedules/formats/svg.h"
@@ -28,7 +30,7 @@ struct ScheduleArguments {
   int micro_batches = 8;
   int chunks = 1;
   std::string costs = "1,1,1,0";
-  std::string format = "text";
+  std::string format = "auto";
   std::string check;
   double cap = 0;
   bool updates = false;
@@ -82,7 +84,8 @@ std::string figures(const DeviceTimes& times, const sched::Simulation& simulatio
 }
 
 ExitCode print(const sched::Schedule& schedule, const sched::Costs& costs, const DeviceTimes& times,
-               const std::string& format) {
+               std::string format) {
+  if (format == "auto") format = columns_of(stdout) ? "blocks" : "text";
   const auto simulation = sched::simulate(schedule, costs);
   if (!simulation) return invalid(simulation.error());
   std::string out;
@@ -99,7 +102,12 @@ ExitCode print(const sched::Schedule& schedule, const sched::Costs& costs, const
     const std::string caption = schedule.name + ", " + std::to_string(schedule.devices()) +
                                 " devices, " + std::to_string(schedule.micro_batches) +
                                 " micro-batches: " + sched::summary(*simulation);
-    out = format == "svg" ? sched::to_svg(timeline, caption) : sched::to_trace(timeline);
+    constexpr std::size_t usual = 80;
+    const auto columns = columns_of(stdout).value_or(usual);
+    out = format == "svg" ? sched::to_svg(timeline, caption)
+          : format == "trace"
+              ? sched::to_trace(timeline)
+              : sched::to_blocks(timeline, caption, columns, form_of(stdout).has_colours);
   }
   std::fwrite(out.data(), 1, out.size(), stdout);
   if (!out.ends_with('\n')) std::fputc('\n', stdout);
@@ -206,8 +214,9 @@ void add_schedule(Program& program) {
       ->capture_default_str();
   command
       ->add_option("--format", arguments.format,
-                   "output format: text, csv, json, svg or trace (default: text)")
-      ->check(CLI::IsMember({"text", "csv", "json", "svg", "trace"}));
+                   "output format: blocks, text, csv, json, svg or trace (default: blocks on a "
+                   "terminal, else text)")
+      ->check(CLI::IsMember({"auto", "blocks", "text", "csv", "json", "svg", "trace"}));
   command->add_option("--check", arguments.check, "check that the schedule in this file is valid");
   command->add_option(
       "--cap", arguments.cap,

@@ -132,14 +132,14 @@ class View {
     return true;
   }
 
-  std::string text(Value status, const RunSpeeds& speeds, std::size_t columns) {
+  std::string text(Value status, const RunSpeeds& speeds, const TextForm& form) {
     if (!asked_.empty()) return asked_;
     auto runs = sorted(runs_of(status), sort_, speeds);
     for (const auto& run : runs)
-      if (!run_.empty() && text_of(run, "name") == run_) return page(run, speeds, columns);
+      if (!run_.empty() && text_of(run, "name") == run_) return page(run, speeds, form);
     status.set("runs", std::move(runs));
     // Runs come first, since there may be more nodes than rows.
-    return runs_table(status, speeds, columns) + "\n" + nodes_table(status, columns);
+    return runs_table(status, form, speeds) + "\n" + nodes_table(status, form);
   }
 
   /// Returns what the keys do. A narrow terminal shows the first ones.
@@ -177,7 +177,7 @@ class View {
         links_text);
   }
 
-  std::string page(const Value& run, const RunSpeeds& speeds, std::size_t columns) {
+  std::string page(const Value& run, const RunSpeeds& speeds, const TextForm& form) {
     const Value* began = run.find("began");
     if (!reader_) {
       reader_.emplace(client_, run_);
@@ -186,7 +186,7 @@ class View {
     // A head that is away is reported by the next question.
     (void)reader_->read([this](const Value& event) { screen_.add(event); });
     const auto speed = speeds.find(run_);
-    return screen_.page(run, speed == speeds.end() ? 0 : speed->second, columns);
+    return screen_.page(run, speed == speeds.end() ? 0 : speed->second, form);
   }
 
   HeadClient& client_;
@@ -211,7 +211,7 @@ std::optional<Error> draw(HeadClient& client, std::chrono::milliseconds every) {
     const auto status = client.ask("status", Value::Map{});
     if (!status) return signal_came() ? std::nullopt : std::optional(status.error());
     const auto now = speeds.look(*status, Clock::now());
-    screen.show(view.text(*status, now, screen.columns()), client.endpoint() + "   " + view.keys());
+    screen.show(view.text(*status, now, screen.form()), client.endpoint() + "   " + view.keys());
     const auto key = screen.wait(bell, every);
     if (key && !view.press(*key, *status, now)) return {};
   }

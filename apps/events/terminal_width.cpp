@@ -3,6 +3,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <string_view>
+
 #include "core/text.h"
 
 namespace troupe::apps {
@@ -12,6 +15,15 @@ std::optional<std::size_t> columns_of(std::FILE* stream) {
   winsize size{};
   if (ioctl(fileno(stream), TIOCGWINSZ, &size) != 0) return {};
   return size.ws_col > 0 ? size.ws_col : usual;
+}
+
+TextForm form_of(std::FILE* stream) {
+  const auto columns = columns_of(stream);
+  if (!columns) return {};
+  const char* terminal = std::getenv("TERM");
+  const char* refusal = std::getenv("NO_COLOR");
+  const bool is_plain = !terminal || std::string_view(terminal) == "dumb";
+  return {*columns, !is_plain && (!refusal || *refusal == '\0')};
 }
 
 void print_wrapped(const std::string& text) {

@@ -11,6 +11,17 @@ namespace troupe::apps {
 /// writes to none.
 std::optional<std::size_t> columns_of(std::FILE* stream);
 
+/// How a text is laid out for a stream. Files and other programs get lines of any length and no
+/// colours.
+struct TextForm {
+  std::size_t columns = std::string::npos;
+  bool has_colours = false;
+};
+
+/// Returns the form for what a stream writes to. A terminal gets no colours if TERM is "dumb" or if
+/// a person has set NO_COLOR.
+TextForm form_of(std::FILE* stream);
+
 /// Prints a text to stdout. A terminal gets no line that is wider than itself: lines are broken
 /// between words. Files and other programs get the lines as they are.
 void print_wrapped(const std::string& text);

@@ -146,6 +146,8 @@ TEST_CASE("top draws on a screen of its own until q", "[apps]") {
                              [&] {
                                setenv("XDG_STATE_HOME", cluster.here().path().c_str(), 1);
                                unsetenv("TROUPE_HEAD");
+                               setenv("TERM", "xterm", 1);
+                               unsetenv("NO_COLOR");
                                for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
                                  dup2(terminal.slave(), stream);
                              },
@@ -161,6 +163,9 @@ TEST_CASE("top draws on a screen of its own until q", "[apps]") {
   CHECK(shown.starts_with("\x1b[?1049h"));
   CHECK(shown.ends_with("\x1b[?1049l"));
   CHECK(shown.find("\x1b[1;1Hrun       state") != std::string::npos);
+  const bool has_colours = shown.find("\x1b[33mstarting\x1b[m") != shown.npos ||
+                           shown.find("\x1b[32mrunning\x1b[m") != shown.npos;
+  CHECK(has_colours);
   for (const auto& line : drawn(shown)) {
     // A sequence of control characters begins with an escape and ends with a letter.
     std::size_t width = 0;
@@ -170,9 +175,68 @@ TEST_CASE("top draws on a screen of its own until q", "[apps]") {
         continue;
       }
       while (!std::isalpha(static_cast<unsigned char>(line[i]))) ++i;
-      width = 0;
+      if (line[i] != 'm') width = 0;  // A colour moves nothing.
     }
     // The last column stays free.
     CHECK(width < columns);
   }
+}
+
+TEST_CASE("tables of a head fit a terminal of 60 columns", "[apps]") {
+  SmallCluster cluster;
+  const std::string name = "a-run-whose-name-is-longer-than-it-had-to-be";
+  REQUIRE(cluster.run({"submit", quickstart, "--set", "name=" + name}).code == 0);
+  for (const char* command : {"status", "runs", "nodes"}) {
+    constexpr unsigned short columns = 60;
+    Terminal terminal(columns);
+    std::string shown;
+    const Ended ended = tests::troupe(
+        cluster.here(), Launch{{command},
+                               {},
+                               [&] {
+                                 setenv("XDG_STATE_HOME", cluster.here().path().c_str(), 1);
+                                 unsetenv("TROUPE_HEAD");
+                                 setenv("NO_COLOR", "1", 1);
+                                 dup2(terminal.slave(), STDOUT_FILENO);
+                               },
+                               [&](pid_t) { shown = terminal.read_all(); }});
+    INFO(command << ":\n" << shown);
+    CHECK(ended.code == 0);
+    CHECK(shown.find('\x1b') == shown.npos);
+    for (const auto& line : drawn(shown)) CHECK(line.size() <= columns + std::string("…").size());
+  }
+}
+
+TEST_CASE("a schedule is drawn on a terminal, and written as its text elsewhere", "[apps]") {
+  const Workplace here;
+  const std::vector<std::string> words{"schedule", "1f1b", "--stages", "2", "--micro-batches", "3"};
+  constexpr unsigned short columns = 80;
+  Terminal terminal(columns);
+  std::string shown;
+  const Ended ended = tests::troupe(here, Launch{words,
+                                                 {},
+                                                 [&] {
+                                                   setenv("TERM", "xterm", 1);
+                                                   unsetenv("NO_COLOR");
+                                                   dup2(terminal.slave(), STDOUT_FILENO);
+                                                 },
+                                                 [&](pid_t) { shown = terminal.read_all(); }});
+  CHECK(ended.code == 0);
+  CHECK(shown.find("device 0  \x1b[38;5;16;48;5;32mF0F1\x1b[m  ") != shown.npos);
+  CHECK(tests::troupe(here, words).out.starts_with("sched 1\n"));
+}
+
+TEST_CASE("an error is broken between words on a terminal", "[apps]") {
+  const Workplace here;
+  constexpr unsigned short columns = 60;
+  Terminal terminal(columns);
+  std::string shown;
+  const Ended ended = tests::troupe(here, Launch{{"schedule", "zb-v", "--stages", "3"},
+                                                 {},
+                                                 [&] { dup2(terminal.slave(), STDERR_FILENO); },
+                                                 [&](pid_t) { shown = terminal.read_all(); }});
+  CHECK(ended.code == 3);
+  CHECK(shown ==
+        "error: zb-v has 2 stages on each device, which does not\r\n"
+        "    divide 3 stages; use 2 or 4\r\n");
 }

@@ -50,7 +50,7 @@ TEST_CASE("runs with long names fit a terminal of 80 columns", "[apps]") {
   const auto name = "a-run-with-a-rather-long-name";
   const auto answer = answer_with({run_called(name, 301, 1.25), run_called("own", 7, 1.5)});
   const Speeds speeds{{name, 70.231}, {"own", 0.5}};
-  const auto narrow = rows_of(runs_table(answer, speeds, 79));
+  const auto narrow = rows_of(runs_table(answer, {79}, speeds));
   REQUIRE(narrow.size() == 5);
   for (const auto& row : narrow) CHECK(width_of(row) <= 79);
   CHECK(narrow[0].starts_with("run "));
@@ -58,23 +58,52 @@ TEST_CASE("runs with long names fit a terminal of 80 columns", "[apps]") {
   CHECK(narrow[1].starts_with("a-run-with…-long-name  running "));
   CHECK(narrow[1].ends_with(" 4m"));
   CHECK(narrow[2] == "    alpha: device 0; beta-with-a-longer-name: device 1");
-  const auto wide = rows_of(runs_table(answer, speeds, 139));
+  const auto wide = rows_of(runs_table(answer, {139}, speeds));
   REQUIRE(wide.size() == 3);
   CHECK(wide[1].starts_with(name));
   CHECK(wide[1].ends_with("alpha: device 0; beta-with-a-longer-name: device 1"));
-  const auto narrower = rows_of(runs_table(answer, speeds, 69));
+  const auto narrower = rows_of(runs_table(answer, {69}, speeds));
   CHECK(narrower[0].find("goodput") == std::string::npos);
   CHECK(narrower[0].ends_with("steps/s    left"));
   CHECK(narrower[1].starts_with("a-run-with…long-name  "));
   CHECK(narrower[3].starts_with("own "));
   // Names keep something of their ends, however narrow it is.
-  CHECK(rows_of(runs_table(answer, speeds, 10))[1].starts_with("a-ru…ame  running"));
+  CHECK(rows_of(runs_table(answer, {10}, speeds))[1].starts_with("a-ru…ame  running"));
+}
+
+TEST_CASE("a colour takes no columns, and ends where a text is cut", "[apps]") {
+  const auto red = toned("größer", Tone::bad);
+  CHECK(red != "größer");
+  CHECK(width_of(red) == 6);
+  CHECK(cut_end(red, 6) == red);
+  CHECK(cut_end(red, 5) == "\x1b[31mgröß…\x1b[m");
+  CHECK(cut_end("ab" + red, 2) == "a…");
+  CHECK(toned("", Tone::bad).empty());
+}
+
+TEST_CASE("only terminals with colours get them, at the same places", "[apps]") {
+  auto failed = run_called("own", 7, 1.5);
+  failed.set("state", "failed");
+  failed.set("why", "the loss is not a number any more, whatever was tried about it");
+  const auto answer = answer_with({run_called("other", 301, 1.25), failed});
+  const auto plain = runs_table(answer, {60}), coloured = runs_table(answer, {60, true});
+  CHECK(plain.find('\x1b') == std::string::npos);
+  CHECK(coloured.find("\x1b[32mrunning\x1b[m") != std::string::npos);
+  CHECK(coloured.find("\x1b[31mfailed\x1b[m") != std::string::npos);
+  const auto bare = rows_of(plain), painted = rows_of(coloured);
+  REQUIRE(bare.size() == painted.size());
+  for (std::size_t i = 0; i < bare.size(); ++i) {
+    CHECK(width_of(bare[i]) == width_of(painted[i]));
+    CHECK(width_of(bare[i]) <= 60);
+  }
+  // A reason that fits no line is broken between words.
+  CHECK(bare.back() == "      about it");
 }
 
 TEST_CASE("columns stay where they are as runs go on", "[apps]") {
   const auto title = [](std::int64_t step, double loss, double speed) {
     const auto answer = answer_with({run_called("own", step, loss)});
-    return rows_of(runs_table(answer, {{"own", speed}}, 139))[0];
+    return rows_of(runs_table(answer, {139}, {{"own", speed}}))[0];
   };
   const auto first = title(1, 9.5, 0);
   CHECK(title(20'000, 1.25, 1234.5) == first);
