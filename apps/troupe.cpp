@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
+#include <sstream>
 #include <string_view>
 
 #include "apps/command.h"
@@ -13,14 +15,38 @@
 
 namespace troupe::apps {
 
+namespace {
+
+/// Returns whether a line quotes a file: "   12 | key = value". Marks below it point at its
+/// columns.
+bool is_quoted(std::string_view line) {
+  const auto digit = line.find_first_not_of(' ');
+  if (digit == line.npos || !std::isdigit(static_cast<unsigned char>(line[digit]))) return false;
+  return line.substr(line.find_first_not_of("0123456789", digit)).starts_with(" |");
+}
+
+/// Fits the lines of an error into a terminal.
+std::string fitted(std::string_view text, std::size_t columns) {
+  std::string out;
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    const auto line = text.substr(0, end);
+    if (is_quoted(line))
+      out += line;
+    else
+      out += line.starts_with(' ') ? wrapped_in_columns(line, columns) : wrapped(line, columns);
+    out += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+}  // namespace
+
 ExitCode complain(ExitCode code, const std::string& text) {
-  // Below the first line may be a line of a file, with a mark under its place.
-  const auto end = std::min(text.find('\n'), text.size());
-  const auto form = form_of(stderr);
-  std::fputs(
-      (wrapped(std::string_view(text).substr(0, end), form.columns) + text.substr(end)).c_str(),
-      stderr);
-  if (!text.ends_with('\n')) std::fputc('\n', stderr);
+  const auto columns = columns_of(stderr);
+  std::fputs((columns ? fitted(text, *columns) : text).c_str(), stderr);
+  if (!columns && !text.ends_with('\n')) std::fputc('\n', stderr);
   return code;
 }
 ExitCode invalid(const Error& error) { return complain(ExitCode::invalid, "error: " + error.text); }
@@ -49,7 +75,7 @@ int run_program(int count, char** words) {
   Program program{app, flags, exit_code};
   for (const auto add : all_commands) add(program);
   app.add_subcommand("version", "print the version, the commit and the build options")
-      ->callback([] { std::puts(version_text().c_str()); });
+      ->callback([] { print_columns(version_text() + "\n"); });
   arrange_help(app);
   try {
     app.parse(count, words);
@@ -57,7 +83,9 @@ int run_program(int count, char** words) {
     // CLI11 throws --help and --version as errors with exit code 0.
     if (error.get_exit_code() != 0)
       return static_cast<int>(complain(ExitCode::usage, describe(app, error)));
-    app.exit(error);
+    std::ostringstream asked, none;
+    app.exit(error, asked, none);
+    print_columns(asked.str());
     return static_cast<int>(ExitCode::done);
   }
   return static_cast<int>(exit_code);

@@ -118,7 +118,34 @@ void append_wrapped(std::string& out, std::string_view line, std::size_t columns
   out += line;
 }
 
+/// Returns where the last column of a line begins in the left half of `columns`; without a column,
+/// a little to the right of the line.
+std::size_t begin_of_last_column(std::string_view line, std::size_t columns) {
+  const auto begin = std::min(line.find_first_not_of(' '), line.size());
+  std::size_t last = begin + 4;
+  for (auto gap = line.find("  ", begin); gap < columns / 2; gap = line.find("  ", gap)) {
+    gap = line.find_first_not_of(' ', gap);
+    if (gap == line.npos || gap > columns / 2) break;
+    last = gap;
+  }
+  return std::min(last, columns / 2);
+}
+
 }  // namespace
+
+std::string wrapped_in_columns(std::string_view text, std::size_t columns) {
+  constexpr std::size_t least = 16;  // A narrower terminal is left to itself.
+  if (columns < least) return std::string(text);
+  std::string out;
+  for (;;) {
+    const auto end = text.find('\n');
+    const auto line = text.substr(0, end);
+    append_wrapped(out, line, columns, begin_of_last_column(line, columns));
+    if (end == text.npos) return out;
+    out += '\n';
+    text.remove_prefix(end + 1);
+  }
+}
 
 std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent) {
   if (columns <= 2 * indent) return std::string(text);

@@ -47,6 +47,10 @@ std::string escaped(std::string_view text, std::size_t most);
 /// continues a line is indented. A word that fits no line is broken.
 std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent = 4);
 
+/// Breaks the lines of a list in the same way. What continues a line stands below its last column,
+/// which begins behind two spaces or more.
+std::string wrapped_in_columns(std::string_view text, std::size_t columns);
+
 /// Counts the edits between two words. An edit inserts, removes or replaces a letter, or swaps two
 /// neighbours. The table has |a| x |b| cells: callers limit the length of user input.
 std::size_t edit_distance(std::string_view a, std::string_view b);

@@ -7,6 +7,7 @@
 #include "apps/command.h"
 #include "apps/commands/named_checkpoint.h"
 #include "apps/events/number_text.h"
+#include "apps/events/terminal_width.h"
 #include "apps/real/read_host.h"
 #include "apps/weights/adapter.h"
 #include "apps/weights/export_folder.h"
@@ -95,16 +96,15 @@ ExitCode ls(const FolderArguments& arguments, const CommonFlags& flags) {
       std::puts(to_json(line).c_str());
     } else if (complete) {
       const auto loss = storage::validation_loss_in(checkpoint.manifest->state);
-      std::printf("%s  step %lld  %llu bytes  weights %s%s%s\n", checkpoint.directory.c_str(),
-                  static_cast<long long>(checkpoint.step),
-                  static_cast<unsigned long long>(bytes_of(*checkpoint.manifest)),
-                  to_string(checkpoint.manifest->weights_digest).c_str(),
-                  loss ? ("  validation loss " + brief(*loss, 5)).c_str() : "",
-                  best.ok() && *best == checkpoint.directory ? "  best" : "");
+      print_columns(checkpoint.directory + "  step " + std::to_string(checkpoint.step) + "  " +
+                    std::to_string(bytes_of(*checkpoint.manifest)) + " bytes  weights " +
+                    to_string(checkpoint.manifest->weights_digest) +
+                    (loss ? "  validation loss " + brief(*loss, 5) : "") +
+                    (best.ok() && *best == checkpoint.directory ? "  best" : "") + "\n");
     } else {
-      std::printf("%s  %s: %s\n", checkpoint.directory.c_str(),
-                  checkpoint.state == State::damaged ? "DAMAGED" : "unfinished",
-                  checkpoint.problem.c_str());
+      print_columns(checkpoint.directory + "  " +
+                    (checkpoint.state == State::damaged ? "DAMAGED" : "unfinished") + ": " +
+                    checkpoint.problem + "\n");
     }
   }
   return ExitCode::done;

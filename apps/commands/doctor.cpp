@@ -8,6 +8,7 @@
 #include "apps/client/head_address.h"
 #include "apps/command.h"
 #include "apps/commands/remote_arguments.h"
+#include "apps/events/terminal_width.h"
 #include "apps/gpu/gpus.h"
 #include "apps/hosts/gpu_checks.h"
 #include "apps/hosts/host_survey.h"
@@ -52,7 +53,7 @@ class Findings {
     const std::string prefix = host.empty() ? "" : host + ": ";
     for (std::size_t at = 0; at < text.size();) {
       const auto end = text.find('\n', at) + 1;
-      std::printf("%s%s", prefix.c_str(), text.substr(at, end - at).c_str());
+      print_columns(prefix + text.substr(at, end - at));
       at = end;
     }
   }

@@ -10,6 +10,7 @@
 
 #include "apps/command.h"
 #include "apps/commands/usage.h"
+#include "apps/events/terminal_width.h"
 
 namespace troupe::apps {
 namespace {
@@ -183,7 +184,7 @@ ExitCode help(const CLI::App& program, const std::vector<std::string>& words) {
   // CLI::App::help() of the program describes the command that was called, which is `help` itself.
   const auto text = command->get_formatter()->make_help(command, full_name(*command, ' '),
                                                         CLI::AppFormatMode::Normal);
-  std::fputs(text.c_str(), stdout);
+  print_columns(text);
   return ExitCode::done;
 }
 

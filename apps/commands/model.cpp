@@ -163,7 +163,9 @@ void print_options(const models::ModelKind& kind) {
   for (const auto& option : kind.options()) {
     const std::string fallback =
         option.fallback.is_null() ? "required" : config::to_toml(option.fallback);
-    std::printf("  %-12s %-10s %s\n", option.name.c_str(), fallback.c_str(), option.help.c_str());
+    char names[128];
+    std::snprintf(names, sizeof names, "  %-12s  %-10s  ", option.name.c_str(), fallback.c_str());
+    print_columns(names + option.help + "\n");
   }
 }
 
@@ -196,7 +198,7 @@ ExitCode show_kind(const ModelArguments& arguments, const CommonFlags& flags) {
   if (!missing) return complain(ExitCode::invalid, missing.error().text);
   const bool is_json = flags.output == "json";
   if (!is_json) {
-    std::printf("%s: %s\n", file->kind().name().c_str(), file->kind().help().c_str());
+    print_wrapped(file->kind().name() + ": " + file->kind().help() + "\n");
     print_options(file->kind());
   }
   if (!missing->empty())
@@ -234,7 +236,7 @@ ExitCode check_file(const ModelArguments& arguments, const CommonFlags& flags) {
 }
 
 ExitCode print_layers(const NoModelArguments&, const CommonFlags&) {
-  std::fputs(config::layers_page().c_str(), stdout);
+  print_wrapped(config::layers_page());
   return ExitCode::done;
 }
 

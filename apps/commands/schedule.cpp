@@ -7,6 +7,7 @@
 #include "apps/events/terminal_width.h"
 #include "apps/run/schedule_file.h"
 #include "core/json.h"
+#include "core/text.h"
 #include "schedules/check/check.h"
 #include "schedules/formats/blocks.h"
 #include "schedules/formats/csv.h"
@@ -125,9 +126,12 @@ ExitCode list(const CommonFlags& flags) {
       line.set("idea", schedule.idea);
       std::puts(to_json(line).c_str());
     } else {
-      std::printf("%-14s %-13s %s\n%28s needs: %s\n", std::string(schedule.name).c_str(),
-                  synchronous ? "synchronous" : "asynchronous", std::string(schedule.idea).c_str(),
-                  "", std::string(schedule.needs).c_str());
+      char names[64];
+      std::snprintf(names, sizeof names, "%-15s %-14s ", std::string(schedule.name).c_str(),
+                    synchronous ? "synchronous" : "asynchronous");
+      print_columns(names + std::string(schedule.idea) + "\n");
+      print_columns(std::string(std::strlen(names), ' ') + "needs: " + std::string(schedule.needs) +
+                    "\n");
     }
   }
   return ExitCode::done;
@@ -163,7 +167,9 @@ ExitCode search(const ScheduleArguments& arguments, const DeviceTimes& times) {
   if (arguments.cap > 0) request.caps.assign(static_cast<std::size_t>(devices), arguments.cap);
   const auto found = sched::search(request);
   if (!found) return invalid(found.error());
-  std::fputs(sched::to_table(*found).c_str(), stderr);
+  const auto table = sched::to_table(*found);
+  const auto columns = columns_of(stderr);
+  std::fputs((columns ? wrapped(table, *columns) : table).c_str(), stderr);
   return print(found->schedule, found->costs, times, arguments.format);
 }
 

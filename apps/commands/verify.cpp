@@ -7,6 +7,7 @@
 
 #include "apps/command.h"
 #include "apps/commands/usage.h"
+#include "apps/events/terminal_width.h"
 #include "apps/machine/exit_now.h"
 #include "apps/machine/watchdog.h"
 #include "apps/real/read_host.h"
@@ -136,23 +137,19 @@ void print(const VerifyArguments& arguments, const CommonFlags& flags, const Tra
     std::puts(to_json(value).c_str());
     return;
   }
-  if (difference.bits == 0) {
-    std::printf(
-        "after %d steps of %s all %lld weights are bit-identical to those of one stage in one "
-        "process\n",
-        arguments.steps, configured.plan.c_str(), static_cast<long long>(difference.numbers));
-    return;
-  }
-  std::printf(
-      "after %d steps of %s %lld of %lld weights differ from those of one stage; the "
-      "largest difference is %s, in %s\n",
-      arguments.steps, configured.plan.c_str(), static_cast<long long>(difference.bits),
-      static_cast<long long>(difference.numbers), shortest(difference.largest).c_str(),
-      difference.name.c_str());
+  const auto numbers = std::to_string(difference.numbers);
+  const auto after =
+      "after " + std::to_string(arguments.steps) + " steps of " + configured.plan + " ";
+  if (difference.bits == 0)
+    return print_wrapped(after + "all " + numbers +
+                         " weights are bit-identical to those of one stage in one process\n");
+  print_wrapped(after + std::to_string(difference.bits) + " of " + numbers +
+                " weights differ from those of one stage; the largest difference is " +
+                shortest(difference.largest) + ", in " + difference.name + "\n");
   if (configured.asynchronous && !arguments.tolerance)
-    std::puts(
+    print_wrapped(
         "an asynchronous schedule computes other numbers than one stage; give --tolerance, the "
-        "largest accepted difference");
+        "largest accepted difference\n");
 }
 
 ExitCode verify(const VerifyArguments& arguments, const CommonFlags& flags) {

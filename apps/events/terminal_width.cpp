@@ -26,6 +26,11 @@ TextForm form_of(std::FILE* stream) {
   return {*columns, !is_plain && (!refusal || *refusal == '\0')};
 }
 
+void print_columns(const std::string& text) {
+  const auto columns = columns_of(stdout);
+  std::fputs((columns ? wrapped_in_columns(text, *columns) : text).c_str(), stdout);
+}
+
 void print_wrapped(const std::string& text) {
   const auto columns = columns_of(stdout);
   std::fputs((columns ? wrapped(text, *columns) : text).c_str(), stdout);

@@ -26,4 +26,8 @@ TextForm form_of(std::FILE* stream);
 /// between words. Files and other programs get the lines as they are.
 void print_wrapped(const std::string& text);
 
+/// Prints the lines of a list to stdout. A line that is too wide for a terminal continues below its
+/// last column.
+void print_columns(const std::string& text);
+
 }  // namespace troupe::apps

@@ -226,6 +226,42 @@ TEST_CASE("a schedule is drawn on a terminal, and written as its text elsewhere"
   CHECK(tests::troupe(here, words).out.starts_with("sched 1\n"));
 }
 
+TEST_CASE("the help of each command fits a terminal of 80 columns", "[apps]") {
+  const Workplace here;
+  constexpr unsigned short columns = 80;
+  const auto shown_by = [&](const std::vector<std::string>& words) {
+    Terminal terminal(columns);
+    std::string shown;
+    const Ended ended =
+        tests::troupe(here, Launch{words,
+                                   {},
+                                   [&] {
+                                     for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
+                                       dup2(terminal.slave(), stream);
+                                   },
+                                   [&](pid_t) { shown = terminal.read_all(); }});
+    return shown;
+  };
+  std::vector<std::vector<std::string>> all{{"--help"},
+                                            {"--version"},
+                                            {"schedule", "--list"},
+                                            {"model", "ls"},
+                                            {"model", "show", "gpt2"},
+                                            {"doctor"},
+                                            {"train", quickstart, "--set", "model.widht=3"}};
+  std::istringstream lines(shown_by({"help"}));
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("  ") && std::islower(static_cast<unsigned char>(line[2])))
+      all.push_back({"help", line.substr(2, line.find(' ', 2) - 2)});
+  CHECK(all.size() > 40);
+  for (const auto& words : all) {
+    const auto shown = shown_by(words);
+    INFO(words.back() << ":\n" << shown);
+    CHECK(!shown.empty());
+    for (const auto& line : drawn(shown)) CHECK(line.size() <= columns);
+  }
+}
+
 TEST_CASE("an error is broken between words on a terminal", "[apps]") {
   const Workplace here;
   constexpr unsigned short columns = 60;

@@ -75,3 +75,17 @@ TEST_CASE("long lines are broken between words, and what continues them is inden
   // Too narrow to be read: the terminal breaks it.
   CHECK(wrapped("one two three", 8) == "one two three");
 }
+
+TEST_CASE("what continues a line of a list stands below its last column", "[core]") {
+  CHECK(wrapped_in_columns("  --head TEXT   address of the head", 28) ==
+        "  --head TEXT   address of\n      the head");
+  CHECK(wrapped_in_columns("  --to TEXT   address of the head", 28) ==
+        "  --to TEXT   address of the\n              head");
+  CHECK(wrapped_in_columns("ok  disk  12 GiB are free here\nok\n", 22) ==
+        "ok  disk  12 GiB are\n          free here\nok\n");
+  // No column, or one that begins too far to the right.
+  CHECK(wrapped_in_columns(" one two three four", 16) == " one two three\n     four");
+  CHECK(wrapped_in_columns("one two three  four five six", 20) ==
+        "one two three  four\n    five six");
+  CHECK(wrapped_in_columns("one two  three", 8) == "one two  three");
+}
