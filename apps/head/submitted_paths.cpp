@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "config/schema/dotted.h"
-#include "storage/data/mixture.h"
+#include "core/mixture.h"
 
 namespace troupe::apps {
 namespace {
@@ -54,7 +54,7 @@ std::string resolved_data(storage::Files& files, const std::string& folder,
 /// Resolves the sources of a mixture.
 std::string resolved_mixture(storage::Files& files, const std::string& folder,
                              const std::string& text) {
-  auto mixture = storage::Mixture::parse(text);
+  auto mixture = Mixture::parse(text);
   if (!mixture) return text;
   for (auto& source : mixture->sources) source = resolved_data(files, folder, source);
   return mixture->text();

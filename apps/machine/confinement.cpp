@@ -4,9 +4,9 @@
 #include <system_error>
 #include <utility>
 
+#include "core/mixture.h"
 #include "storage/checkpoint/checkpoint.h"
 #include "storage/data/data_spec.h"
-#include "storage/data/mixture.h"
 
 namespace troupe::apps {
 namespace {
@@ -56,7 +56,7 @@ Status Confinement::check(const config::Loaded& loaded) const {
   };
   if (!config.data.train.empty()) add_data("data.train", config.data.train);
   if (config.data.mix)
-    if (const auto mixture = storage::Mixture::parse(*config.data.mix))
+    if (const auto mixture = Mixture::parse(*config.data.mix))
       for (const auto& source : mixture->sources) add_data("data.mix", source);
   if (config.data.validate) add_data("data.validate", *config.data.validate);
   for (const auto& [key, path] : paths)

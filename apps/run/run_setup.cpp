@@ -7,6 +7,7 @@
 #include "apps/gpu/gpus.h"
 #include "apps/samples/step_samples.h"
 #include "config/model_kinds.h"
+#include "core/mixture.h"
 #include "models/train/parameter_groups.h"
 #include "storage/data/data_spec.h"
 #include "storage/data/mixed_dataset.h"
@@ -119,7 +120,7 @@ Result<std::string> tokenizer_for(storage::Files& files, const std::string& data
 
 Result<std::vector<std::string>> training_data(const config::RunConfig::Data& data) {
   if (!data.mix) return std::vector{data.train};
-  auto mixture = storage::Mixture::parse(*data.mix);
+  auto mixture = Mixture::parse(*data.mix);
   if (!mixture) return within("data.mix", mixture.error());
   return std::move(mixture->sources);
 }
@@ -195,7 +196,7 @@ Result<RunSetup> set_up(storage::Files& files, const config::RunConfig& config) 
   if (config.data.mix) {
     for (const auto& source : *sources)  // Says for each where it was looked for.
       if (auto opened = open(train_key, source); !opened) return opened.error();
-    const auto mixture = storage::Mixture::parse(*config.data.mix);
+    const auto mixture = Mixture::parse(*config.data.mix);
     auto mixed = storage::open_mixture(*mixture, needs, files);
     if (!mixed) return within(train_key, mixed.error());
     setup.train = std::move(mixed->data.dataset);
