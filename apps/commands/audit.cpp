@@ -51,6 +51,26 @@ std::string flaw_of_newest(storage::Files& files, const std::string& folder,
   return {};
 }
 
+void set_mixture(const storage::Audit& audit, Value& value) {
+  Value::List sources, phases;
+  for (const auto& source : audit.sources) {
+    Value counted;
+    counted.set("source", source.name);
+    counted.set("samples", source.samples);
+    counted.set("passes", source.passes);
+    sources.push_back(std::move(counted));
+  }
+  for (const auto& phase : audit.phases) {
+    Value counted;
+    counted.set("first", phase.first);
+    counted.set("last", phase.last);
+    counted.set("samples", Value::List(phase.of_sources.begin(), phase.of_sources.end()));
+    phases.push_back(std::move(counted));
+  }
+  value.set("sources", std::move(sources));
+  value.set("phases", std::move(phases));
+}
+
 Value to_value(const std::string& folder, const storage::Audit& audit) {
   Value value;
   value.set("run", folder);
@@ -62,9 +82,26 @@ Value to_value(const std::string& folder, const storage::Audit& audit) {
   value.set("taken_back", audit.taken_back);
   value.set("torn", audit.is_torn);
   value.set("read_again", audit.read_again);
+  if (!audit.sources.empty()) set_mixture(audit, value);
   value.set("good", audit.flaw.empty());
   if (!audit.flaw.empty()) value.set("flaw", audit.flaw);
   return value;
+}
+
+void print_mixture(const storage::Audit& audit) {
+  const auto number = [](std::int64_t n) { return static_cast<long long>(n); };
+  for (const auto& source : audit.sources)
+    std::printf("%s: %lld samples, %lld complete epochs\n", source.name.c_str(),
+                number(source.samples), number(source.passes));
+  for (const auto& phase : audit.phases) {
+    std::string counts;
+    for (std::size_t i = 0; i < phase.of_sources.size(); ++i)
+      if (phase.of_sources[i] > 0)
+        counts += (counts.empty() ? "" : ", ") + std::to_string(phase.of_sources[i]) + " of " +
+                  audit.sources[i].name;
+    std::printf("steps %lld to %lld: %s\n", number(phase.first), number(phase.last),
+                counts.c_str());
+  }
 }
 
 void print(const std::string& folder, const storage::Audit& audit) {
@@ -79,6 +116,7 @@ void print(const std::string& folder, const storage::Audit& audit) {
   std::printf("attempts: %lld; repeated steps: %lld%s\n", number(audit.attempts),
               number(audit.taken_back),
               audit.is_torn ? "; the last line is incomplete because of a crash" : "");
+  print_mixture(audit);
   if (audit.read_again > 0)
     std::printf("read the data again: the bytes of %lld steps match the data\n",
                 number(audit.read_again));

@@ -6,6 +6,7 @@
 
 #include "core/memory/memory_pool.h"
 #include "storage/checkpoint/ledger_lines.h"
+#include "storage/checkpoint/mixture_audit.h"
 #include "storage/data/micro_batches.h"
 
 namespace troupe::storage {
@@ -39,16 +40,20 @@ class Auditor {
   }
 
   Status take(const Beginning& begins) {
-    if (terms_ && *terms_ != begins.terms)
-      return Error{
-          "the seed, order, batch size or number of samples differs from the attempt before: the "
-          "order of samples has changed"};
+    if (terms_)
+      if (auto same = match_terms(*terms_, begins.terms, begins.after); !same) return same;
+    const bool is_changed = !terms_ || *terms_ != begins.terms;
     terms_ = begins.terms;
+    if (is_changed) order_ = terms_->samples();
     if (begins.after > furthest_)
       return Error{"the attempt continues after step " + number(begins.after) + ", but of step " +
                    number(furthest_ + 1) + " nothing is told: " +
                    first_sample(furthest_ * terms_->global) + " is in no committed step"};
     ++audit_.attempts;
+    // Steps of an earlier attempt count again. Its mixture may have been another one.
+    for (auto step = steps_; step < begins.after; ++step)
+      if (auto same = check_samples(step + 1, read_[static_cast<std::size_t>(step)]); !same)
+        return same;
     steps_ = begins.after;
     return Done{};
   }
@@ -74,14 +79,12 @@ class Auditor {
           "step " + number(next) + " is of positions " + positions(step.first, step.samples) +
           " in place of " + positions(first, terms_->global) + ": " +
           first_sample(std::min(first, step.first)) + " is not in exactly one committed step"};
-    if (step.ids != ids_of(*terms_, first))
-      return Error{"step " + number(next) + " read other samples than those of positions " +
-                   positions(first, terms_->global) + ": " + first_sample(first) +
-                   " may be in no committed step"};
+    const Read read{step.ids, step.content, step.of_sources};
+    if (auto same = check_samples(next, read); !same) return same;
     steps_ = next;
     furthest_ = std::max(furthest_, steps_);
-    contents_.resize(static_cast<std::size_t>(furthest_));
-    contents_[static_cast<std::size_t>(next - 1)] = step.content;
+    read_.resize(static_cast<std::size_t>(furthest_));
+    read_[static_cast<std::size_t>(next - 1)] = read;
     ++entered_;
     if (step.is_skipped)
       skipped_.insert(next);
@@ -90,10 +93,30 @@ class Auditor {
     return Done{};
   }
 
+  /// The samples that a step has read, as its record says.
+  struct Read {
+    Digest ids, content;
+    std::vector<std::int64_t> of_sources;  // Empty in ledgers of an earlier version.
+  };
+
+  /// Checks that a step has read what the present terms give it.
+  Status check_samples(std::int64_t step, const Read& read) const {
+    const auto first = (step - 1) * terms_->global;
+    if (read.ids != ids_of(*terms_, *order_, first))
+      return Error{"step " + number(step) + " read other samples than those of positions " +
+                   positions(first, terms_->global) + ": " + first_sample(first) +
+                   " may be in no committed step"};
+    if (!read.of_sources.empty())
+      if (auto same = match_counts(read.of_sources, order_->of_sources(first, terms_->global));
+          !same)
+        return within("step " + number(step), same.error());
+    return Done{};
+  }
+
   /// The records were checked: the steps cover all positions and read the samples that the order
   /// gives. This checks the order itself: each pass must contain every sample exactly once.
   void count_samples() {
-    const SampleOrder order = terms_->samples();
+    const SampleOrder& order = *order_;
     audit_.steps = steps_;
     audit_.samples = audit_.steps * terms_->global;
     audit_.skipped = std::distance(skipped_.begin(), skipped_.upper_bound(steps_));
@@ -141,6 +164,7 @@ class Auditor {
       }
     }
     audit_.passes = *std::ranges::min_element(passes);
+    count_sources(*terms_, order, audit_);
   }
 
   void read_again(const Dataset& data) {
@@ -150,7 +174,7 @@ class Auditor {
       return;
     }
     MemoryPool memory;
-    const MicroBatches batches(data, terms_->samples(), terms_->global, terms_->micro);
+    const MicroBatches batches(data, *order_, terms_->global, terms_->micro);
     for (; audit_.read_again < steps_; ++audit_.read_again) {
       std::vector<Digest> contents;
       for (int m = 0; m < batches.per_step(); ++m) {
@@ -161,7 +185,7 @@ class Auditor {
         }
         contents.push_back(batch->content);
       }
-      if (digest_of_step(contents) == contents_[static_cast<std::size_t>(audit_.read_again)])
+      if (digest_of_step(contents) == read_[static_cast<std::size_t>(audit_.read_again)].content)
         continue;
       audit_.flaw = "step " + number(audit_.read_again + 1) +
                     " read other bytes than the data has now: " +
@@ -176,7 +200,7 @@ class Auditor {
   }
 
   std::string first_sample(std::int64_t position) const {
-    const Place place = terms_->samples().at(position);
+    const Place place = order_->at(position);
     return "sample " + number(place.sample) + " of pass " + number(place.pass) + " (position " +
            number(position) + ")";
   }
@@ -194,10 +218,11 @@ class Auditor {
 
   Audit audit_;
   std::optional<LedgerTerms> terms_;
-  std::int64_t steps_ = 0;        // Committed steps.
-  std::int64_t entered_ = 0;      // Step records of all attempts.
-  std::int64_t furthest_ = 0;     // The highest step of any attempt: later ones may begin up to it.
-  std::vector<Digest> contents_;  // Indexed by step; a later attempt replaces its entries.
+  std::optional<SampleOrder> order_;  // The order of the terms.
+  std::int64_t steps_ = 0;            // Committed steps.
+  std::int64_t entered_ = 0;          // Step records of all attempts.
+  std::int64_t furthest_ = 0;  // The highest step of any attempt: later ones may begin up to it.
+  std::vector<Read> read_;     // Indexed by step; a later attempt replaces its entries.
   std::set<std::int64_t> skipped_;  // A later attempt replaces its entries.
   int line_ = 0;
 };

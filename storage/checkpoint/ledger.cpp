@@ -23,7 +23,10 @@ SampleOrder LedgerTerms::samples() const {
 }
 
 Digest ids_of(const LedgerTerms& terms, std::int64_t first) {
-  const SampleOrder order = terms.samples();
+  return ids_of(terms, terms.samples(), first);
+}
+
+Digest ids_of(const LedgerTerms& terms, const SampleOrder& order, std::int64_t first) {
   std::vector<Digest> micro_batches;
   for (std::int64_t at = 0; at < terms.global; at += terms.micro)
     micro_batches.push_back(digest_of_samples(order, first + at, terms.micro));
@@ -46,6 +49,12 @@ Result<Ledger> Ledger::open(Files& files, const std::string& path, const LedgerT
   return Ledger(std::move(*records), terms);
 }
 
+void Ledger::change(const LedgerTerms& terms) {
+  const std::lock_guard lock(state_->mutex);
+  state_->terms = terms;
+  state_->order = terms.samples();
+}
+
 Status Ledger::begin(std::int64_t after) {
   const std::lock_guard lock(state_->mutex);
   auto begun = state_->records.append(to_record(Beginning{after, state_->terms}));
@@ -55,7 +64,9 @@ Status Ledger::begin(std::int64_t after) {
 
 Status Ledger::enter(const LedgerStep& step) {
   const std::lock_guard lock(state_->mutex);
-  auto entered = state_->records.append(to_record(step));
+  LedgerStep counted = step;
+  counted.of_sources = state_->order.of_sources(step.first, step.samples);
+  auto entered = state_->records.append(to_record(counted));
   if (entered) state_->steps = step.step;
   return entered;
 }

@@ -17,7 +17,8 @@
 
 namespace troupe::storage {
 
-/// The parameters that determine which samples a step reads. They never change during a run.
+/// The parameters that determine which samples a step reads. During a run only the weights of a
+/// mixture change, for steps that are not done yet.
 struct LedgerTerms {
   SampleOrder::Kind order = SampleOrder::Kind::shuffled;
   std::uint64_t seed = 0;
@@ -42,12 +43,16 @@ struct LedgerStep {
   double loss = 0;
   bool is_skipped =
       false;  // It changed no weights: its gradients overflowed, or no target counted.
+  /// The number of its samples of each source of a mixture. The ledger counts them.
+  std::vector<std::int64_t> of_sources = {};
 };
 
 /// Combines the micro-batches' digests of samples or of bytes, in order, into that of their step.
 Digest digest_of_step(std::span<const Digest> micro_batches);
 /// Returns the digest of the samples that a step at position `first` should read.
 Digest ids_of(const LedgerTerms& terms, std::int64_t first);
+/// The same, for a caller that has the order of the terms.
+Digest ids_of(const LedgerTerms& terms, const SampleOrder& order, std::int64_t first);
 
 /// A run's account of its samples: a file of records in the run's folder that only grows. An
 /// attempt begins after a saved step and takes back later steps. If it begins further on than the
@@ -59,6 +64,8 @@ class Ledger {
   static Result<Ledger> open(Files& files, const std::string& path, const LedgerTerms& terms,
                              std::size_t segment_bytes = std::size_t{16} << 20);
 
+  /// Sets the terms of the attempts that begin from now on: the weights of a mixture changed.
+  void change(const LedgerTerms& terms);
   /// Begins an attempt after step `after`. Takes back later steps.
   Status begin(std::int64_t after);
   Status enter(const LedgerStep& step);
@@ -75,11 +82,12 @@ class Ledger {
 
   struct State {
     State(RecordWriter opened, const LedgerTerms& agreed)
-        : records(std::move(opened)), terms(agreed) {}
+        : records(std::move(opened)), terms(agreed), order(agreed.samples()) {}
 
     std::mutex mutex;
     RecordWriter records;
     LedgerTerms terms;
+    SampleOrder order;                    // The order of the terms.
     std::atomic<std::int64_t> steps = 0;  // Read without the mutex.
   };
   std::unique_ptr<State> state_;
@@ -93,16 +101,32 @@ struct SaveOnRecord {
 };
 Result<std::optional<SaveOnRecord>> newest_save(Files& files, const std::string& path);
 
+/// The samples of one source of a mixture in committed steps.
+struct AuditedSource {
+  std::string name;
+  std::int64_t samples = 0;
+  std::int64_t passes = 0;  // Complete ones.
+};
+
+/// The committed steps of one phase of a mixture.
+struct AuditedPhase {
+  std::int64_t first = 0;                // The first step, counted from 1.
+  std::int64_t last = 0;                 // The last committed one.
+  std::vector<std::int64_t> of_sources;  // The samples of each source.
+};
+
 /// The findings of an audit.
 struct Audit {
   std::int64_t steps = 0;    // Committed steps that were not taken back.
   std::int64_t samples = 0;  // Samples of these steps.
   std::int64_t passes = 0;   // Complete passes over the data.
   std::int64_t attempts = 0;
-  std::int64_t skipped = 0;     // Committed steps that changed no weights.
-  std::int64_t taken_back = 0;  // Entered steps that were taken back.
-  std::int64_t read_again = 0;  // Committed steps whose data still has the same bytes.
-  bool is_torn = false;         // The last line is unfinished.
+  std::int64_t skipped = 0;            // Committed steps that changed no weights.
+  std::int64_t taken_back = 0;         // Entered steps that were taken back.
+  std::int64_t read_again = 0;         // Committed steps whose data still has the same bytes.
+  std::vector<AuditedSource> sources;  // Empty unless there is a mixture.
+  std::vector<AuditedPhase> phases;    // The phases with committed steps.
+  bool is_torn = false;                // The last line is unfinished.
   std::string flaw;  // The first sample that is not in exactly one committed step, or why that is
                      // unknown. Empty if there is none.
 };

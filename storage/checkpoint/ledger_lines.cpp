@@ -76,6 +76,8 @@ Value to_record(const LedgerStep& step) {
   record.set("content", to_string(step.content));
   record.set("loss", step.loss);
   if (step.is_skipped) record.set("skipped", true);
+  if (!step.of_sources.empty())
+    record.set("of_sources", Value::List(step.of_sources.begin(), step.of_sources.end()));
   return record;
 }
 
@@ -121,6 +123,13 @@ std::optional<LedgerStep> step_of(const Value& record) {
   step.loss = loss->number();
   const Value* skipped = record.find("skipped");
   step.is_skipped = skipped && skipped->boolean() && *skipped->boolean();
+  if (const Value* counts = record.find("of_sources")) {
+    if (!counts->list()) return {};
+    for (const auto& count : *counts->list()) {
+      if (!count.integer() || *count.integer() < 0) return {};
+      step.of_sources.push_back(*count.integer());
+    }
+  }
   return step;
 }
 

@@ -103,6 +103,14 @@ Place SampleOrder::at(std::int64_t position) const {
   return {};
 }
 
+std::vector<std::int64_t> SampleOrder::of_sources(std::int64_t first, std::int64_t count) const {
+  if (!mixed_) return {};
+  auto samples = mixed_->drawn_before(first + count);
+  const auto before = mixed_->drawn_before(first);
+  for (std::size_t i = 0; i < samples.size(); ++i) samples[i] -= before[i];
+  return samples;
+}
+
 std::int64_t SampleOrder::position_of(const Place& place) const {
   assert(!mixed_);
   switch (kind_) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace troupe::storage {
 
@@ -37,6 +38,9 @@ class SampleOrder {
   Place at(std::int64_t position) const;
   /// Finds the position of a place, unless the order is a mixture's.
   std::int64_t position_of(const Place& place) const;
+  /// Returns how many of `count` samples from a position on each source of a mixture has. Returns
+  /// nothing if there is one source.
+  std::vector<std::int64_t> of_sources(std::int64_t first, std::int64_t count) const;
 
  private:
   Kind kind_ = Kind::shuffled;

@@ -1,11 +1,16 @@
 #include "storage/data/mixture.h"
 
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "catch.h"
+#include "core/json.h"
 #include "storage/checkpoint/ledger.h"
+#include "storage/checkpoint/ledger_lines.h"
 #include "storage/data/mixed_dataset.h"
 #include "storage/files/memory_files.h"
+#include "storage/files/records.h"
 #include "tests/storage/data_files.h"
 
 using namespace troupe;
@@ -27,40 +32,7 @@ bool mentions_samples(const std::string& flaw) {
   return flaw.find("read other samples than those of positions") != flaw.npos;
 }
 
-std::string error_of_mixture(const std::string& text) {
-  const auto mixture = Mixture::parse(text);
-  return mixture ? "none" : mixture.error().text;
-}
-
 }  // namespace
-
-TEST_CASE("a mixture is read, and written so that it reads back equal", "[storage]") {
-  const auto mixture = Mixture::parse("a.bin 14, my b.bin 4;from 2000:  c.bin 1 , a.bin 1");
-  REQUIRE(mixture);
-  CHECK(mixture->sources == std::vector<std::string>{"a.bin", "my b.bin", "c.bin"});
-  CHECK(mixture->text() == "a.bin 7, my b.bin 2; from 2000: c.bin 1, a.bin 1");
-  CHECK(*Mixture::parse(mixture->text()) == *mixture);
-}
-
-TEST_CASE("a mixture that is none is refused with the part that is wrong", "[storage]") {
-  CHECK(error_of_mixture("") ==
-        "found \"\", wanted a source and its weight from 1 to 1000000, such as \"a.bin 7\"");
-  CHECK(error_of_mixture("a.bin 7, b.bin")
-            .starts_with("found \"b.bin\", wanted a source and its weight"));
-  CHECK(error_of_mixture("a.bin 0").starts_with("found \"a.bin 0\""));
-  CHECK(error_of_mixture("a.bin -3").starts_with("found \"a.bin -3\""));
-  CHECK(error_of_mixture("a.bin 99999999999999999999").starts_with("found \"a.bin 9999"));
-  CHECK(error_of_mixture("a.bin 1, a.bin 2") == "\"a.bin 1, a.bin 2\" names \"a.bin\" twice");
-  CHECK(error_of_mixture("a.bin 997, b.bin 991") ==
-        "\"a.bin 997, b.bin 991\" makes blocks of 1988 samples; at most 1000 are taken: choose "
-        "smaller weights");
-  CHECK(error_of_mixture("from 5: a.bin 1") ==
-        "begins with step 5; weights for the first step were wanted before");
-  CHECK(error_of_mixture("a 1; from 9: a 2; from 9: a 3") ==
-        "step 9 comes behind step 9; later steps were wanted");
-  CHECK(error_of_mixture("a 1; from x: a 2") ==
-        "found \"from x: a 2\", wanted a step, such as \"from 2000: a.bin 1\"");
-}
 
 TEST_CASE("weights may change beyond every position that fits", "[storage]") {
   const auto order = order_of("a 1; from 200000000000000: b 1", 1'000'000, {3, 3});
@@ -140,6 +112,17 @@ TEST_CASE("an audit of a mixture finds the samples of each source", "[storage]")
   CHECK(good.samples == 80);
   // 13 of the first 20 are of the source with 4 samples, and of the other 60 one in four.
   CHECK(good.passes == 7);
+  REQUIRE(good.sources.size() == 2);
+  CHECK(good.sources[0].name == "a");
+  CHECK(good.sources[0].samples == 13 + 15);
+  CHECK(good.sources[0].passes == 7);
+  CHECK(good.sources[1].samples == 7 + 45);
+  REQUIRE(good.phases.size() == 2);
+  CHECK(good.phases[0].first == 1);
+  CHECK(good.phases[0].last == 5);
+  CHECK(good.phases[0].of_sources == std::vector<std::int64_t>{13, 7});
+  CHECK(good.phases[1].last == 20);
+  CHECK(good.phases[1].of_sources == std::vector<std::int64_t>{15, 45});
   auto other = terms;
   other.mix = "a 1, b 2; from 5: b 3, a 1";
   CHECK(mentions_samples(write(other, 10).flaw));
@@ -161,4 +144,108 @@ TEST_CASE("blocks are arranged by the seed and their number", "[storage]") {
                          {100, 100});
   CHECK(arrangement(other, 0) + arrangement(other, 1) !=
         arrangement(order, 0) + arrangement(order, 1));
+}
+
+namespace {
+
+constexpr std::int64_t in_step = 4;
+
+LedgerTerms terms_with(const std::string& mix) {
+  return {SampleOrder::Kind::shuffled, seed, 7, in_step, 2, mix, {4, 3}};
+}
+
+/// A ledger in memory.
+struct MixedLedger {
+  MemoryFiles files;
+  std::optional<Ledger> ledger;
+
+  explicit MixedLedger(const LedgerTerms& terms) {
+    auto opened = Ledger::open(files, "ledger", terms);
+    REQUIRE(opened);
+    ledger.emplace(std::move(*opened));
+  }
+  /// Enters the steps behind `after` up to `last`, with the samples of these terms.
+  void play(const LedgerTerms& terms, std::int64_t after, std::int64_t last) {
+    REQUIRE(ledger->begin(after));
+    for (auto step = after + 1; step <= last; ++step) {
+      const auto first = (step - 1) * in_step;
+      REQUIRE(ledger->enter({step, first, in_step, ids_of(terms, first), {}, 1.0, false}));
+    }
+  }
+  std::string text() {
+    REQUIRE(ledger->sync());
+    const auto bytes = files.read("ledger");
+    REQUIRE(bytes);
+    return std::string(bytes->text());
+  }
+  std::string flaw() { return audit(text()).flaw; }
+};
+
+}  // namespace
+
+TEST_CASE("a ledger has each step's samples of each source", "[storage]") {
+  const auto terms = terms_with("a 3, b 1; from 2: b 1");
+  MixedLedger run(terms);
+  run.play(terms, 0, 3);
+  const auto records = read_records(run.text()).good;
+  REQUIRE(records.size() == 4);
+  const auto counts = [&](std::size_t record) {
+    return to_json(*records[record].value.find("of_sources"));
+  };
+  CHECK(counts(1) == "[3,1]");
+  CHECK(counts(2) == "[3,1]");
+  CHECK(counts(3) == "[0,4]");
+}
+
+TEST_CASE("weights that change for later steps are no flaw of a ledger", "[storage]") {
+  const auto before = terms_with("a 3, b 1"), after = terms_with("a 3, b 1; from 6: a 1, b 1");
+  MixedLedger run(before);
+  run.play(before, 0, 6);
+  run.ledger->change(after);
+  run.play(after, 6, 9);
+  run.play(after, 4, 12);  // It recovers from a state before the change.
+  const auto audited = audit(run.text());
+  CHECK(audited.flaw == "");
+  REQUIRE(audited.phases.size() == 2);
+  CHECK(audited.phases[0].of_sources == std::vector<std::int64_t>{18, 6});
+  CHECK(audited.phases[1].of_sources == std::vector<std::int64_t>{12, 12});
+}
+
+TEST_CASE("weights that change for steps already done are a flaw", "[storage]") {
+  const auto before = terms_with("a 3, b 1"), after = terms_with("a 3, b 1; from 4: a 1, b 1");
+  MixedLedger run(before);
+  run.play(before, 0, 6);
+  run.ledger->change(after);
+  run.play(after, 6, 9);
+  CHECK(run.flaw().find("has other samples in earlier steps than \"a 3, b 1\"") !=
+        std::string::npos);
+
+  // The steps of an attempt count again, after one with other weights.
+  MixedLedger again(before);
+  again.play(before, 0, 6);
+  again.ledger->change(after);
+  again.play(after, 4, 4);
+  again.play(after, 6, 7);
+  CHECK(mentions_samples(again.flaw()));
+}
+
+TEST_CASE("an audit finds wrong counts of sources", "[storage]") {
+  const auto terms = terms_with("a 3, b 1");
+  // Records of the same samples, but with other counts.
+  const auto text_with = [&](const Value& counts) {
+    MemoryFiles files;
+    auto writer = RecordWriter::open(files, "ledger");
+    REQUIRE(writer);
+    REQUIRE(writer->append(to_record(Beginning{0, terms})));
+    Value step = to_record(LedgerStep{1, 0, in_step, ids_of(terms, 0), {}, 1.0, false});
+    if (!counts.is_null()) step.set("of_sources", counts);
+    REQUIRE(writer->append(step));
+    REQUIRE(writer->sync());
+    return std::string(files.read("ledger")->text());
+  };
+  CHECK(audit(text_with(Value::List{3, 1})).flaw == "");
+  CHECK(audit(text_with({})).flaw == "");  // As earlier versions wrote it.
+  CHECK(audit(text_with(Value::List{2, 2})).flaw ==
+        "line 2: step 1: recorded 2, 2 samples of the sources; the mixture gives it 3, 1");
+  CHECK(audit(text_with(Value::List{4})).flaw.find("recorded 4 samples") != std::string::npos);
 }
