@@ -11,6 +11,7 @@
 #include "config/rate_changes.h"
 #include "config/schema.h"
 #include "config/toml/toml.h"
+#include "core/mixture.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "schedules/generators/registry.h"
@@ -286,6 +287,9 @@ void check_data(const Examined& examined) {
     examined.error({"data.mix"},
                    "data.mix is in place of data.train, and both are set; leave out "
                    "one of them");
+  if (data.mix)
+    if (const auto mixture = Mixture::parse(*data.mix); !mixture)
+      examined.error({"data.mix"}, "data.mix: " + mixture.error().text);
 }
 
 void check_evaluation(const Examined& examined) {

@@ -13,6 +13,7 @@
 #include "config/run_config.h"
 #include "config/schema.h"
 #include "config/validate.h"
+#include "core/mixture.h"
 
 namespace troupe::config {
 namespace {
@@ -111,6 +112,28 @@ Status changes_live_keys(const Value& tree, Tree kind, const Value& running,
   return Done{};
 }
 
+std::string mix_of(const Value& tree) {
+  const Value* mix = value_at(tree, "data.mix");
+  return mix && mix->text() ? *mix->text() : "";
+}
+
+/// Returns the mixture of a run after `steps` steps got the weights that a tree asks for.
+Result<std::string> changed_mix(const Loaded& running, const Value& asked, std::int64_t steps) {
+  const std::string now = mix_of(running.tree), wanted = mix_of(asked);
+  if (wanted == now || wanted.empty()) return now;
+  if (now.empty())
+    return Error{
+        "error: data.mix cannot be set while the run is active: it began with data.train "
+        "= \"" +
+        running.config.data.train +
+        "\"; only the weights of a run that began with data.mix can change"};
+  const auto before = Mixture::parse(now), weights = Mixture::parse(wanted);
+  if (!weights) return Error{"error: data.mix: " + weights.error().text};
+  const auto changed = before->changed_from(steps, *weights);
+  if (!changed) return Error{"error: data.mix: " + changed.error().text};
+  return *changed == *before ? now : changed->text();
+}
+
 }  // namespace
 
 Result<Loaded> set_live(const Loaded& running, const std::string& setting, std::int64_t steps) {
@@ -125,6 +148,10 @@ Result<Loaded> set_live(const Loaded& running, const std::string& setting, std::
   if (auto live = changes_live_keys(document.tree, Tree::as_read, running.tree, document.sources);
       !live)
     return live.error();
+  const auto mix = changed_mix(running, document.tree, steps);
+  if (!mix) return mix.error();
+  const bool has_mix = !mix_of(document.tree).empty() && !mix->empty();
+  if (has_mix) set_at(document.tree, "data.mix", *mix);
   auto changed = check(std::move(document), found, running.config.name);
   if (!changed) return changed;
   if (auto live = changes_live_keys(changed->tree, Tree::complete, running.tree, changed->sources);
@@ -133,6 +160,7 @@ Result<Loaded> set_live(const Loaded& running, const std::string& setting, std::
 
   const double wanted = changed->config.optimizer.rate.lr;
   set_at(changed->tree, "optimizer.lr", *value_at(running.tree, "optimizer.lr"));
+  if (has_mix) set_at(changed->tree, "data.mix", mix_of(running.tree));
   // Keys that depend on another key may move, such as a schedule's end that follows train.steps.
   if (const auto moved = recipe_changes(recipe_of(changed->tree), recipe_of(running.tree));
       !moved.empty())
@@ -146,6 +174,7 @@ Result<Loaded> set_live(const Loaded& running, const std::string& setting, std::
     changes.push_back({steps, wanted});
     set_at(changed->tree, "optimizer.changes", to_text(changes));
   }
+  if (has_mix) set_at(changed->tree, "data.mix", *mix);
   changed->config = read_run_config(changed->tree);
   return changed;
 }

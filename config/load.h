@@ -29,8 +29,9 @@ Result<Loaded> load_message(Value body, std::string name);
 Result<Loaded> load_message(Value body, std::string name, Diagnostics& found);
 
 /// Sets one key of an active run, as `run.set` requests. `steps` is the number of steps that are
-/// done or can no longer change. A learning rate is added to optimizer.changes, so the new tree
-/// repeats earlier steps unchanged. Fails if the key is not live or the value is invalid.
+/// done or can no longer change. A learning rate is added to optimizer.changes, and the weights of
+/// a mixture become a phase of data.mix, so the new tree repeats earlier steps unchanged. Fails if
+/// the key is not live or the value is invalid.
 Result<Loaded> set_live(const Loaded& running, const std::string& setting, std::int64_t steps);
 
 }  // namespace troupe::config

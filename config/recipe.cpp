@@ -6,6 +6,7 @@
 #include "config/rate_changes.h"
 #include "config/section/parameter_group.h"
 #include "core/json.h"
+#include "core/mixture.h"
 #include "schedules/generators/registry.h"
 
 namespace troupe::config {
@@ -90,17 +91,35 @@ Value recipe_of(const Value& tree) {
   return recipe;
 }
 
-Value recipe_until(Value recipe, std::int64_t step) {
+namespace {
+
+void drop_later_rates(Value& recipe, std::int64_t step) {
   Value* optimizer = recipe.find("optimizer");
   const Value* told = optimizer ? optimizer->find("changes") : nullptr;
   auto changes = told && told->text() ? parse_rate_changes(*told->text())
                                       : Result<std::vector<models::LearningRate::Change>>(Error{});
-  if (!changes) return recipe;
+  if (!changes) return;
   std::erase_if(*changes, [&](const auto& change) { return change.from >= step; });
   if (changes->empty())
     std::erase_if(*optimizer->map(), [](const auto& entry) { return entry.key == "changes"; });
   else
     optimizer->set("changes", to_text(*changes));
+}
+
+/// Mixtures that are equal get one text.
+void drop_later_phases(Value& recipe, std::int64_t step) {
+  Value* data = recipe.find("data");
+  const Value* mix = data ? data->find("mix") : nullptr;
+  if (!mix || !mix->text()) return;
+  if (const auto mixture = Mixture::parse(*mix->text()))
+    data->set("mix", mixture->until(step).text());
+}
+
+}  // namespace
+
+Value recipe_until(Value recipe, std::int64_t step) {
+  drop_later_rates(recipe, step);
+  drop_later_phases(recipe, step);
   return recipe;
 }
 

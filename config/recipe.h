@@ -18,7 +18,8 @@ bool is_recipe(const Key& key, const Value& tree);
 /// (set_at).
 Value recipe_of(const Value& tree);
 
-/// Returns the recipe without the changes of the learning rate after `step`.
+/// Returns the recipe without what decides only steps after `step`: changes of the learning rate,
+/// and phases of a mixture.
 Value recipe_until(Value recipe, std::int64_t step);
 
 /// Returns one line for each key. Equal recipes have the same text, also after they were stored.

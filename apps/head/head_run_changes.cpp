@@ -48,12 +48,12 @@ Result<actors::RunSpecPtr> HeadRun::change(const std::string& setting,
   auto loaded = config::set_live(*now(), setting, from.value_or(step));
   if (!loaded) return loaded.error();
   // Written first, so that a process which resumes from here knows of the change, however this
-  // process ends.
-  if (auto kept = keep_changes(disk_, *loaded); !kept) return kept.error();
+  // process ends. The changes come last: they alone are in force when the run is resumed.
   if (auto kept =
           keep_config(disk_, session_.place().folder, *loaded, session_.run().chosen(loaded->tree));
       !kept)
     return kept.error();
+  if (auto kept = keep_changes(disk_, *loaded); !kept) return kept.error();
   const auto changed = std::make_shared<const config::Loaded>(std::move(*loaded));
   {
     const std::lock_guard lock(mutex_);

@@ -1,28 +1,54 @@
 #include "apps/run/live_changes.h"
 
+#include <string>
+#include <string_view>
+
 #include "config/rate_changes.h"
 #include "config/run_config.h"
 #include "config/schema.h"
 #include "config/toml/toml.h"
+#include "core/mixture.h"
 
 namespace troupe::apps {
 namespace {
 
-constexpr std::string_view key = "optimizer.changes";
+constexpr std::string_view rates_key = "optimizer.changes";
+constexpr std::string_view mix_key = "data.mix";
 
 std::string path_of(const config::Loaded& loaded) {
   return "runs/" + loaded.config.name + "/changes.toml";
 }
 
+Status check_rates(const std::string& kept) {
+  if (auto good = config::parse_rate_changes(kept); !good) return good.error();
+  return Done{};
+}
+
+/// The data was opened as configured, so the kept mixture must have the same sources.
+Status check_mix(const config::Loaded& loaded, const std::string& kept) {
+  const auto mixture = Mixture::parse(kept);
+  if (!mixture) return within(std::string(mix_key), mixture.error());
+  const auto configured = Mixture::parse(loaded.config.data.mix.value_or(""));
+  if (configured && configured->sources == mixture->sources) return Done{};
+  return Error{std::string(mix_key) + " = \"" + kept +
+               "\" was set while the run was under way, but the " +
+               "configuration has other sources: " +
+               (loaded.config.data.mix ? "\"" + *loaded.config.data.mix + "\"" : "data.train") +
+               "; resume with the run's own data.mix"};
+}
+
 }  // namespace
 
 Status keep_changes(storage::Files& files, const config::Loaded& loaded) {
-  const Value* changes = config::value_at(loaded.tree, key);
-  if (!changes) return Done{};
-  const std::string text =
+  std::string changes;
+  for (const auto key : {rates_key, mix_key})
+    if (const Value* change = config::value_at(loaded.tree, key); change && change->text())
+      changes += std::string(key) + " = " + config::to_toml(*change) + "\n";
+  if (changes.empty()) return Done{};
+  return storage::replace_file(
+      files, path_of(loaded),
       "# What was set while the run was under way. It is resumed with this; do not change it.\n" +
-      std::string(key) + " = " + config::to_toml(*changes) + "\n";
-  return storage::replace_file(files, path_of(loaded), text);
+          changes);
 }
 
 Status take_changes(storage::Files& files, config::Loaded& loaded) {
@@ -34,13 +60,21 @@ Status take_changes(storage::Files& files, config::Loaded& loaded) {
   if (!bytes) return bytes.error();
   const auto tree = config::parse_toml(bytes->text());
   if (!tree) return within(path, tree.error());
-  const Value* changes = config::value_at(*tree, key);
-  if (!changes || !changes->text())
-    return Error{path + ": found no text " + std::string(key) +
-                 "; it was written by another program"};
-  if (auto good = config::parse_rate_changes(*changes->text()); !good)
-    return within(path, good.error());
-  config::set_at(loaded.tree, key, *changes);
+  bool has_some = false;
+  for (const auto key : {rates_key, mix_key}) {
+    const Value* change = config::value_at(*tree, key);
+    if (!change || !change->text()) continue;
+    if (auto good =
+            key == mix_key ? check_mix(loaded, *change->text()) : check_rates(*change->text());
+        !good)
+      return within(path, good.error());
+    config::set_at(loaded.tree, key, *change);
+    has_some = true;
+  }
+  if (!has_some)
+    return Error{path +
+                 ": found neither a text optimizer.changes nor a text data.mix; it was written by "
+                 "another program"};
   loaded.config = config::read_run_config(loaded.tree);
   return Done{};
 }

@@ -13,6 +13,7 @@
 #include "apps/run/timeline_file.h"
 #include "config/recipe.h"
 #include "config/schema.h"
+#include "core/mixture.h"
 
 namespace troupe::apps {
 namespace {
@@ -25,8 +26,13 @@ storage::LedgerTerms terms_of(const config::RunConfig& config, const RunSetup& s
   using Order = config::RunConfig::Data::Order;
   const auto kind = config.data.order == Order::shuffled ? storage::SampleOrder::Kind::shuffled
                                                          : storage::SampleOrder::Kind::sequential;
-  return {kind,        config.seed, setup.train->count(), config.batch.global,
-          setup.micro, setup.mix,   setup.mix_counts};
+  storage::LedgerTerms terms{kind, config.seed, setup.train->count(), config.batch.global,
+                             setup.micro};
+  if (const auto mixture = Mixture::parse(config.data.mix.value_or("")); mixture) {
+    terms.mix = mixture->text();
+    terms.counts = setup.mix_counts;
+  }
+  return terms;
 }
 
 }  // namespace
@@ -75,8 +81,7 @@ Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loade
   auto staged = run->stage(config);
   if (!staged) return staged.error();
   run->prepared_plan_ = std::move(*staged);
-  run->batches_.emplace(*run->setup_.train, terms_of(config, run->setup_).samples(),
-                        config.batch.global, run->setup_.micro, run->setup_.model.ignore);
+  run->take_batches(terms_of(config, run->setup_));
   if (run->setup_.validate) {
     const auto& validate = *run->setup_.validate;
     const storage::SampleOrder order(storage::SampleOrder::Kind::sequential, 0, validate.count());
@@ -87,6 +92,21 @@ Result<std::unique_ptr<ProcessRun>> ProcessRun::make(const config::Loaded& loade
   if (!devices) return devices.error();
   run->devices_ = std::move(*devices);
   return run;
+}
+
+void ProcessRun::take_batches(const storage::LedgerTerms& terms) {
+  batches_.emplace_back(*setup_.train, terms.samples(), terms.global, terms.micro,
+                        setup_.model.ignore);
+  mix_ = terms.mix;
+}
+
+actors::RunSpecPtr ProcessRun::changed(const config::Loaded& loaded) {
+  const auto terms = terms_of(loaded.config, setup_);
+  if (terms.mix != mix_) {
+    take_batches(terms);
+    ledger_->change(terms);
+  }
+  return led(loaded.config, recipe_of(loaded.tree));
 }
 
 Value ProcessRun::recipe_of(Value tree) const {
@@ -172,7 +192,7 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
     spec->loss_scaling = {.initial_power = config.precision.loss_scale_power,
                           .growth_interval = config.precision.growth_interval};
   spec->seed = config.seed;
-  spec->batches = &*batches_;
+  spec->batches = &batches_.back();
   if (validation_) spec->validation = &*validation_;
   spec->micro = setup_.micro;
   spec->samples_in_step = config.batch.global;

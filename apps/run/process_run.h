@@ -4,6 +4,7 @@
 #include <caf/all.hpp>
 #include <chrono>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,9 +89,7 @@ class ProcessRun {
   /// which players of another process' run play.
   void finish(std::function<void()> then);
   /// Returns the spec for the players after a change of live keys.
-  actors::RunSpecPtr changed(const config::Loaded& loaded) {
-    return led(loaded.config, recipe_of(loaded.tree));
-  }
+  actors::RunSpecPtr changed(const config::Loaded& loaded);
 
   /// Plans a configuration that differs only in its pipeline.
   Result<PreparedPlanPtr> stage(const config::RunConfig& config) const {
@@ -112,6 +111,7 @@ class ProcessRun {
   std::shared_ptr<actors::RunSpec> spec(const config::RunConfig& config, const Value& recipe);
   /// Returns a spec with functions for checkpoints and events.
   std::shared_ptr<actors::RunSpec> led(const config::RunConfig& config, const Value& recipe);
+  void take_batches(const storage::LedgerTerms& terms);
   void keep_memory();
   void warn(const std::string& text);
   void await_actors(actors::Outcome outcome);
@@ -128,7 +128,10 @@ class ProcessRun {
   Record record_;
   PreparedPlanPtr prepared_plan_;
   PreparedPlanPtr kept_;  // The plan whose memory file is in the run's folder.
-  std::optional<storage::MicroBatches> batches_;
+  // Of the configuration, and of each change of its mixture. Players of earlier attempts may still
+  // have earlier ones.
+  std::list<storage::MicroBatches> batches_;
+  std::string mix_;  // The mixture of the newest ones; empty: the data is no mixture.
   std::optional<storage::MicroBatches> validation_;
   MemoryPool host_;  // Memory for what is read before there are devices.
   actors::StartPoint start_;

@@ -201,7 +201,6 @@ Result<RunSetup> set_up(storage::Files& files, const config::RunConfig& config) 
     if (!mixed) return within(train_key, mixed.error());
     setup.train = std::move(mixed->data.dataset);
     setup.train_files = std::move(mixed->data.files);
-    setup.mix = mixture->text();
     setup.mix_counts = std::move(mixed->counts);
   } else {
     auto train = open(train_key, config.data.train);

@@ -20,8 +20,7 @@ struct RunSetup {
   std::shared_ptr<const storage::Dataset> train;
   std::shared_ptr<const storage::Dataset> validate;  // Null if the configuration names none.
   std::vector<storage::DataFile> train_files;        // The files that the data was read from.
-  std::string mix;                       // The mixture that the training data is, if it is one,
-  std::vector<std::int64_t> mix_counts;  // and the samples of each of its sources.
+  std::vector<std::int64_t> mix_counts;              // The samples of each source of a mixture.
   std::vector<storage::DataFile> validate_files;
   models::Model model;
   std::string tokenizer;    // The path of the tokenizer of the training data; empty: none.

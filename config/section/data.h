@@ -29,8 +29,10 @@ struct Data {
               {.name = "data.mix",
                .type = Type::text,
                .half = recipe,
+               .change = Change::live,
                .help = "Training data from several sources, in place of data.train, by weights: "
-                       "\"a.bin 7, b.bin 2; from 2000: a.bin 1, b.bin 1\"."}),
+                       "\"a.bin 7, b.bin 2; from 2000: a.bin 1, b.bin 1\". `troupe set` changes "
+                       "the weights from a step on."}),
         field(&Data::validate,
               {.name = "data.validate",
                .type = Type::text,

@@ -1,6 +1,14 @@
 // Runs whose training data is a mixture.
 
+#include <signal.h>
+#include <time.h>
+
+#include <filesystem>
+#include <map>
+#include <random>
+#include <sstream>
 #include <string>
+#include <utility>
 
 #include "apps/program.h"
 #include "catch.h"
@@ -45,6 +53,20 @@ void write_sources(const Workplace& here) {
   here.write("b.txt", b);
 }
 
+/// Waits until a file has grown, or until the run must have ended long ago.
+void wait_for_growth(const std::filesystem::path& file) {
+  const auto bytes = [&] {
+    std::error_code none;
+    const auto size = std::filesystem::file_size(file, none);
+    return none ? 0 : size;
+  };
+  const auto before = bytes();
+  for (int tries = 0; tries < 20'000 && bytes() <= before; ++tries) {
+    const timespec pause{0, 500'000};
+    nanosleep(&pause, nullptr);
+  }
+}
+
 void train_mixed(const Workplace& here, std::vector<std::string> words) {
   words.insert(words.begin(), {"train", "run.toml", "-q"});
   const Ended ended = troupe::tests::troupe(here, words);
@@ -75,6 +97,131 @@ TEST_CASE("a mixture gives equal weights with other stages and after a resumptio
   INFO(audited.out << audited.err);
   CHECK(audited.code == 0);
   CHECK(mentions(audited.out, "the bytes of 12 steps match the data"));
+}
+
+TEST_CASE("a mixture that was killed has exact counts in every block, and equal weights",
+          "[apps]") {
+  const Workplace here;
+  write_sources(here);
+  std::string text = mixed_run;
+  text.replace(text.find("steps = 12"), 10, "steps = 60");
+  text.replace(text.find("from 7:"), 7, "from 31:");
+  here.write("run.toml", text);
+  const std::string weights = "/checkpoints/step-000000000060/weights.safetensors";
+  train_mixed(here, {"--set", "name=calm"});
+  std::mt19937 random(7);
+  int kills = 0;
+  bool resumes = false;
+  for (int life = 0;; ++life) {
+    REQUIRE(life < 200);
+    Launch launch;
+    launch.arguments = {"train", "run.toml", "-q"};
+    if (resumes) launch.arguments.push_back("--resume");
+    const long wait = std::uniform_int_distribution<long>(0, 8'000)(random);
+    if (life < 12)
+      launch.while_it_runs = [&](pid_t child) {
+        wait_for_growth(here.path() / "runs/mixed/ledger");
+        const timespec pause{0, wait * 1'000};
+        nanosleep(&pause, nullptr);  // The test kills at a random time on purpose.
+        kill(child, SIGKILL);
+      };
+    const Ended ended = troupe::tests::troupe(here, launch);
+    resumes = true;
+    if (ended.code == 128 + SIGKILL) {
+      ++kills;
+      continue;
+    }
+    INFO(ended.err);
+    REQUIRE(ended.code == 0);
+    break;
+  }
+  CHECK(kills >= 3);
+  CHECK(here.read("runs/mixed" + weights) == here.read("runs/calm" + weights));
+
+  // The counts of each step, from the last attempt that played it.
+  std::map<std::int64_t, std::pair<std::int64_t, std::int64_t>> counts;
+  std::istringstream lines(here.read("runs/mixed/ledger"));
+  for (std::string line; std::getline(lines, line);) {
+    const auto record = parse_json(line.substr(17));
+    REQUIRE(record);
+    const Value* of_sources = record->find("of_sources");
+    if (!of_sources) continue;
+    const auto& list = *of_sources->list();
+    REQUIRE(list.size() == 2);
+    counts[*record->find("step")->integer()] = {*list[0].integer(), *list[1].integer()};
+  }
+  REQUIRE(counts.size() == 60);
+  std::int64_t a = 0, b = 0;
+  for (const auto& [step, read] : counts) {
+    CHECK(read.first + read.second == 8);
+    if (step == 32) a = b = 0;
+    a += read.first;
+    b += read.second;
+    // A step of 8 has two blocks of 3 + 1; later, three steps have eight blocks of 1 + 2.
+    if (step <= 31) CHECK(read == std::pair<std::int64_t, std::int64_t>{6, 2});
+    if (step > 31 && (step - 31) % 3 == 0) CHECK(2 * a == b);
+  }
+  const Ended audited = troupe::tests::troupe(here, {"audit", "mixed", "--output", "json"});
+  INFO(audited.out << audited.err);
+  REQUIRE(audited.code == 0);
+  const auto found = parse_json(audited.out);
+  REQUIRE(found);
+  const auto& phases = *found->find("phases")->list();
+  REQUIRE(phases.size() == 2);
+  CHECK(to_json(phases[0]) == R"({"first":1,"last":31,"samples":[186,62]})");
+  CHECK(*phases[1].find("last")->integer() == 60);
+  const Ended printed = troupe::tests::troupe(here, {"audit", "mixed"});
+  CHECK(mentions(printed.out, "steps 1 to 31: 186 of a.txt, 62 of b.txt"));
+}
+
+TEST_CASE("weights that are set during a run give the weights of a planned change",
+          "[apps][cluster]") {
+  const Workplace here;
+  write_sources(here);
+  std::string text = mixed_run;
+  text.replace(text.find("steps = 12"), 10, "steps = 200");
+  text.replace(text.find("; from 7: b.txt 2, a.txt 1"), 26, "");
+  const auto run = here.write("run.toml", text);
+  const auto submit = [&](const std::string& name, const std::string& more = "") {
+    return "[[act]]\nsubmit = \"" + run + "\"\nset = [\"name=" + name + "\"" + more + "]\n";
+  };
+  const auto ends = [](const std::string& name, const std::string& state) {
+    return "expect = { type = \"run.state\", run = \"" + name + "\", state = \"" + state +
+           "\" }\nwithin = \"60s\"\n";
+  };
+  const std::string refused = R"([[act]]
+command = ["set", "stormy", "data.mix=a.txt 1, c.txt 1"]
+exit_code = 3
+)";
+  const Ended played = troupe::tests::troupe(
+      here, {"play", here.write("scenario.toml",
+                                "[cluster]\nnodes = 2\n" +
+                                    submit("planned",
+                                           ", \"data.mix=a.txt 3, b.txt 1; from 50: b.txt 2, "
+                                           "a.txt 1; from 120: a.txt 1\"") +
+                                    ends("planned", "done") + submit("stormy") + R"([[act]]
+when = { type = "step", run = "stormy", step = ">= 25" }
+send = { type = "run.set", run = "stormy", set = "data.mix=b.txt 2, a.txt 1", from = 50 }
+expect = { type = "run.changed", run = "stormy", step = 50 }
+)" + refused + R"([[act]]
+send = { type = "run.stop", run = "stormy", mode = "now" }
+)" + ends("stormy", "stopped") + submit("stormy") +
+                                    R"(resume = true
+[[act]]
+when = { type = "step", run = "stormy", step = ">= 62" }
+send = { type = "run.set", run = "stormy", set = "data.mix=a.txt 1", from = 120 }
+expect = { type = "run.changed", run = "stormy", step = 120 }
+[[act]]
+send = { type = "chaos", what = "kill", target = "node-1" }
+)" + ends("stormy", "done") + "[[act]]\nsame_weights = [\"stormy\", \"planned\"]\n")});
+  INFO(played.err);
+  CHECK(played.code == 0);
+  CHECK(mentions(played.err, "found \"c.txt\", wanted a source of the run"));
+  const Ended audited = troupe::tests::troupe(here, {"audit", "stormy", "--data"});
+  INFO(audited.out << audited.err);
+  CHECK(audited.code == 0);
+  CHECK(mentions(audited.out, "steps 51 to 120: "));
+  CHECK(mentions(audited.out, "steps 121 to 200: 640 of "));
 }
 
 TEST_CASE("a mixture that cannot be opened is refused with its key", "[apps]") {

@@ -91,3 +91,63 @@ TEST_CASE("a recipe contains the changes that have taken effect", "[config]") {
   CHECK(recipe_changes(recipe_until(recipe, 100), before).empty());
   CHECK(recipe_changes(recipe_until(recipe, 101), recipe).empty());
 }
+
+namespace {
+
+/// Returns a run of two sources.
+std::string mixed_run() {
+  std::string text = good_run;
+  const std::string train = "train = \"made:markov\"";
+  text.replace(text.find(train), train.size(), "mix = \"a.bin 14, /data/b.bin 4\"");
+  return text;
+}
+
+Result<Loaded> set_mix(const std::string& weights, std::int64_t steps) {
+  const auto running = load_text(mixed_run());
+  INFO((running ? "" : running.error().text));
+  REQUIRE(running);
+  return set_live(*running, "data.mix=" + weights, steps);
+}
+
+}  // namespace
+
+TEST_CASE("weights of a mixture can be set during a run, from a step on", "[config]") {
+  const auto first = set_mix("a.bin 1, b.bin 1", 100);
+  INFO((first ? "" : first.error().text));
+  REQUIRE(first);
+  CHECK(*first->config.data.mix == "a.bin 7, /data/b.bin 2; from 100: a.bin 1, /data/b.bin 1");
+  const auto second = set_live(*first, "data.mix=b.bin 1; from 300: a.bin 1", 200);
+  REQUIRE(second);
+  CHECK(*second->config.data.mix ==
+        "a.bin 7, /data/b.bin 2; from 100: a.bin 1, /data/b.bin 1; from 200: /data/b.bin 1; from "
+        "300: a.bin 1");
+  // Other changes leave it as it is.
+  CHECK(*set_live(*second, "optimizer.lr=0.5", 210)->config.data.mix == *second->config.data.mix);
+  CHECK(*set_mix("a.bin 7, b.bin 2", 100)->config.data.mix == "a.bin 14, /data/b.bin 4");
+}
+
+TEST_CASE("a mixture that does not fit a run is refused before anything changes", "[config]") {
+  const auto error = [](const std::string& weights) {
+    const auto changed = set_mix(weights, 100);
+    REQUIRE(!changed);
+    return changed.error().text;
+  };
+  CHECK(error("a.bin 1, c.bin 1") ==
+        "error: data.mix: found \"c.bin\", wanted a source of the run, which keeps its sources: "
+        "\"a.bin\", \"/data/b.bin\"");
+  CHECK(error("a.bin 1.5, b.bin 1").find("found \"a.bin 1.5\", wanted a source and its weight") !=
+        std::string::npos);
+  CHECK(error("a.bin 997, b.bin 991").find("makes blocks of 1988 samples") != std::string::npos);
+  CHECK(error("a.bin 1; from 50: b.bin 1").find("later steps were wanted") != std::string::npos);
+  CHECK(error("5").find("data.mix wants") != std::string::npos);
+  CHECK(set("data.mix=made:markov 1").error().text ==
+        "error: data.mix cannot be set while the run is active: it began with data.train = "
+        "\"made:markov\"; only the weights of a run that began with data.mix can change");
+}
+
+TEST_CASE("a recipe contains the phases of a mixture that have taken effect", "[config]") {
+  const auto now = recipe_of(set_mix("a.bin 1, b.bin 1", 100)->tree);
+  const auto before = recipe_of(load_text(mixed_run())->tree);
+  CHECK(recipe_changes(recipe_until(now, 100), recipe_until(before, 100)).empty());
+  CHECK(!recipe_changes(recipe_until(now, 101), recipe_until(before, 101)).empty());
+}
