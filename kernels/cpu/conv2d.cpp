@@ -99,10 +99,19 @@ void backward_image(Stream& stream, const Conv2dShape& shape, const float* w, co
   }
 }
 
+/// One group of the images of a batch, and the gradient of its weights.
+struct GroupOfImages {
+  const float* x;
+  std::int64_t x_stride;  // From an image to the next.
+  const float* dy;        // Packed for each image.
+  std::int64_t dy_stride;
+  float* dw;
+};
+
 /// Computes the gradient of some input channels, transposed: dw^T [taps, out_channels] += the taps
-/// of the pixels [taps, pixels] times dy^T [pixels, out_channels], which is packed for each image.
-void weight_gradient(Stream& stream, const Conv2dShape& shape, const float* x, const float* dy,
-                     std::int64_t first_channel, std::int64_t channels, float* dw) {
+/// of the pixels [taps, pixels] times dy^T [pixels, out_channels].
+void weight_gradient(Stream& stream, const Conv2dShape& shape, const GroupOfImages& group,
+                     std::int64_t first_channel, std::int64_t channels) {
   const Sizes sizes(shape);
   const PlaneShape plane(shape);
   const std::int64_t kernel_taps = shape.kernel * shape.kernel, taps = channels * kernel_taps;
@@ -110,7 +119,6 @@ void weight_gradient(Stream& stream, const Conv2dShape& shape, const float* x, c
       std::clamp<std::int64_t>(most_floats / taps / panel_columns * panel_columns, panel_columns,
                                std::max(panel_columns, sizes.pixels));
   const std::int64_t panel = sizes.pixels * panel_columns;
-  const std::int64_t packed = cpu::panel_count(shape.out_channels) * panel;
   const std::int64_t plane_floats = Scratch::lines(channels * plane.channel());
   const std::int64_t sum_floats = Scratch::lines(taps * shape.out_channels);
   Scratch scratch(stream, plane_floats + Scratch::lines(taps * most_pixels) + sum_floats);
@@ -118,13 +126,13 @@ void weight_gradient(Stream& stream, const Conv2dShape& shape, const float* x, c
   float* rows = scratch.take(taps * most_pixels);
   float* sums = scratch.take(sum_floats);
   const auto weight = [&](std::int64_t tap, std::int64_t out) -> float& {
-    return dw[out * sizes.taps + first_channel * kernel_taps + tap];
+    return group.dw[out * sizes.taps + first_channel * kernel_taps + tap];
   };
   for (std::int64_t tap = 0; tap < taps; ++tap)
     for (std::int64_t out = 0; out < shape.out_channels; ++out)
       sums[tap * shape.out_channels + out] = weight(tap, out);
   for (std::int64_t image = 0; image < shape.batch; ++image) {
-    cut_planes(plane, x + image * sizes.in_image + first_channel * shape.height * shape.width,
+    cut_planes(plane, group.x + image * group.x_stride + first_channel * shape.height * shape.width,
                planes, channels);
     for (std::int64_t first = 0; first < sizes.pixels; first += most_pixels) {
       const std::int64_t count = std::min(most_pixels, sizes.pixels - first);
@@ -137,7 +145,7 @@ void weight_gradient(Stream& stream, const Conv2dShape& shape, const float* x, c
                               .start_stride = shape.out_channels,
                               .c = sums,
                               .c_stride = shape.out_channels},
-               Panels<float>{dy + image * packed + first * panel_columns, panel});
+               Panels<float>{group.dy + image * group.dy_stride + first * panel_columns, panel});
     }
   }
   for (std::int64_t tap = 0; tap < taps; ++tap)
@@ -150,9 +158,11 @@ void weight_gradient(Stream& stream, const Conv2dShape& shape, const float* x, c
 void conv2d_forward(Stream& stream, const Conv2dShape& shape, const float* x, const float* w,
                     float* y) {
   if (const auto* there = kernels_of(stream)) return there->conv2d_forward(stream, shape, x, w, y);
-  const Sizes sizes(shape);
-  stream.for_each(shape.batch, [&](std::int64_t image) {
-    forward_image(stream, shape, x + image * sizes.in_image, w, y + image * sizes.out_image);
+  const Conv2dShape group = shape.of_a_group();
+  const Sizes sizes(group);
+  stream.for_each(shape.batch * shape.groups, [&](std::int64_t i) {
+    const std::int64_t weights = i % shape.groups * group.weights();
+    forward_image(stream, group, x + i * sizes.in_image, w + weights, y + i * sizes.out_image);
   });
 }
 
@@ -160,9 +170,11 @@ void conv2d_backward_input(Stream& stream, const Conv2dShape& shape, const float
                            const float* dy, float* dx) {
   if (const auto* there = kernels_of(stream))
     return there->conv2d_backward_input(stream, shape, w, dy, dx);
-  const Sizes sizes(shape);
-  stream.for_each(shape.batch, [&](std::int64_t image) {
-    backward_image(stream, shape, w, dy + image * sizes.out_image, dx + image * sizes.in_image);
+  const Conv2dShape group = shape.of_a_group();
+  const Sizes sizes(group);
+  stream.for_each(shape.batch * shape.groups, [&](std::int64_t i) {
+    const std::int64_t weights = i % shape.groups * group.weights();
+    backward_image(stream, group, w + weights, dy + i * sizes.out_image, dx + i * sizes.in_image);
   });
 }
 
@@ -170,25 +182,42 @@ void conv2d_backward_weight(Stream& stream, const Conv2dShape& shape, const floa
                             const float* dy, float* dw) {
   if (const auto* there = kernels_of(stream))
     return there->conv2d_backward_weight(stream, shape, x, dy, dw);
-  const Sizes sizes(shape);
+  const Conv2dShape group = shape.of_a_group();
+  const Sizes sizes(group);
   const std::int64_t panel = sizes.pixels * panel_columns;
-  const std::int64_t packed = cpu::panel_count(shape.out_channels) * panel;
-  Scratch scratch(stream, shape.batch * packed);
-  float* transposed = scratch.take(shape.batch * packed);
-  stream.for_each(shape.batch, [&](std::int64_t image) {
-    pack_panels(Matrix<float>{dy + image * sizes.out_image, sizes.pixels, Order::by_column},
-                sizes.pixels, shape.out_channels, transposed + image * packed, panel);
-  });
+  const std::int64_t packed = cpu::panel_count(group.out_channels) * panel;
+  // A few groups at a time, since a panel of a group with few channels is mostly empty.
+  constexpr std::int64_t most_packed = std::int64_t{1} << 20;
+  const std::int64_t at_once =
+      std::clamp<std::int64_t>(most_packed / (shape.batch * packed), 1, shape.groups);
+  Scratch scratch(stream, at_once * shape.batch * packed);
+  float* transposed = scratch.take(at_once * shape.batch * packed);
   // Each thread computes the weights of some input channels.
   constexpr std::int64_t most_taps = 96;
   const std::int64_t together =
       std::max<std::int64_t>(1, most_taps / (shape.kernel * shape.kernel));
-  const std::int64_t pieces = pieces_of(shape.in_channels, together);
-  stream.for_each(pieces, [&](std::int64_t piece) {
-    const std::int64_t first = piece * shape.in_channels / pieces;
-    const std::int64_t end = (piece + 1) * shape.in_channels / pieces;
-    weight_gradient(stream, shape, x, transposed, first, end - first, dw);
-  });
+  const std::int64_t pieces = pieces_of(group.in_channels, together);
+  for (std::int64_t first_group = 0; first_group < shape.groups; first_group += at_once) {
+    const std::int64_t groups = std::min(at_once, shape.groups - first_group);
+    stream.for_each(groups * shape.batch, [&](std::int64_t i) {
+      const std::int64_t image = i % shape.batch, g = first_group + i / shape.batch;
+      pack_panels(Matrix<float>{dy + (image * shape.groups + g) * sizes.out_image, sizes.pixels,
+                                Order::by_column},
+                  sizes.pixels, group.out_channels, transposed + i * packed, panel);
+    });
+    stream.for_each(groups * pieces, [&](std::int64_t i) {
+      const std::int64_t piece = i % pieces, g = first_group + i / pieces;
+      const std::int64_t first = piece * group.in_channels / pieces;
+      const std::int64_t end = (piece + 1) * group.in_channels / pieces;
+      weight_gradient(stream, group,
+                      {.x = x + g * sizes.in_image,
+                       .x_stride = shape.groups * sizes.in_image,
+                       .dy = transposed + i / pieces * shape.batch * packed,
+                       .dy_stride = packed,
+                       .dw = dw + g * group.weights()},
+                      first, end - first);
+    });
+  }
 }
 
 }  // namespace troupe::kernels

@@ -6,6 +6,11 @@
 namespace troupe::kernels::cuda {
 namespace {
 
+__device__ std::int64_t group_in_channels(const Conv2dShape& s) { return s.in_channels / s.groups; }
+__device__ std::int64_t group_out_channels(const Conv2dShape& s) {
+  return s.out_channels / s.groups;
+}
+
 /// The pixel that the tap (row, column) of an output pixel reads, if it is on the image.
 struct Reading {
   Conv2dShape shape;
@@ -28,9 +33,11 @@ struct Forward {
     const std::int64_t column = i % out_width, row = i / out_width % out_height;
     const std::int64_t out = i / (out_width * out_height) % shape.out_channels;
     const std::int64_t image = i / (out_width * out_height * shape.out_channels);
-    const float* weight = w + out * shape.in_channels * shape.kernel * shape.kernel;
+    const std::int64_t channels = group_in_channels(shape);
+    const std::int64_t first = out / group_out_channels(shape) * channels;
+    const float* weight = w + out * channels * shape.kernel * shape.kernel;
     float sum = 0;
-    for (std::int64_t channel = 0; channel < shape.in_channels; ++channel) {
+    for (std::int64_t channel = first; channel < first + channels; ++channel) {
       const float* plane = x + (image * shape.in_channels + channel) * shape.height * shape.width;
       for (std::int64_t ky = 0; ky < shape.kernel; ++ky)
         for (std::int64_t kx = 0; kx < shape.kernel; ++kx, ++weight) {
@@ -55,6 +62,8 @@ struct BackwardInput {
     const std::int64_t image = i / (shape.width * shape.height * shape.in_channels);
     const std::int64_t out_width = shape.out_width(), out_height = shape.out_height();
     const std::int64_t taps = shape.kernel * shape.kernel, pixels = out_width * out_height;
+    const std::int64_t channels = group_in_channels(shape), outs = group_out_channels(shape);
+    const std::int64_t first = channel / channels * outs, in_group = channel % channels;
     float sum = 0;
     for (std::int64_t ky = 0; ky < shape.kernel; ++ky)
       for (std::int64_t kx = 0; kx < shape.kernel; ++kx) {
@@ -64,9 +73,9 @@ struct BackwardInput {
         const std::int64_t row = from_y / shape.stride, column = from_x / shape.stride;
         if (row >= out_height || column >= out_width) continue;
         float tap = 0;
-        for (std::int64_t out = 0; out < shape.out_channels; ++out)
+        for (std::int64_t out = first; out < first + outs; ++out)
           tap =
-              fmaf(w[(out * shape.in_channels + channel) * taps + ky * shape.kernel + kx],
+              fmaf(w[(out * channels + in_group) * taps + ky * shape.kernel + kx],
                    dy[(image * shape.out_channels + out) * pixels + row * out_width + column], tap);
         sum += tap;
       }
@@ -83,8 +92,10 @@ struct BackwardWeight {
   __device__ void operator()(std::int64_t i) const {
     const Reading reading{shape};
     const std::int64_t kx = i % shape.kernel, ky = i / shape.kernel % shape.kernel;
-    const std::int64_t channel = i / (shape.kernel * shape.kernel) % shape.in_channels;
-    const std::int64_t out = i / (shape.kernel * shape.kernel * shape.in_channels);
+    const std::int64_t channels = group_in_channels(shape);
+    const std::int64_t out = i / (shape.kernel * shape.kernel * channels);
+    const std::int64_t channel =
+        i / (shape.kernel * shape.kernel) % channels + out / group_out_channels(shape) * channels;
     const std::int64_t out_width = shape.out_width(), out_height = shape.out_height();
     float sum = dw[i];
     for (std::int64_t image = 0; image < shape.batch; ++image) {
@@ -115,8 +126,7 @@ void conv2d_backward_input(Stream& stream, const Conv2dShape& shape, const float
 }
 void conv2d_backward_weight(Stream& stream, const Conv2dShape& shape, const float* x,
                             const float* dy, float* dw) {
-  for_elements(stream, shape.out_channels * shape.in_channels * shape.kernel * shape.kernel,
-               BackwardWeight{shape, x, dy, dw});
+  for_elements(stream, shape.weights(), BackwardWeight{shape, x, dy, dw});
 }
 
 }  // namespace troupe::kernels::cuda

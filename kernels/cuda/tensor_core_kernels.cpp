@@ -272,9 +272,7 @@ void attend_back_rounded(Stream& stream, const AttentionShape& shape, In<Number>
 std::int64_t inputs_of(const Conv2dShape& s) {
   return s.batch * s.in_channels * s.height * s.width;
 }
-std::int64_t weights_of(const Conv2dShape& s) {
-  return s.out_channels * s.in_channels * s.kernel * s.kernel;
-}
+std::int64_t weights_of(const Conv2dShape& s) { return s.weights(); }
 std::int64_t outputs_of(const Conv2dShape& s) {
   return s.batch * s.out_channels * s.out_height() * s.out_width();
 }

@@ -104,8 +104,11 @@ class OpenTensorCores final : public TensorCores {
   const cudnn::ReadyGraph* convolution(cudnn::Kind kind,
                                        const cudnn::ConvolutionProblem& problem) override {
     return convolutions_[kind].find(problem, [&](const cudnn::ConvolutionProblem& of) {
-      return or_told(runner_->prepare(cudnn::convolution(kind, of)),
-                     to_text(kind) + " of " + to_text(of));
+      const auto prepare = [&]() -> Prepared {
+        if (of.shape.groups > 1) return Error{"it has groups of channels"};
+        return runner_->prepare(cudnn::convolution(kind, of));
+      };
+      return or_told(prepare(), to_text(kind) + " of " + to_text(of));
     });
   }
 

@@ -105,7 +105,7 @@ inline void note_convolution(Stream& stream, std::string_view kernel, const Conv
   const double in = real(shape.batch * shape.in_channels * shape.height * shape.width);
   const double out =
       real(shape.batch * shape.out_channels * shape.out_height() * shape.out_width());
-  const double each = real(shape.in_channels * shape.kernel * shape.kernel);
+  const double each = real(shape.in_channels / shape.groups * shape.kernel * shape.kernel);
   note(stream, {.kernel = kernel,
                 .sizes = {shape.batch, shape.in_channels, shape.height, shape.width,
                           shape.out_channels, shape.kernel},

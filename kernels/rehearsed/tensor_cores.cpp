@@ -1,5 +1,7 @@
 // The kernels on tensor cores (kernels/cuda/tensor_core_kernels.cpp) of a rehearsed device. They
 // assume that cuBLASLt and cuDNN compute what they compute on a GPU that we support.
+#include <array>
+
 #include "kernels/rehearsed/layers.h"
 
 namespace troupe::kernels::rehearsed {
@@ -158,22 +160,50 @@ void convolve(Stream& stream, std::string_view kernel, const Conv2dShape& shape)
   take_for_convolution<Number>(stream, shape);
   note_convolution(stream, kernel, shape, sizeof(Number), sizeof(Number), factors_of<Number>);
 }
+/// Computes groups in fp32, from widened copies of tensors with `read` numbers. Rounds the result,
+/// which has `made` numbers, unless that is 0.
+template <class Number>
+void convolve_groups(Stream& stream, std::string_view kernel, const Conv2dShape& shape,
+                     std::array<std::int64_t, 2> read, std::int64_t made) {
+  constexpr bool is_narrow = sizeof(Number) < sizeof(float);
+  if (is_narrow && made > 0) take_and_give(stream, {read[0], read[1], made});
+  if (is_narrow && made == 0) take_and_give(stream, {read[0], read[1]});
+  if (is_narrow)
+    for (const auto count : read) note_conversions<Number>(stream, "widen", 1, count);
+  const double weights = made > 0 ? sizeof(float) : 2 * sizeof(float);
+  note_convolution(stream, kernel, shape, sizeof(float), weights, Factors::fp32);
+  if (is_narrow && made > 0) note_conversions<Number>(stream, "round", 1, made);
+}
+std::int64_t inputs_of(const Conv2dShape& shape) {
+  return shape.batch * shape.in_channels * shape.height * shape.width;
+}
+std::int64_t outputs_of(const Conv2dShape& shape) {
+  return shape.batch * shape.out_channels * shape.out_height() * shape.out_width();
+}
 template <class Number>
 void conv2d_forward(Stream& stream, const Conv2dShape& shape, const Number*, const Number*,
                     Number*) {
+  if (shape.groups > 1)
+    return convolve_groups<Number>(stream, "conv2d_forward", shape,
+                                   {inputs_of(shape), shape.weights()}, outputs_of(shape));
   convolve<Number>(stream, "conv2d_forward", shape);
 }
 template <class Number>
 void conv2d_backward_input(Stream& stream, const Conv2dShape& shape, const Number*, const Number*,
                            Number*) {
+  if (shape.groups > 1)
+    return convolve_groups<Number>(stream, "conv2d_backward_input", shape,
+                                   {shape.weights(), outputs_of(shape)}, inputs_of(shape));
   convolve<Number>(stream, "conv2d_backward_input", shape);
 }
 /// Also takes memory for a micro-batch's gradient, which is computed apart from the sum.
 template <class Number>
 void conv2d_backward_weight(Stream& stream, const Conv2dShape& shape, const Number*, const Number*,
                             float* dw) {
-  const Tensor added = stream.make(
-      {shape.out_channels * shape.in_channels * shape.kernel * shape.kernel}, dtype_of<Number>);
+  const Tensor added = stream.make({shape.weights()}, dtype_of<Number>);
+  if (shape.groups > 1)
+    return convolve_groups<Number>(stream, "conv2d_backward_weight", shape,
+                                   {inputs_of(shape), outputs_of(shape)}, 0);
   convolve<Number>(stream, "conv2d_backward_weight", shape);
   note_each(stream, sizeof(Number) == 2 ? "add_widened" : "accumulate", added.count(),
             moved(dw, dw) + sizeof(Number));

@@ -279,11 +279,30 @@ TEST_CASE("convolutions have the bits of the cores") {
                                           .out_channels = 3,
                                           .kernel = 1,
                                           .stride = 2,
-                                          .padding = 0});
+                                          .padding = 0},
+                              Conv2dShape{.batch = 2,
+                                          .in_channels = 6,
+                                          .height = 5,
+                                          .width = 7,
+                                          .out_channels = 9,
+                                          .kernel = 3,
+                                          .stride = 2,
+                                          .padding = 1,
+                                          .groups = 3},
+                              Conv2dShape{.batch = 2,
+                                          .in_channels = 5,
+                                          .height = 6,
+                                          .width = 6,
+                                          .out_channels = 5,
+                                          .kernel = 3,
+                                          .stride = 1,
+                                          .padding = 1,
+                                          .groups = 5});
   CHECK(same_on_device([&](Stream& stream) {
     const Shape in{shape.batch, shape.in_channels, shape.height, shape.width};
     const Shape out{shape.batch, shape.out_channels, shape.out_height(), shape.out_width()};
-    const Shape weights{shape.out_channels, shape.in_channels, shape.kernel, shape.kernel};
+    const Shape weights{shape.out_channels, shape.in_channels / shape.groups, shape.kernel,
+                        shape.kernel};
     const Tensor x = made(stream, in, 1), w = made(stream, weights, 2), dy = made(stream, out, 3);
     Tensor y = stream.make(out), dx = stream.make(in), dw = made(stream, weights, 4);
     conv2d_forward(stream, shape, x.f32(), w.f32(), y.f32());

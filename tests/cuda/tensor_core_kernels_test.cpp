@@ -380,12 +380,14 @@ TEST_CASE("convolutions on tensor cores equal those of the cores, rounded") {
   const auto precision = GENERATE(Precision::tf32, Precision::fp16_gpu, Precision::bf16_gpu);
   const Conv2dShape shape =
       GENERATE(Conv2dShape{2, 3, 8, 7, 5, 3, 1, 1}, Conv2dShape{2, 8, 8, 8, 16, 3, 2, 1},
-               Conv2dShape{3, 4, 6, 6, 8, 1, 2, 0});
-  CAPTURE(to_string(precision), shape.kernel, shape.stride);
+               Conv2dShape{3, 4, 6, 6, 8, 1, 2, 0}, Conv2dShape{2, 6, 5, 7, 9, 3, 2, 1, 3},
+               Conv2dShape{2, 8, 6, 6, 8, 3, 1, 1, 8});
+  CAPTURE(to_string(precision), shape.kernel, shape.stride, shape.groups);
   const Tensor x =
       both.made(precision, {shape.batch, shape.in_channels, shape.height, shape.width}, 1);
-  const Tensor w =
-      both.made(precision, {shape.out_channels, shape.in_channels, shape.kernel, shape.kernel}, 2);
+  const Tensor w = both.made(
+      precision, {shape.out_channels, shape.in_channels / shape.groups, shape.kernel, shape.kernel},
+      2);
   const Tensor dy = both.made(
       precision, {shape.batch, shape.out_channels, shape.out_height(), shape.out_width()}, 3);
   const Tensor before = both.made(precision, w.shape(), 4);
