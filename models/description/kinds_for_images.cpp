@@ -126,20 +126,29 @@ Windows windows_of_conv(const StepOptions& options) {
 
 Result<Flow> check_conv(const StepOptions& options, const Flow& input) {
   if (!has_images(input)) return not_taken("images", input);
-  return flow_behind(windows_of_conv(options), options.integer("out"), input);
+  const auto groups = options.integer("groups"), out = options.integer("out");
+  const auto indivisible = [&](const std::string& channels) {
+    return Error{"has groups = " + std::to_string(groups) + ", which does not divide the " +
+                 channels + "; each group has as many channels"};
+  };
+  if (input.shape[0] % groups != 0)
+    return indivisible(std::to_string(input.shape[0]) + " channels that it gets");
+  if (out % groups != 0) return indivisible(std::to_string(out) + " channels of out");
+  return flow_behind(windows_of_conv(options), out, input);
 }
 
 /// Without init the variance is 2 / (outputs * kernel^2), by fan-out, as He et al. 2015.
 void build_conv(const StepContext& context) {
   const auto& options = context.options;
-  const auto out = options.integer("out"), kernel = options.integer("kernel");
+  const auto out = options.integer("out"), kernel = options.integer("kernel"),
+             groups = options.integer("groups");
   const double fan_out = static_cast<double>(out * kernel * kernel);
   context.add(std::make_unique<const Conv2d>(
       Parameter{.name = context.name + ".weight",
-                .shape = {out, context.input.shape[0], kernel, kernel},
+                .shape = {out, context.input.shape[0] / groups, kernel, kernel},
                 .init = options.init("init").value_or(Init::normal(std::sqrt(2 / fan_out))),
                 .place = place_of(options)},
-      options.integer("stride"), options.integer_or("padding", kernel / 2)));
+      options.integer("stride"), options.integer_or("padding", kernel / 2), groups));
 }
 
 // pool
@@ -262,6 +271,12 @@ std::vector<StepKind> kinds_for_images() {
                    {.name = "padding",
                     .help = "Zeros at each border. Default: kernel // 2.",
                     .most = 255},
+                   {.name = "groups",
+                    .help = "The groups of channels: each group of the result reads its own group "
+                            "of the input. It divides both numbers of channels.",
+                    .fallback = 1,
+                    .least = 1,
+                    .most = 1 << 20},
                    init_option(),
                    place_option("hidden")},
        .check = check_conv,

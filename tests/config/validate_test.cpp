@@ -103,7 +103,8 @@ TEST_CASE("if a kind is wrong, its keys are not checked", "[config]") {
         "phi, gemma, mixtral, qwen3_moe, bert, t5, vit_tiny_patch16_224, vit_small_patch16_224, "
         "vit_small_patch32_224, vit_base_patch16_224, vit_base_patch16_384, vit_base_patch32_224, "
         "vit_large_patch16_224, vit_huge_patch14_224, resnet18, resnet34, resnet50, resnet101, "
-        "resnet152, wide_resnet50_2, wide_resnet101_2, but found a string \"gtp2\"\n"
+        "resnet152, wide_resnet50_2, wide_resnet101_2, resnext50_32x4d, resnext101_32x8d, "
+        "resnext101_64x4d, but found a string \"gtp2\"\n"
         "    1 | model.kind=gtp2\n"
         "      |            ^~~~ did you mean 'gpt2'?\n");
 }

@@ -41,20 +41,22 @@ NETWORKS = {
     "wide_resnet": dict(block="bottleneck", widths=[6, 8], blocks=[1, 2], base_width=128),
     "basic": dict(block="basic", widths=[10, 12], blocks=[1, 2]),
     "vit": dict(image=21, patch=7, width=24, layers=2, heads=3),
+    "resnext": dict(block="bottleneck", widths=[6, 8], blocks=[1, 2], base_width=32, groups=4),
 }
 OF_TIMM = ["vit_tiny_patch16_224", "vit_small_patch32_224", "vit_base_patch16_224", "vit_large_patch16_224",
            "vit_huge_patch14_224"]
-OWN = ["resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "wide_resnet50_2", "wide_resnet101_2"]
+OWN = ["resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "wide_resnet50_2", "wide_resnet101_2",
+       "resnext50_32x4d", "resnext101_32x8d", "resnext101_64x4d"]
 
 
 class Small(ResNet):
     """torchvision's ResNet with other widths: its own ones are fixed."""
 
-    def __init__(self, block, widths, blocks, base_width=64):
+    def __init__(self, block, widths, blocks, base_width=64, groups=1):
         torch.nn.Module.__init__(self)
         block = {"basic": BasicBlock, "bottleneck": Bottleneck}[block]
         self._norm_layer = torch.nn.BatchNorm2d
-        self.inplanes, self.dilation, self.groups, self.base_width = 64, 1, 1, base_width
+        self.inplanes, self.dilation, self.groups, self.base_width = 64, 1, groups, base_width
         self.conv1 = torch.nn.Conv2d(CHANNELS, 64, kernel_size=7, stride=2, padding=3, bias=False)
         self.bn1 = torch.nn.BatchNorm2d(64)
         self.relu = torch.nn.ReLU()

@@ -129,7 +129,8 @@ double norm_of(const Tensor& tensor) {
 
 TEST_CASE("networks for images train as in torch, torchvision and timm", "[models][images]") {
   const std::string name =
-      GENERATE("images/resnet", "images/wide_resnet", "images/basic", "images/vit", "unet");
+      GENERATE("images/resnet", "images/wide_resnet", "images/resnext", "images/basic",
+               "images/vit", "unet");
   CAPTURE(name);
   Network network(name, name == "unet" ? tests::own_unet : "");
   CHECK(difference_of_logits(network) < 1e-5);

@@ -5,13 +5,14 @@
 #include "kernels/rounding.h"
 
 namespace troupe::models {
-Conv2d::Conv2d(Parameter weight, std::int64_t stride, std::int64_t padding)
-    : weight_(std::move(weight)), stride_(stride), padding_(padding) {
+Conv2d::Conv2d(Parameter weight, std::int64_t stride, std::int64_t padding, std::int64_t groups)
+    : weight_(std::move(weight)), stride_(stride), padding_(padding), groups_(groups) {
   assert(weight_.shape.rank() == 4 && weight_.shape[2] == weight_.shape[3]);
+  assert(weight_.shape[0] % groups_ == 0);
 }
 
 kernels::Conv2dShape Conv2d::kernel_shape(const Shape& input) const {
-  assert(input.rank() == 4 && input[1] == weight_.shape[1]);
+  assert(input.rank() == 4 && input[1] == weight_.shape[1] * groups_);
   return {.batch = input[0],
           .in_channels = input[1],
           .height = input[2],
@@ -19,7 +20,8 @@ kernels::Conv2dShape Conv2d::kernel_shape(const Shape& input) const {
           .out_channels = weight_.shape[0],
           .kernel = weight_.shape[2],
           .stride = stride_,
-          .padding = padding_};
+          .padding = padding_,
+          .groups = groups_};
 }
 
 Shape Conv2d::output(const Shape& input) const {

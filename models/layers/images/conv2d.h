@@ -5,11 +5,12 @@
 
 namespace troupe::models {
 
-/// A convolution of images [batch, channels, height, width] with square kernels, without bias.
+/// A convolution of images [batch, channels, height, width] with square kernels, without bias. The
+/// output channels of a group read the input channels of the same group.
 class Conv2d final : public Layer {
  public:
-  /// The weight is [out_channels, in_channels, kernel, kernel].
-  Conv2d(Parameter weight, std::int64_t stride, std::int64_t padding);
+  /// The weight is [out_channels, in_channels / groups, kernel, kernel].
+  Conv2d(Parameter weight, std::int64_t stride, std::int64_t padding, std::int64_t groups = 1);
 
   std::vector<Parameter> parameters() const override { return {weight_}; }
   int saved() const override { return 2; }
@@ -27,6 +28,7 @@ class Conv2d final : public Layer {
   Parameter weight_;
   std::int64_t stride_;
   std::int64_t padding_;
+  std::int64_t groups_;
 };
 
 }  // namespace troupe::models

@@ -256,6 +256,15 @@ TEST_CASE("a config.json of timm names a preset, and says what differs from it",
   REQUIRE(resnet.ok());
   CHECK(*resnet->find("kind")->text() == "resnet");
   CHECK(*resnet->find("base_width")->integer() == 128);
+  const auto resnext = of_timm(
+      R"("vit_small_patch16_224", "num_classes": 10,
+    "num_features": 96, "global_pool": "token",
+    "model_args": {"img_size": [32, 32], "in_chans": 1, "embed_dim": 96, "num_heads": 3})",
+      R"("resnext50_32x4d", "num_classes": 10, "num_features": 2048, "global_pool": "avg")");
+  INFO((resnext.ok() ? "" : resnext.error().text));
+  REQUIRE(resnext.ok());
+  CHECK(*resnext->find("groups")->integer() == 32);
+  CHECK(*resnext->find("base_width")->integer() == 4);
 
   const auto refused = [](const std::string& right, const std::string& wrong,
                           const std::string& wanted) {

@@ -529,3 +529,22 @@ TEST_CASE("inputs that make no sense are refused at their place", "[models][desc
                       "{ embed = 's', of = 'span', rows = 9, width = 3 }, { add = 'x' }")
             .find("takes tokens and gets spans [6, 2]") != std::string::npos);
 }
+
+TEST_CASE("groups of a convolution divide both numbers of channels", "[models][description]") {
+  const auto made = expanded(images + R"(part = [{ body = [{ conv = "a", out = 8, kernel = 3 },
+  { conv = "b", out = 12, kernel = 3, groups = 4 }, { conv = "c", out = 12, kernel = 3, groups = "given" },
+  { pool = "mean" }, { linear = "head", out = 3 }] }])");
+  REQUIRE(std::holds_alternative<Model>(made));
+  const auto names = names_of(std::get<Model>(made));
+  CHECK(names.find("b.weight[12, 2, 3, 3] c.weight[12, 1, 3, 3]") != std::string::npos);
+  const auto fault = [](int out, int groups) {
+    return fault_of_body(images, R"({ conv = "a", out = 8, kernel = 3 }, { conv = "b", out = )" +
+                                     std::to_string(out) +
+                                     ", kernel = 3, groups = " + std::to_string(groups) + " }");
+  };
+  CHECK(fault(9, 3).find("conv 'b' has groups = 3, which does not divide the 8 channels that it "
+                         "gets; each group has as many channels") != std::string::npos);
+  CHECK(
+      fault(9, 4).find("conv 'b' has groups = 4, which does not divide the 9 channels of out; each "
+                       "group has as many channels") != std::string::npos);
+}

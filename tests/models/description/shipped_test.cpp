@@ -7,9 +7,9 @@
 #include "config/model_kinds.h"
 #include "config/toml/toml.h"
 #include "core/json.h"
-#include "models/layers/cross_entropy.h"
 #include "models/layers/layer_norm.h"
 #include "models/layers/linear.h"
+#include "models/layers/cross_entropy.h"
 #include "models/layers/relu.h"
 #include "models/layers/residual.h"
 #include "models/layers/sequence.h"
@@ -267,6 +267,9 @@ TEST_CASE("presets have the numbers of parameters that are published", "[models]
                                                             {"resnet152", 60'192'808},
                                                             {"wide_resnet50_2", 68'883'240},
                                                             {"wide_resnet101_2", 126'886'696},
+                                                            {"resnext50_32x4d", 25'028'904},
+                                                            {"resnext101_32x8d", 88'791'336},
+                                                            {"resnext101_64x4d", 83'455'272},
                                                             {"vit_tiny_patch16_224", 5'717'416},
                                                             {"vit_small_patch32_224", 22'878'952},
                                                             {"vit_base_patch16_224", 86'567'656},
