@@ -26,6 +26,7 @@ constexpr LayerKernels<float> in_fp32 = {
     .swiglu_backward = swiglu_backward,
     .rope = rope,
     .softmax_cross_entropy = softmax_cross_entropy,
+    .element_loss = element_loss,
 };
 
 /// Calls use(kernels) with the kernels for numbers of this type.
@@ -209,6 +210,14 @@ void cross_entropy(Stream& stream, Tensor& logits, const Tensor& targets, Tensor
     they.softmax_cross_entropy(stream, logits.data<Number>(), right, losses.f32(),
                                is_wanted ? logits.data<Number>() : nullptr, rows, classes, scale,
                                form);
+  });
+}
+
+void element_losses(Stream& stream, ElementLoss loss, const Tensor& z, const Tensor& targets,
+                    Tensor& losses, Tensor& dz, float scale) {
+  in_its_type(stream, z.dtype(), [&]<class Number>(const LayerKernels<Number>& they) {
+    they.element_loss(stream, loss, z.data<Number>(), targets.f32(), losses.f32(),
+                      dz.empty() ? nullptr : dz.data<Number>(), z.count(), scale);
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/memory/stream.h"
 #include "core/memory/tensor.h"
+#include "kernels/element_loss.h"
 #include "kernels/rope.h"
 #include "kernels/softmax_cross_entropy.h"
 
@@ -53,5 +54,9 @@ void rotate(Stream& stream, Rotation rotation, Tensor& x, std::int64_t heads, co
 enum class LogitGradient : std::uint8_t { unwanted, wanted };
 void cross_entropy(Stream& stream, Tensor& logits, const Tensor& targets, Tensor& losses,
                    LogitGradient gradient, float scale, const CrossEntropyForm& form = {});
+/// Computes the loss of each number of z. Its target, in fp32, has the same place in `targets`.
+/// `dz` may be empty: then only losses are wanted.
+void element_losses(Stream& stream, ElementLoss loss, const Tensor& z, const Tensor& targets,
+                    Tensor& losses, Tensor& dz, float scale);
 
 }  // namespace troupe::kernels

@@ -4,6 +4,7 @@
 
 #include "core/memory/stream.h"
 #include "kernels/attention.h"
+#include "kernels/element_loss.h"
 #include "kernels/float16.h"
 #include "kernels/rope.h"
 #include "kernels/softmax_cross_entropy.h"
@@ -50,6 +51,8 @@ struct LayerKernels {
   void (*softmax_cross_entropy)(Stream&, const Number* logits, const std::int32_t* targets,
                                 float* losses, Number* dlogits, std::int64_t rows,
                                 std::int64_t classes, float scale, const CrossEntropyForm& form);
+  void (*element_loss)(Stream&, ElementLoss, const Number* z, const float* targets, float* losses,
+                       Number* dz, std::int64_t count, float scale);
 };
 
 }  // namespace troupe::kernels

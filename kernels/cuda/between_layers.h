@@ -75,6 +75,11 @@ void softmax_cross_entropy(Stream& stream, const Number* logits, const std::int3
                            float* losses, Number* dlogits, std::int64_t rows, std::int64_t classes,
                            float scale, const CrossEntropyForm& form);
 
+// element_loss.cu
+template <class Number>
+void element_loss(Stream& stream, ElementLoss loss, const Number* z, const float* targets,
+                  float* losses, Number* dz, std::int64_t count, float scale);
+
 template <class Number>
 inline constexpr LayerKernels<Number> layer_kernels = {
     .layer_norm_forward = Norms<Number>::layer_norm_forward,
@@ -92,6 +97,7 @@ inline constexpr LayerKernels<Number> layer_kernels = {
     .swiglu_backward = Activations<Number>::swiglu_backward,
     .rope = rope<Number>,
     .softmax_cross_entropy = softmax_cross_entropy<Number>,
+    .element_loss = element_loss<Number>,
 };
 
 }  // namespace troupe::kernels::cuda

@@ -142,6 +142,11 @@ void softmax_cross_entropy(Stream& stream, const Number* logits, const std::int3
         .sizes = {rows, classes},
         .bytes = bytes_of_rows(rows, classes, moved(logits, dlogits), moved(targets, losses))});
 }
+template <class Number>
+void element_loss(Stream& stream, ElementLoss, const Number* z, const float* targets, float* losses,
+                  Number* dz, std::int64_t count, float) {
+  note_each(stream, "element_loss", count, moved(z, targets, losses, dz));
+}
 
 template <class Number>
 constexpr LayerKernels<Number> layer_kernels = {
@@ -159,6 +164,7 @@ constexpr LayerKernels<Number> layer_kernels = {
     .swiglu_forward = swiglu_forward<Number>,
     .swiglu_backward = swiglu_backward<Number>,
     .rope = rope<Number>,
-    .softmax_cross_entropy = softmax_cross_entropy<Number>};
+    .softmax_cross_entropy = softmax_cross_entropy<Number>,
+    .element_loss = element_loss<Number>};
 
 }  // namespace troupe::kernels::rehearsed

@@ -192,4 +192,23 @@ TEST_CASE("logits in 16 bits give the losses of the same numbers in fp32") {
   CHECK(there.same(logits.narrow, logits.wide));
 }
 
+TEST_CASE("outputs in 16 bits give the losses of the same numbers in fp32") {
+  There there(GENERATE(values(types)));
+  if (!there.device) return;
+  Stream& stream = there.stream();
+  const auto loss = GENERATE(ElementLoss::binary, ElementLoss::squared);
+  const auto z = there.both({rows, columns}, 1);
+  const Tensor targets = there.wide({rows, columns}, 2);
+  Tensor losses = stream.make({rows * columns}), other_losses = stream.make({rows * columns});
+  Tensor none;
+  element_losses(stream, loss, z.narrow, targets, losses, none, 1);
+  element_losses(stream, loss, z.wide, targets, other_losses, none, 1);
+  CHECK(there.same(losses, other_losses));
+  auto dz = there.room({rows, columns});
+  element_losses(stream, loss, z.narrow, targets, losses, dz.narrow, 0.37f);
+  element_losses(stream, loss, z.wide, targets, other_losses, dz.wide, 0.37f);
+  CHECK(there.same(losses, other_losses));
+  CHECK(there.same(dz.narrow, dz.wide));
+}
+
 }  // namespace troupe::kernels

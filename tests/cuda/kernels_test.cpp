@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernels/device_kernels.h"
+#include "kernels/element_loss.h"
 #include "kernels/experts.h"
 #include "kernels/linear.h"
 #include "kernels/linear_gelu.h"
@@ -521,6 +522,21 @@ TEST_CASE("the loss and its gradient have the bits of the cores") {
     softmax_cross_entropy(stream, logits.f32(), wanted, losses.f32(), logits.f32(), rows, classes,
                           0.25f, form);
     return Made{alone, losses, logits};
+  }));
+}
+
+TEST_CASE("losses of numbers and their gradients have the bits of the cores") {
+  const std::int64_t count = GENERATE(1, 5, 4096, 70'001);
+  const auto loss = GENERATE(ElementLoss::binary, ElementLoss::squared);
+  CHECK(same_on_device([&](Stream& stream) {
+    Tensor z = made(stream, {count}, 1, 20);
+    auto all = numbers(count, 2);
+    for (std::size_t i = 0; i < all.size(); i += 7) all[i] = std::bit_cast<float>(0x7fc00000);
+    const Tensor targets = tensor(stream, all, {count});
+    Tensor losses = stream.make({count}), alone = stream.make({count});
+    element_loss(stream, loss, z.f32(), targets.f32(), alone.f32(), nullptr, count, 1);
+    element_loss(stream, loss, z.f32(), targets.f32(), losses.f32(), z.f32(), count, 0.25f);
+    return Made{alone, losses, z};
   }));
 }
 
