@@ -60,7 +60,8 @@ using Written = Result<std::vector<std::string>>;
 
 Written write_tokens(Files& files, const Dataset& dataset, const Samples& samples,
                      const std::string& path) {
-  if (dataset.shape().input_type != DType::i32 || dataset.shape().target.rank() != 1)
+  if (dataset.shape().input_type != DType::i32 || dataset.shape().target_type != DType::i32 ||
+      dataset.shape().target.rank() != 1)
     return Error{path + ": a token shard holds tokens, which these samples are not"};
   auto tokens = elements_of<std::int32_t>(samples.input);
   tokens.push_back(elements_of<std::int32_t>(samples.target).back());
@@ -78,7 +79,7 @@ Written write_images(Files& files, const Dataset& dataset, const Samples& sample
                  "labels can lie beside it: train-images-idx3-ubyte"};
   const auto& sample = dataset.shape();
   if (sample.input_type != DType::f32 || sample.input.rank() != 3 || sample.target.rank() != 0 ||
-      dataset.classes() > 256)
+      sample.target_type != DType::i32 || dataset.classes() > 256)
     return Error{path + ": IDX holds images of up to 256 classes, which these samples are not"};
   std::vector<std::uint8_t> pixels;
   for (const float value : elements_of<float>(samples.input)) {

@@ -47,7 +47,16 @@ Opened open_glyphs(DataSpec spec) {
   options.noise = static_cast<std::int32_t>(spec.integer("noise", options.noise, 0, 255));
   options.samples = spec.integer("samples", options.samples, 1, most_samples);
   options.key = key_of(spec);
+  const auto target = spec.text("target").value_or("digit");
   if (auto status = spec.finish(); !status) return status.error();
+  using Target = GlyphOptions::Target;
+  if (target != "digit" && target != "mask" && target != "clean")
+    return Error{"made:glyphs has target = " + target +
+                 "; digit, mask (the ink of each pixel) or clean (the image without noise) was "
+                 "wanted"};
+  options.target = target == "digit"  ? Target::digit
+                   : target == "mask" ? Target::mask
+                                      : Target::clean;
   return make_glyphs(options);
 }
 
@@ -126,6 +135,18 @@ Status check_fields(const std::string& text, const Dataset& data, const DataNeed
   return Done{};
 }
 
+/// Returns an error unless targets have the type that the model's loss takes.
+Status check_target_type(const std::string& text, const Dataset& data, const DataNeeds& needs) {
+  const auto found = data.shape().target_type;
+  if (!needs.target_type || *needs.target_type == found) return Done{};
+  return Error{"\"" + text + "\" has targets in " + std::string(to_string(found)) +
+               ", and the model's loss takes " + std::string(to_string(*needs.target_type)) +
+               (found == DType::f32 ? ": classes or tokens; give the model a loss of kind = "
+                                      "\"binary\" or \"squared\", or integers as targets"
+                                    : ": numbers; give data with targets in fp32, or the model a "
+                                      "loss of kind = \"cross_entropy\"")};
+}
+
 Opened open_any(const std::string& text, const DataNeeds& needs, Files& files) {
   const auto spec = DataSpec::parse(text);
   if (!spec) return spec.error();
@@ -178,6 +199,7 @@ Status check_offered(const std::string& data, const std::vector<std::string>& of
 Opened open_dataset(const std::string& text, const DataNeeds& needs, Files& files) {
   auto opened = open_any(text, needs, files);
   if (!opened) return opened;
+  if (auto good = check_target_type(text, **opened, needs); !good) return good.error();
   if (auto good = check_fields(text, **opened, needs); !good) return good.error();
   return opened;
 }

@@ -11,6 +11,7 @@
 #include "core/integer_bounds.h"
 #include "core/memory/dtype.h"
 #include "core/memory/shape.h"
+#include "core/number_bounds.h"
 #include "core/result.h"
 #include "storage/data/order.h"
 #include "storage/files/files.h"
@@ -29,7 +30,8 @@ struct Field {
 };
 
 /// The shapes of one sample. Tokens, spans, labels and classes are i32, other inputs f32. An image
-/// is [channels, height, width]; its target is one label, of shape [].
+/// is [channels, height, width]; its target is one label, of shape [], or an image. In targets in
+/// f32 a NaN does not count.
 struct SampleShape {
   Shape input;  // The first input.
   DType input_type = DType::f32;
@@ -67,7 +69,7 @@ class Dataset {
   virtual std::int64_t count() const = 0;
   virtual const SampleShape& shape() const = 0;
   /// Returns the number of classes or tokens. Tokens and labels lie in [0, classes()), except for
-  /// targets that do not count, which are the ignored one.
+  /// targets that do not count, which are the ignored one. 1 if there are no integers.
   virtual std::int64_t classes() const = 0;
   /// Returns one line for the log: "8191 bytes of text".
   virtual std::string description() const = 0;
@@ -102,7 +104,9 @@ struct DataNeeds {
   /// The inputs of a model that takes several, in its order. Empty: it takes one, which may have
   /// any name.
   std::vector<InputNeed> inputs = {};
-  Shape target = {};  // If there are such inputs.
+  Shape target = {};                      // If there are such inputs.
+  std::optional<DType> target_type = {};  // None: of any type.
+  NumberBounds target_bounds = {};        // The bounds of targets in f32.
 
   friend bool operator==(const DataNeeds&, const DataNeeds&) = default;
 };
@@ -116,6 +120,8 @@ Status check_offered(const std::string& data, const std::vector<std::string>& of
 ///
 ///   made:markov?states=64&successors=4&samples=100000&seed=1&stream=0    tokens with known entropy
 ///   made:glyphs?size=28&channels=1&noise=40&samples=60000&seed=1&stream=0    images of 10 digits
+///   made:glyphs?target=mask    the same images; the target is their ink: 1 or 0 for each pixel
+///   made:glyphs?target=clean    the same images; the target is the image without noise
 ///   made:gaussians?dims=16&classes=4&spread=25&samples=10000&seed=1&stream=0    clouds of points
 ///   a.txt, or any other text?tokenizer=tokenizer.json    bytes, or tokens
 ///   a.jsonl?tokenizer=tokenizer.json    a document per line: "text" or "tokens"

@@ -50,19 +50,32 @@ int ink(int digit, const Frame& frame, int column, int row) {
 }
 
 class Glyphs final : public Dataset {
+  using Target = GlyphOptions::Target;
+
  public:
   explicit Glyphs(const GlyphOptions& options)
       : options_(options),
         shape_{Shape{options.channels, options.size, options.size}, DType::f32, Shape{}, DType::i32,
-               "image"} {}
+               "image"} {
+    if (options.target == Target::digit) return;
+    const std::int64_t channels = options.target == Target::mask ? 1 : options.channels;
+    shape_.target = Shape{channels, options.size, options.size};
+    shape_.target_type = DType::f32;
+  }
 
   std::int64_t count() const override { return options_.samples; }
   const SampleShape& shape() const override { return shape_; }
-  std::int64_t classes() const override { return glyph_count; }
+  std::int64_t classes() const override {
+    return options_.target == Target::digit ? glyph_count : 1;
+  }
   std::string description() const override {
     const auto size = std::to_string(options_.size);
+    const std::string target = options_.target == Target::mask    ? ", and their ink"
+                               : options_.target == Target::clean ? ", and the same without noise"
+                                                                  : "";
     return "digits as images of " + size + " x " + size + " pixels, " +
-           std::to_string(options_.channels) + (options_.channels == 1 ? " channel" : " channels");
+           std::to_string(options_.channels) + (options_.channels == 1 ? " channel" : " channels") +
+           target;
   }
 
   Status read(const Place& place, const SampleSpans& to) const override {
@@ -75,18 +88,24 @@ class Glyphs final : public Dataset {
     const std::int32_t digit = draws.between(0, glyph_count - 1);
     const auto frame = draw_frame(draws);
     std::size_t at = 0;
+    const auto put = [&](std::span<std::byte> to, float pixel) {
+      std::memcpy(&to[at], &pixel, sizeof pixel);
+    };
     for (std::int32_t channel = 0; channel < options_.channels; ++channel) {
       const auto brightness = draws.between(140, 255);
       for (int row = 0; row < options_.size; ++row)
         for (int column = 0; column < options_.size; ++column) {
-          const auto clean = brightness * ink(digit, frame, column, row) / (fineness * fineness);
+          const auto covered = ink(digit, frame, column, row);
+          const auto clean = brightness * covered / (fineness * fineness);
           const auto noisy = clean + draws.between(-options_.noise, options_.noise);
-          const auto pixel = static_cast<float>(std::clamp(noisy, 0, 255)) / 255.0f;
-          std::memcpy(&input[at], &pixel, sizeof pixel);
-          at += sizeof pixel;
+          put(input, static_cast<float>(std::clamp(noisy, 0, 255)) / 255.0f);
+          if (options_.target == Target::clean) put(target, static_cast<float>(clean) / 255.0f);
+          if (options_.target == Target::mask && channel == 0)
+            put(target, 2 * covered >= fineness * fineness ? 1.0f : 0.0f);
+          at += sizeof(float);
         }
     }
-    std::memcpy(target.data(), &digit, sizeof digit);
+    if (options_.target == Target::digit) std::memcpy(target.data(), &digit, sizeof digit);
     return Done{};
   }
 

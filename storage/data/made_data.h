@@ -24,6 +24,9 @@ struct GlyphOptions {
   std::int32_t noise = 40;    // The most that noise changes a pixel, of 255.
   std::int64_t samples = 60'000;
   DrawKey key;
+  /// The digit; or for each pixel whether half of it is ink, [1, size, size]; or the image without
+  /// noise.
+  enum class Target { digit, mask, clean } target = Target::digit;
 };
 std::unique_ptr<Dataset> make_glyphs(const GlyphOptions& options);
 

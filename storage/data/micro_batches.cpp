@@ -1,6 +1,7 @@
 #include "storage/data/micro_batches.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <vector>
 
@@ -70,6 +71,9 @@ Result<Batch> MicroBatches::read(MemoryPool& memory, std::int64_t step, int m) c
   batch.counted = batch.target.count();
   if (ignore_ && whole.target_type == DType::i32)
     batch.counted -= std::ranges::count(batch.target.numbers<std::int32_t>(), *ignore_);
+  if (whole.target_type == DType::f32)
+    batch.counted -= std::ranges::count_if(batch.target.numbers<float>(),
+                                           [](float target) { return std::isnan(target); });
   return batch;
 }
 

@@ -35,7 +35,7 @@ Digest digest_of_samples(const SampleOrder& order, std::int64_t first, std::int6
 class MicroBatches {
  public:
   /// A step has `global` samples in micro-batches of `micro`, which must divide it. The dataset
-  /// must outlive this. Targets count unless they are `ignore`.
+  /// must outlive this. Targets count unless they are `ignore` or NaN.
   MicroBatches(const Dataset& dataset, SampleOrder order, std::int64_t global, std::int64_t micro,
                std::optional<std::int32_t> ignore = {})
       : dataset_(&dataset), order_(order), global_(global), micro_(micro), ignore_(ignore) {}

@@ -49,6 +49,13 @@ ReadInteger integer_reader(StoredType type) {
   return nullptr;
 }
 
+/// Copies numbers from bytes of any alignment.
+std::vector<float> floats_of(std::span<const std::byte> bytes) {
+  std::vector<float> numbers(bytes.size() / sizeof(float));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
 /// A tensor, cut into samples.
 struct Column {
   TensorView view;
@@ -57,19 +64,20 @@ struct Column {
   std::int64_t limit = INT32_MAX;  // Integers are in [0, limit).
   bool are_spans = false;          // Integers are pairs, whose first is not behind the end.
   std::optional<std::int64_t> ignore = {};  // An integer that is accepted besides.
+  std::optional<NumberBounds> bounds = {};  // The bounds of f32.
   DType type() const { return integer ? DType::i32 : DType::f32; }
   std::size_t elements() const { return static_cast<std::size_t>(sample.count()); }
 
   bool accepts(std::int64_t value) const {
     return (value >= 0 && value < limit) || value == ignore;
   }
-  /// Copies a sample. Returns false if there is an integer that it does not accept.
+  /// Copies a sample. Returns false if there is a number that it does not accept.
   bool copy(std::int64_t index, std::span<std::byte> out) const {
     const auto width = bytes_of(view.type);
     const auto* from = view.bytes.data() + static_cast<std::size_t>(index) * elements() * width;
     if (!integer) {
       std::memcpy(out.data(), from, out.size());
-      return true;
+      return !bounds || out_of_bounds(floats_of(out), *bounds, {}).empty();
     }
     for (std::size_t i = 0; i < elements(); ++i) {
       const auto value = integer(from + i * width);
@@ -110,8 +118,10 @@ class Tensors final : public Dataset {
   const SampleShape& shape() const override { return shape_; }
   std::int64_t classes() const override { return classes_; }
   std::string description() const override {
+    const bool are_numbers = shape_.target_type == DType::f32;
     return std::to_string(count()) + " samples, input " + to_string(shape_.input) + ", target " +
-           to_string(shape_.target) + ", " + std::to_string(classes_) + " classes";
+           to_string(shape_.target) +
+           (are_numbers ? " of numbers" : ", " + std::to_string(classes_) + " classes");
   }
 
   Status read(const Place& place, const SampleSpans& to) const override {
@@ -124,7 +134,8 @@ class Tensors final : public Dataset {
       is_good &= inputs_[i].copy(index, to.inputs[i]);
     if (is_good) return Done{};
     return Error{path_ + ": changed while in use: sample " + std::to_string(index) +
-                 " holds a class that was not there before"};
+                 (target_.integer ? " holds a class that was not there before"
+                                  : " holds a target that was not there before")};
   }
 
  private:
@@ -150,6 +161,19 @@ Result<Column> column(const Safetensors& file, const std::string& name) {
   Column found{.view = *view, .integer = integer, .sample = {}};
   for (int i = 1; i < view->shape.rank(); ++i) found.sample.append(view->shape[i]);
   return found;
+}
+
+/// Returns an error that names the first sample of an f32 column with a number out of its bounds.
+Status check_numbers(const Column& column) {
+  if (!column.bounds) return Done{};
+  const auto size = column.elements() * sizeof(float);
+  for (std::int64_t sample = 0; sample < column.view.shape[0]; ++sample) {
+    const std::span from(column.view.bytes.data() + static_cast<std::size_t>(sample) * size, size);
+    const auto fault = out_of_bounds(floats_of(from), *column.bounds,
+                                     column.view.name + "[" + std::to_string(sample) + "]");
+    if (!fault.empty()) return Error{"found " + fault};
+  }
+  return Done{};
 }
 
 /// Returns the largest integer of a column. The error names the first that the column does not
@@ -214,6 +238,7 @@ Result<std::unique_ptr<Dataset>> open_tensors(DataSpec spec, const DataNeeds& ne
   if (!target) return within(path, target.error());
   target->limit = limit;
   if (needs.ignore) target->ignore = *needs.ignore;
+  if (!target->integer) target->bounds = needs.target_bounds;
   std::int64_t most = 0;
   for (const auto& input : *inputs) {
     if (input.view.shape[0] != target->view.shape[0])
@@ -224,6 +249,7 @@ Result<std::unique_ptr<Dataset>> open_tensors(DataSpec spec, const DataNeeds& ne
     if (!of_input) return within(path, of_input.error());
     if (needs.inputs.empty()) most = *of_input;  // Several inputs have bounds of their own.
   }
+  if (auto good = check_numbers(*target); !good) return within(path, good.error());
   const auto of_target = largest(*target);
   if (!of_target) return within(path, of_target.error());
   const auto classes = std::max(most, *of_target) + 1;

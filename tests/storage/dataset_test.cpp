@@ -5,10 +5,12 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "catch.h"
 #include "storage/data/data_tools.h"
 #include "storage/data/idx.h"
+#include "storage/data/micro_batches.h"
 #include "storage/data/token_shard.h"
 #include "storage/files/memory_files.h"
 #include "storage/files/safetensors.h"
@@ -413,4 +415,101 @@ TEST_CASE("inspecting reports the contents of a file", "[storage]") {
   REQUIRE(markov);
   CHECK(markov->find("entropy_rate")->number() > 0.5);
   CHECK_FALSE(inspect_data(files, "made:markov?sates=3"));
+}
+
+TEST_CASE("targets that are numbers are read, and NaN is no target", "[storage]") {
+  MemoryFiles files;
+  constexpr float none = std::numeric_limits<float>::quiet_NaN();
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> inputs = {1, 2, 3, 4};
+  const auto write = [&](const std::vector<float>& targets) {
+    if (*files.exists("a.safetensors")) REQUIRE(files.remove("a.safetensors"));
+    const TensorView views[] = {
+        {"input", StoredType::f32, {2, 2}, std::as_bytes(std::span(inputs))},
+        {"target", StoredType::f32, {2, 3}, std::as_bytes(std::span(targets))}};
+    REQUIRE(write_safetensors(files, "a.safetensors", views, {}));
+  };
+  const DataNeeds any{.target_type = DType::f32};
+  const DataNeeds shares{.target_type = DType::f32, .target_bounds = {.least = 0, .most = 1}};
+  write({0, 1, none, 0.5f, none, none});
+  const auto data = open_dataset("a.safetensors", shares, files);
+  REQUIRE(data);
+  CHECK((*data)->shape().target == Shape{3});
+  CHECK((*data)->shape().target_type == DType::f32);
+  CHECK((*data)->classes() == 1);
+  CHECK((*data)->description() == "2 samples, input [2], target [3] of numbers");
+  MemoryPool memory;
+  const SampleOrder order(SampleOrder::Kind::sequential, 0, 2);
+  const auto batch = MicroBatches(**data, order, 2, 2).read(memory, 0, 0);
+  REQUIRE(batch);
+  CHECK(batch->target.dtype() == DType::f32);
+  CHECK(batch->target.f32()[3] == 0.5f);
+  CHECK(batch->counted == 3);
+
+  write({0, 1, none, 1.5f, none, none});
+  CHECK(error_of(files, "a.safetensors", any) == "none");
+  CHECK(error_of(files, "a.safetensors", shares) ==
+        "a.safetensors: found 1.5 in target[1], wanted 0 to 1 or NaN");
+  write({0, -infinity, none, 1, none, none});
+  CHECK(error_of(files, "a.safetensors", any) ==
+        "a.safetensors: found -inf in target[0], wanted finite numbers or NaN");
+}
+
+TEST_CASE("targets are of the type that the model's loss takes", "[storage]") {
+  MemoryFiles files;
+  const DataNeeds numbers{.target_type = DType::f32}, classes{.target_type = DType::i32};
+  CHECK(error_of(files, "made:glyphs", classes) == "none");
+  CHECK(error_of(files, "made:glyphs?target=mask", numbers) == "none");
+  CHECK(error_of(files, "made:glyphs", numbers) ==
+        "\"made:glyphs\" has targets in i32, and the model's loss takes f32: numbers; give data "
+        "with targets in fp32, or the model a loss of kind = \"cross_entropy\"");
+  CHECK(error_of(files, "made:glyphs?target=clean", classes) ==
+        "\"made:glyphs?target=clean\" has targets in f32, and the model's loss takes i32: classes "
+        "or tokens; give the model a loss of kind = \"binary\" or \"squared\", or integers as "
+        "targets");
+  CHECK(error_of(files, "made:glyphs?target=ink", {}) ==
+        "made:glyphs has target = ink; digit, mask (the ink of each pixel) or clean (the image "
+        "without noise) was wanted");
+}
+
+TEST_CASE("glyphs have the same images whatever their target is", "[storage]") {
+  MemoryFiles files;
+  const std::string spec = "made:glyphs?samples=20&size=12&channels=2&seed=3";
+  const auto digits = open_dataset(spec, {}, files);
+  const auto masks = open_dataset(spec + "&target=mask", {}, files);
+  const auto clean = open_dataset(spec + "&target=clean", {}, files);
+  const auto plain = open_dataset(spec + "&noise=0&target=clean", {}, files);
+  REQUIRE(digits);
+  REQUIRE(masks);
+  REQUIRE(clean);
+  REQUIRE(plain);
+  CHECK((*masks)->shape().target == Shape{1, 12, 12});
+  CHECK((*clean)->shape().target == Shape{2, 12, 12});
+  const auto read = [](const Dataset& data, std::int64_t index) {
+    std::vector<float> input(data.shape().input_bytes() / 4),
+        target(data.shape().target_bytes() / 4);
+    REQUIRE(data.read({.sample = index}, {{std::as_writable_bytes(std::span(input))},
+                                          std::as_writable_bytes(std::span(target))}));
+    return std::pair(input, target);
+  };
+  for (const std::int64_t index : {0, 7, 19}) {
+    const auto image = read(**digits, index).first;
+    const auto [of_mask, mask] = read(**masks, index);
+    const auto [of_clean, wanted] = read(**clean, index);
+    CHECK(of_mask == image);
+    CHECK(of_clean == image);
+    CHECK(wanted != image);
+    const auto [without_noise, same] = read(**plain, index);
+    CHECK(without_noise == same);
+    std::size_t inked = 0;
+    for (std::size_t i = 0; i < mask.size(); ++i) {
+      CHECK((mask[i] == 0 || mask[i] == 1));
+      // Ink has a brightness of 140 to 255, and a marked pixel at least half of it.
+      if (mask[i] == 1) CHECK(wanted[i] >= 70.0f / 255.0f);
+      if (mask[i] == 0) CHECK(wanted[i] < 128.0f / 255.0f);
+      inked += mask[i] == 1;
+    }
+    CHECK(inked > 5);
+    CHECK(inked < mask.size() / 2);
+  }
 }
