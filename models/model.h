@@ -8,6 +8,7 @@
 
 #include "core/memory/dtype.h"
 #include "core/memory/shape.h"
+#include "core/number_bounds.h"
 #include "models/kept_values.h"
 #include "models/layer.h"
 
@@ -28,9 +29,11 @@ struct SampleForm {
   /// width of 0 accepts any size.
   Shape input;
   DType input_type = DType::f32;
-  Shape target;  // [context] tokens, or [] for one class.
+  Shape target;  // [context] tokens, [] for one class, or the output's shape for numbers.
   std::string input_name = {};
   IntegerBounds bounds = {};  // The bounds of the first input.
+  DType target_type = DType::i32;
+  NumberBounds target_bounds = {};  // The bounds of targets in f32.
 
   /// An input behind the first one. It has exactly this shape, without the batch. Its bounds are
   /// those of the value in Model::kept that has its place here.
@@ -51,11 +54,16 @@ struct Model {
   std::vector<Unit> units;
   LayerPtr loss;  // Takes logits, returns one loss per target.
   SampleForm sample;
-  std::int64_t classes = 0;                 // The width of the logits: classes or vocabulary.
+  /// The width of the logits: classes or vocabulary. 0 if targets are numbers.
+  std::int64_t classes = 0;
   std::optional<std::int32_t> ignore = {};  // The target that does not count.
   std::vector<KeptValue> kept = {};         // The inputs of SampleForm::more come first.
   std::set<std::string> frozen = {};  // The names of parameters that training leaves as they are.
 
+  /// Returns whether the model reads tokens and predicts one for each.
+  bool predicts_tokens() const { return sample.input_type == DType::i32 && classes > 0; }
+  /// Returns whether a target may not count. In f32, one that is NaN does not.
+  bool may_leave_out() const { return ignore.has_value() || sample.target_type == DType::f32; }
   /// Returns whether a unit before this one has a parameter that is trained.
   bool trains_before(int unit) const;
 };

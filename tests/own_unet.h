@@ -34,6 +34,52 @@ body = [{ upsample = 2 }, { concat = "skip{level}" },
 body = [{ pool = "mean" }, { dropout = "dropout" }, { linear = "head", out = 10 }]
 )";
 
+/// A U-Net that says for each pixel whether it is ink.
+inline const std::string own_segmenter =
+    R"(model = { format = 1, name = "segmenter", help = "A U-Net that marks the ink of an image." }
+options.size = { least = 4, default = 28, help = "Height and width of an image." }
+options.width = { least = 1, default = 8, help = "Channels of the first level." }
+options.levels = { least = 1, most = 4, default = 2, help = "Levels on each way." }
+options.groups = { least = 1, default = 1, help = "Groups of channels at the bottom." }
+options.dropout = { type = "number", least = 0, most = 0.9, default = 0.0, help = "There." }
+require = [["size % 2 ** levels == 0", "each level halves the size"]]
+input.image = { type = "f32", shape = [1, "size", "size"] }
+loss = { kind = "binary" }
+every.norm = { kind = "batch" }
+[[part]]
+name = "down{i}"
+repeat = { i = "levels" }
+body = [{ conv = "conv", out = "width * 2 ** i", kernel = 3 }, { norm = "bn" }, "relu",
+  { keep = "skip{i}" }, { pool = "max", kernel = 2 }]
+[[part]]
+name = "bottom"
+unit = "own"
+body = [{ conv = "conv", out = "2 * given", kernel = 3, groups = "groups" }, { norm = "bn" },
+  "relu", { dropout = "dropout" }]
+[[part]]
+name = "up{i}"
+repeat = { i = "levels" }
+let = { level = "levels - 1 - i" }
+body = [{ upsample = 2 }, { concat = "skip{level}" },
+  { conv = "conv", out = "width * 2 ** level", kernel = 3 }, { norm = "bn" }, "relu"]
+[[part]]
+body = [{ conv = "head", out = 1, kernel = 1 }]
+)";
+
+/// Rows of numbers to rows of numbers. The last step saves the output that the loss reads.
+inline const std::string own_gauge =
+    R"(model = { format = 1, name = "gauge", help = "Three numbers that are never negative." }
+options.depth = { least = 1, default = 2, help = "Layers between the first and the last." }
+options.dropout = { type = "number", least = 0, most = 0.9, default = 0.1, help = "Of rows." }
+input.row = { type = "f32", shape = [6] }
+loss = { kind = "squared" }
+part = [
+  { name = "in", unit = "own", body = [{ linear = "one", out = 8 }, "relu"] },
+  { name = "b{i}", repeat = { i = "depth" }, body = [
+      { residual = [{ linear = "one", out = 8 }, "relu"] }, { dropout = "dropout" }] },
+  { name = "out", unit = "own", body = [{ linear = "head", out = 3 }, "relu"] }]
+)";
+
 /// Rows that are read several times, by each kind of step that reads a kept value.
 inline const std::string own_braid =
     R"(model = { format = 1, name = "braid", help = "Rows that many later steps read." }

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "core/memory/dtype.h"
+#include "core/number_bounds.h"
 #include "models/description/fault.h"
 #include "models/description/formula.h"
 #include "models/description/hugging_face.h"
@@ -61,6 +64,8 @@ struct Requirement {
   PlacedFormula why;
 };
 
+enum class LossKind : std::uint8_t { cross_entropy, binary, squared };
+
 /// A description of a kind of models, with all formulas parsed. expand.h makes models of it.
 struct Description {
   std::string name, help;
@@ -79,7 +84,9 @@ struct Description {
   };
   std::vector<Input> inputs;  // In the order of declaration. The stream begins with the first.
   struct Loss {
-    PlacedFormula classes;
+    LossKind kind = LossKind::cross_entropy;
+    Place place;
+    std::optional<PlacedFormula> classes;  // Only cross_entropy has them.
     /// Null: not given. `model.loss` of a configuration overrides them.
     std::optional<PlacedFormula> ignore, smoothing, z;
   } loss;
@@ -99,6 +106,15 @@ constexpr std::size_t name = 256;
 constexpr std::int64_t numbers = std::int64_t{1}
                                  << 48;  // The numbers of a parameter, or of a flow.
 }  // namespace bounds
+
+/// Returns the type of a loss's targets.
+inline DType target_type_of(LossKind kind) {
+  return kind == LossKind::cross_entropy ? DType::i32 : DType::f32;
+}
+/// Returns the bounds of a loss's targets in f32. A binary target is a probability.
+inline NumberBounds target_bounds_of(LossKind kind) {
+  return kind == LossKind::binary ? NumberBounds{.least = 0, .most = 1} : NumberBounds();
+}
 
 /// Reads the tree of a description. Checks all that does not depend on the values of options.
 std::variant<Description, Fault> read_description(const Value& tree);

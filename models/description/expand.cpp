@@ -9,9 +9,10 @@
 #include "models/description/evaluation.h"
 #include "models/description/inputs.h"
 #include "models/layers/concat.h"
-#include "models/layers/cross_entropy.h"
 #include "models/layers/kept_steps.h"
 #include "models/layers/lora.h"
+#include "models/layers/losses/cross_entropy.h"
+#include "models/layers/losses/element_loss.h"
 #include "models/layers/parallel.h"
 #include "models/layers/residual.h"
 #include "models/layers/residual_stream.h"
@@ -644,28 +645,59 @@ class Expander {
     const auto& place = description_.parts.back().place;
     if (!at_.fault && !unit_.empty()) end_last();
     if (!at_.fault) check_kept();
-    const auto classes = at_.integer(description_.loss.classes, "the number of classes");
+    if (!at_.fault && model_.units.empty()) at_.fail(place, "the model has no layers");
     if (at_.fault) return;
-    if (model_.units.empty()) return at_.fail(place, "the model has no layers");
-    if (current_.flow.kind != Flow::Kind::rows || current_.flow.width() != classes) {
-      at_.fail(description_.loss.classes.place, "the loss takes rows of " +
-                                                    std::to_string(classes) + " classes and gets " +
-                                                    to_text(current_.flow));
-      if (!current_.maker) return;
-      at_.fault->made_at = current_.maker->place;
-      at_.fault->maker = current_.maker_label;
-      return;
+    model_.kind = description_.name;
+    switch (description_.loss.kind) {
+      case LossKind::cross_entropy:
+        end_in_classes();
+        break;
+      case LossKind::binary:
+        end_in_numbers(kernels::ElementLoss::binary);
+        break;
+      case LossKind::squared:
+        end_in_numbers(kernels::ElementLoss::squared);
+        break;
     }
+    if (!at_.fault && lora_) freeze_base();
+  }
+
+  void fail_of_output(const Place& place, const std::string& taken) {
+    at_.fail(place, "the loss takes " + taken + " and gets " + to_text(current_.flow));
+    if (!current_.maker) return;
+    at_.fault->made_at = current_.maker->place;
+    at_.fault->maker = current_.maker_label;
+  }
+
+  void end_in_classes() {
+    const auto& wanted = *description_.loss.classes;
+    const auto classes = at_.integer(wanted, "the number of classes");
+    if (at_.fault) return;
+    if (current_.flow.kind != Flow::Kind::rows || current_.flow.width() != classes)
+      return fail_of_output(wanted.place, "rows of " + std::to_string(classes) + " classes");
     for (int i = 0; i + 1 < current_.flow.shape.rank(); ++i)
       model_.sample.target.append(current_.flow.shape[i]);
     const bool is_of_tokens = model_.sample.input_type == DType::i32;
     if (is_of_tokens && model_.sample.more.empty() && !predicts_tokens(classes)) return;
-    model_.kind = description_.name;
     const auto form = loss_form();
     model_.loss = std::make_unique<const CrossEntropy>(form);
     model_.ignore = form.ignore;
     model_.classes = classes;
-    if (lora_) freeze_base();
+  }
+
+  /// Ends in a loss of each number of the output.
+  void end_in_numbers(kernels::ElementLoss loss) {
+    const auto& described = description_.loss;
+    if (current_.flow.has_integers()) return fail_of_output(described.place, "numbers");
+    if (const Value* given = options_.find("loss"); given && given->map() && !given->map()->empty())
+      return at_.fail(Place(), "model.loss." + given->map()->front().key +
+                                   " changes a loss over classes, and the loss of this model is " +
+                                   (loss == kernels::ElementLoss::binary ? "binary" : "squared") +
+                                   "; leave it out");
+    model_.sample.target = current_.flow.shape;
+    model_.sample.target_type = target_type_of(described.kind);
+    model_.sample.target_bounds = target_bounds_of(described.kind);
+    model_.loss = std::make_unique<const ElementLoss>(loss);
   }
 
   kernels::CrossEntropyForm loss_form() {
@@ -708,11 +740,11 @@ class Expander {
   /// Data give each token the next one as its target, so a model of tokens alone predicts tokens.
   bool predicts_tokens(std::int64_t classes) {
     if (!(model_.sample.target == model_.sample.input))
-      at_.fail(description_.loss.classes.place, "the loss takes a row for each of the tokens " +
-                                                    to_string(model_.sample.input) + " and gets " +
-                                                    to_text(current_.flow));
+      at_.fail(description_.loss.classes->place, "the loss takes a row for each of the tokens " +
+                                                     to_string(model_.sample.input) + " and gets " +
+                                                     to_text(current_.flow));
     else if (model_.sample.bounds.below != classes)
-      at_.fail(description_.loss.classes.place,
+      at_.fail(description_.loss.classes->place,
                "tokens are below " + std::to_string(model_.sample.bounds.below) +
                    ", and the loss has " + std::to_string(classes) +
                    " classes; both are the size of the vocabulary");

@@ -25,10 +25,15 @@ std::span<const Preset> ModelKind::presets() const { return description_->preset
 
 std::span<const HuggingFace> ModelKind::hugging_face() const { return description_->hugging_face; }
 
-bool ModelKind::may_ignore() const { return description_->loss.ignore.has_value(); }
+DType ModelKind::target_type() const { return target_type_of(description_->loss.kind); }
+NumberBounds ModelKind::target_bounds() const { return target_bounds_of(description_->loss.kind); }
+
+bool ModelKind::may_ignore() const {
+  return description_->loss.ignore || target_type() == DType::f32;
+}
 
 std::optional<std::int32_t> ModelKind::ignored_target() const {
-  if (!may_ignore()) return {};
+  if (!description_->loss.ignore) return {};
   const auto value = description_->loss.ignore->formula.evaluate({});
   if (!value || !value->integer()) return {};
   return static_cast<std::int32_t>(*value->integer());

@@ -38,6 +38,10 @@ class ModelKind {
   /// How folders of Hugging Face describe such models. Empty: in no way.
   std::span<const HuggingFace> hugging_face() const;
 
+  /// Returns the type of targets.
+  DType target_type() const;
+  /// Returns the bounds of targets in f32.
+  NumberBounds target_bounds() const;
   /// Returns whether the loss of such models leaves targets out, if a configuration says nothing.
   bool may_ignore() const;
   /// Returns the target that it leaves out, unless that depends on options.

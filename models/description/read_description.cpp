@@ -164,10 +164,19 @@ class Reader {
   void read_loss() {
     const Value* loss = table("loss", {"kind", "classes", "ignore", "smoothing", "z"});
     if (!loss) return;
-    if (text_in(*loss, "kind") != "cross_entropy")
-      return sink_.fail(*loss, "loss",
-                        "kind = \"cross_entropy\" is the only loss that this "
-                        "program has");
+    made_.loss.place = {loss->position, "loss"};
+    const auto kind = text_in(*loss, "kind");
+    if (kind == "binary" || kind == "squared") {
+      made_.loss.kind = kind == "binary" ? LossKind::binary : LossKind::squared;
+      for (const auto& entry : *loss->map())
+        if (entry.key != "kind")
+          return sink_.fail(
+              entry.value, "loss",
+              "only a loss of kind = \"cross_entropy\" has '" + entry.key + "'; leave it out");
+      return;
+    }
+    if (kind != "cross_entropy")
+      return sink_.fail(*loss, "loss", "kind is \"cross_entropy\", \"binary\" or \"squared\"");
     const Value* classes = loss->find("classes");
     if (!classes) return sink_.fail(*loss, "loss", "classes, their number, is missing");
     made_.loss.classes = sink_.parse(*classes, "loss.classes", Formula::Texts::expressions);

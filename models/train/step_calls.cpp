@@ -41,6 +41,7 @@ class StepRehearsal {
   StepRehearsal(const Model& model, const StepRequest& step, const CostRequest& costs)
       : step_(step),
         costs_(costs),
+        target_type_(model.sample.target_type),
         account_(Computer::gpu, &calls_),
         stage_(model, step.units,
                {.precision = costs.precision, .keep = step.keep, .seed = 0, .short_rows = 0}),
@@ -60,7 +61,7 @@ class StepRehearsal {
     stage_.begin_step(Share::whole(step_.micro_batches, step_.groups),
                       target.count() * step_.micro_batches);
     for (int m = 0; m < step_.micro_batches; ++m) {
-      Tensor targets = stage_.is_last() ? stream.make(target, DType::i32) : Tensor();
+      Tensor targets = stage_.is_last() ? stream.make(target, target_type_) : Tensor();
       stage_.forward(stream, {.step = steps_, .index = m, .first_sample = m * costs_.micro},
                      *weights_, made_of(stream, input_), std::move(targets));
       count_calls(calls_, made.forward);
@@ -83,6 +84,7 @@ class StepRehearsal {
  private:
   const StepRequest step_;
   const CostRequest& costs_;
+  const DType target_type_;
   std::vector<kernels::KernelCall> calls_;
   Account account_;
   Stage stage_;

@@ -174,7 +174,8 @@ class Rehearsal {
     make_taken(stream, bundles, frame, costs);
     costs.stash_input = account.held();
     Tensor targets;
-    if (is_last_) targets = stream.make(with_batch(request_.micro, request_.target), DType::i32);
+    if (is_last_)
+      targets = stream.make(with_batch(request_.micro, request_.target), model_.sample.target_type);
 
     const Pass pass{.stream = stream,
                     .precision = request_.precision,

@@ -118,6 +118,18 @@ double difference_of_logits(Network& network) {
   return most / greatest;
 }
 
+/// Returns the description of a network that is none of the program's kinds.
+std::string description_of(const std::string& name) {
+  if (name == "segmenter") return tests::own_segmenter;
+  return name == "unet" ? tests::own_unet : "";
+}
+
+std::int64_t counted_in(const Tensor& targets) {
+  if (targets.dtype() == DType::i32) return targets.count();
+  return std::ranges::count_if(targets.numbers<float>(),
+                               [](float target) { return !std::isnan(target); });
+}
+
 double norm_of(const Tensor& tensor) {
   double squares = 0;
   for (const float number : tensor.numbers<float>())
@@ -128,17 +140,16 @@ double norm_of(const Tensor& tensor) {
 }  // namespace
 
 TEST_CASE("networks for images train as in torch, torchvision and timm", "[models][images]") {
-  const std::string name =
-      GENERATE("images/resnet", "images/wide_resnet", "images/resnext", "images/basic",
-               "images/vit", "unet");
+  const std::string name = GENERATE("images/resnet", "images/wide_resnet", "images/resnext",
+                                    "images/basic", "images/vit", "unet", "segmenter");
   CAPTURE(name);
-  Network network(name, name == "unet" ? tests::own_unet : "");
+  Network network(name, description_of(name));
   CHECK(difference_of_logits(network) < 1e-5);
 
   Begun begun(network);
   auto& [stream, stage, optimizer, weights] = begun;
   const auto first = network.batch(0);
-  stage.begin_step(Share::whole(1, 1), first.target.count());
+  stage.begin_step(Share::whole(1, 1), counted_in(first.target));
   stage.forward(stream, {}, *weights, first.input, first.target);
   stage.backward(stream, 0, *weights, {});
   auto gradients = join(stream, {stage.take_gradients()});
@@ -209,6 +220,27 @@ TEST_CASE("a skip from the wrong level is seen in the logits", "[models][images]
   CHECK(difference(replaced(tests::own_unet, R"("relu",
   { keep = "skip{i}" },)",
                             R"({ keep = "skip{i}" }, "relu",)")) > 1e-3);
+}
+
+TEST_CASE("another loss of numbers is seen in the losses", "[models][images]") {
+  Network network("segmenter", tests::own_segmenter);
+  const double wanted = (*network.trace.find("losses")->list())[0].number();
+  const auto loss_with = [&](const std::string& kind, float target) {
+    std::string text = tests::own_segmenter;
+    text.replace(text.find("\"binary\""), 8, "\"" + kind + "\"");
+    network.model = described(text, *network.trace.find("model"));
+    Pipeline pipeline(
+        {.model = network.model, .optimizer = adamw(network.trace), .micro_batches = 1}, {});
+    pipeline.start_from(network.weights);
+    auto batch = network.batch(0);
+    if (!std::isnan(target))
+      for (std::int64_t i = 0; i < batch.target.count(); ++i)
+        if (std::isnan(batch.target.f32()[i])) batch.target.f32()[i] = target;
+    return pipeline.step(batch).loss;
+  };
+  CHECK(relative(loss_with("binary", std::nanf("")), wanted) < 1e-5);
+  CHECK(relative(loss_with("squared", std::nanf("")), wanted) > 1e-3);
+  CHECK(relative(loss_with("binary", 0.0f), wanted) > 1e-3);
 }
 
 }  // namespace troupe::models

@@ -178,6 +178,8 @@ TEST_CASE("training in fp16 and in fp32 gives different bits", "[models]") {
 
 TEST_CASE("every cut skips the same overflowing steps until the loss scale fits", "[models]") {
   for (const Model& model : small_models()) {
+    // On cores convolutions are in fp32, and a segmenter has nothing else.
+    if (model.kind == "segmenter") continue;
     const auto recipe = in_fp16(model, clipped(Kind::adamw), 24);
     CAPTURE(model.kind);
     const auto wanted = trained(recipe, {}, 14);

@@ -77,6 +77,8 @@ TEST_CASE("cuts, split backward passes and recomputation change no bit in bf16",
     CHECK(to_string(after_training(
               recipe, {.cuts = {1}, .backward = Way::Backward::in_halves, .keep = Keep::input})) ==
           wanted);
+    // On cores convolutions are in fp32, and a segmenter has nothing else.
+    if (model.kind == "segmenter") continue;
     Pipeline::Recipe other = recipe;
     other.precision = kernels::Precision::fp32;
     CHECK(to_string(after_training(other, {})) != wanted);
@@ -222,13 +224,19 @@ TEST_CASE("evaluation returns logits without targets and losses with targets", "
     const Tensor logits = whole.evaluate(stream, *weights, batch.inputs()).stream;
     const Tensor losses = whole.evaluate(stream, *weights, batch.inputs(), batch.target).stream;
     CAPTURE(model.kind);
-    REQUIRE(logits.shape().last() == model.classes);
     REQUIRE(losses.shape() == Shape{batch.target.count()});
-    double sum = 0;
-    for (std::int64_t c = 0; c < model.classes; ++c)
-      sum += std::exp(static_cast<double>(logits.f32()[c]));
-    const float chosen = logits.f32()[batch.target.data<std::int32_t>()[0]];
-    CHECK(losses.f32()[0] == Approx(std::log(sum) - chosen).epsilon(1e-5));
+    if (model.sample.target_type == DType::f32) {
+      REQUIRE(logits.shape() == batch.target.shape());
+      for (std::int64_t i = 0; i < losses.count(); ++i)
+        if (std::isnan(batch.target.f32()[i])) CHECK(losses.f32()[i] == 0);
+    } else {
+      REQUIRE(logits.shape().last() == model.classes);
+      double sum = 0;
+      for (std::int64_t c = 0; c < model.classes; ++c)
+        sum += std::exp(static_cast<double>(logits.f32()[c]));
+      const float chosen = logits.f32()[batch.target.data<std::int32_t>()[0]];
+      CHECK(losses.f32()[0] == Approx(std::log(sum) - chosen).epsilon(1e-5));
+    }
 
     const Bundle between = front.evaluate(stream, *weights_of(front), batch.inputs());
     const Tensor cut = back.evaluate(stream, *weights_of(back), between, batch.target).stream;

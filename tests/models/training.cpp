@@ -1,5 +1,7 @@
 #include "training.h"
 
+#include <cmath>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -145,6 +147,10 @@ std::vector<Model> models_with(double dropout) {
       described(tests::own_unet, table({{"size", 8}, {"width", 3}, {"dropout", 0.2 * dropout}})));
   models.push_back(described(tests::own_braid, table({{"dropout", 0.2 * dropout}})));
   models.push_back(described(tests::own_pair, table({{"dropout", 0.2 * dropout}})));
+  models.push_back(
+      described(tests::own_segmenter,
+                table({{"size", 8}, {"width", 3}, {"groups", 6}, {"dropout", 0.2 * dropout}})));
+  models.push_back(described(tests::own_gauge, table({{"dropout", 0.2 * dropout}})));
   return models;
 }
 
@@ -172,9 +178,13 @@ Batch made_batch(Stream& stream, const Model& model, std::int64_t samples, std::
   };
   auto& memory = stream.host_memory();
   Batch batch{Tensor::make(memory, with_samples(model.sample.input), model.sample.input_type),
-              Tensor::make(memory, with_samples(model.sample.target), DType::i32)};
+              Tensor::make(memory, with_samples(model.sample.target), model.sample.target_type)};
   fill(batch.input, model.sample.bounds.below);
-  fill(batch.target, model.classes);
+  if (model.sample.target_type == DType::i32) fill(batch.target, model.classes);
+  // Every eighth number, about, is no target.
+  for (std::int64_t i = 0; model.sample.target_type == DType::f32 && i < batch.target.count(); ++i)
+    batch.target.f32()[i] =
+        word() % 8 == 0 ? std::numeric_limits<float>::quiet_NaN() : uniform(word());
   for (std::size_t i = 0; i < model.sample.more.size(); ++i) {
     const auto& form = model.sample.more[i];
     fill(batch.more.emplace_back(Tensor::make(memory, with_samples(form.shape), form.type)),
@@ -205,7 +215,11 @@ std::vector<UnitRange> ranges(const Model& model, const std::vector<int>& cuts) 
 
 TargetCount count_of(const Tensor& targets, std::optional<std::int32_t> ignore) {
   TargetCount count{targets.count(), targets.count()};
-  if (ignore) count.counted -= std::ranges::count(targets.numbers<std::int32_t>(), *ignore);
+  if (targets.dtype() == DType::f32)
+    count.counted -= std::ranges::count_if(targets.numbers<float>(),
+                                           [](float target) { return std::isnan(target); });
+  else if (ignore)
+    count.counted -= std::ranges::count(targets.numbers<std::int32_t>(), *ignore);
   return count;
 }
 

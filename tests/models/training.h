@@ -37,7 +37,7 @@ struct Batch {
   Bundle inputs() const { return inputs(0, input.shape()[0]); }
 };
 
-/// Returns random samples that fit the model.
+/// Returns random samples that fit the model. Some targets in f32 are NaN: they do not count.
 Batch made_batch(Stream& stream, const Model& model, std::int64_t samples, std::uint64_t seed);
 
 /// The execution options of a training run; none may change a bit.

@@ -530,6 +530,40 @@ TEST_CASE("inputs that make no sense are refused at their place", "[models][desc
             .find("takes tokens and gets spans [6, 2]") != std::string::npos);
 }
 
+TEST_CASE("losses of numbers have no options", "[models][description]") {
+  const auto with = [](const std::string& loss) {
+    return fault_in(R"(model = { format = 1, name = "mine", help = "Mine." }
+input.row = { type = "f32", shape = [5] }
+loss = { )" + loss + R"( }
+part = [{ body = [{ linear = "head", out = 3 }] }]
+)");
+  };
+  CHECK(with(R"(kind = "binary")").empty());
+  CHECK(with(R"(kind = "squared")").empty());
+  CHECK(with(R"(kind = "absolute")").find("kind is \"cross_entropy\", \"binary\" or \"squared\"") !=
+        std::string::npos);
+  for (const std::string key : {"classes", "ignore", "smoothing", "z"})
+    CHECK(with("kind = \"squared\", " + key + " = 1")
+              .find("only a loss of kind = \"cross_entropy\" has '" + key + "'; leave it out") !=
+          std::string::npos);
+}
+
+TEST_CASE("a loss of numbers takes no options of a loss over classes", "[models][description]") {
+  const std::string text = R"(model = { format = 1, name = "mine", help = "Mine." }
+input.tokens = { type = "i32", shape = [5], below = 9 }
+loss = { kind = "squared" }
+part = [{ body = [{ embed = "words", rows = 9, width = 4 })";
+  CHECK(fault_in(text + "] }]\n").empty());
+  Value loss, given;
+  loss.set("ignore", std::int64_t{-100});
+  given.set("loss", loss);
+  const auto made = expanded(text + "] }]\n", given);
+  const auto* fault = std::get_if<Fault>(&made);
+  REQUIRE(fault);
+  CHECK(error_of(*fault).text.find("model.loss.ignore changes a loss over classes, and the loss of "
+                                   "this model is squared; leave it out") != std::string::npos);
+}
+
 TEST_CASE("groups of a convolution divide both numbers of channels", "[models][description]") {
   const auto made = expanded(images + R"(part = [{ body = [{ conv = "a", out = 8, kernel = 3 },
   { conv = "b", out = 12, kernel = 3, groups = 4 }, { conv = "c", out = 12, kernel = 3, groups = "given" },

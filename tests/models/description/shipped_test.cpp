@@ -9,7 +9,7 @@
 #include "core/json.h"
 #include "models/layers/layer_norm.h"
 #include "models/layers/linear.h"
-#include "models/layers/cross_entropy.h"
+#include "models/layers/losses/cross_entropy.h"
 #include "models/layers/relu.h"
 #include "models/layers/residual.h"
 #include "models/layers/sequence.h"

@@ -1,4 +1,4 @@
-#include "models/layers/cross_entropy.h"
+#include "models/layers/losses/cross_entropy.h"
 
 #include <utility>
 
