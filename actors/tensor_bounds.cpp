@@ -31,8 +31,9 @@ bool has_form(const Tensor& tensor, const TensorForm& form) {
   return !tensor.empty() && tensor.dtype() == form.type && tensor.shape() == form.shape;
 }
 
-/// Returns what integers have that is out of bounds, or nothing.
+/// Returns what numbers have that is out of bounds, or nothing.
 std::string fault_of(const Tensor& tensor, const TensorForm& form, const std::string& what) {
+  if (form.numbers) return out_of_bounds(tensor.numbers<float>(), *form.numbers, what);
   const auto numbers = tensor.numbers<std::int32_t>();
   if (!form.ignored) return out_of_bounds(numbers, form.bounds, what);
   std::vector<std::int32_t> counted(numbers.begin(), numbers.end());
@@ -81,11 +82,13 @@ std::shared_ptr<const BatchForms> BatchForms::of(const RunSpec& spec, const Sour
   if (!source) return nullptr;
   const auto batch = source.inputs->shape();
   auto forms = std::make_shared<BatchForms>();
-  const bool are_classes = batch.target_type == DType::i32;
-  forms->targets = {batch.target,
-                    batch.target_type,
-                    {.below = are_classes ? spec.model->classes : 0},
-                    spec.model->ignore};
+  forms->targets = {batch.target, batch.target_type};
+  if (batch.target_type == DType::f32) {
+    forms->targets.numbers = spec.model->sample.target_bounds;
+  } else {
+    forms->targets.bounds.below = spec.model->classes;
+    forms->targets.ignored = spec.model->ignore;
+  }
   const auto bundles = models::bundles_of(*spec.model, batch.input);
   for (const auto& stage : spec.stages) {
     const auto& parts = bundles[static_cast<std::size_t>(stage.first)];

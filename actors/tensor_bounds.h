@@ -13,6 +13,7 @@
 #include "core/integer_bounds.h"
 #include "core/memory/shape.h"
 #include "core/memory/tensor.h"
+#include "core/number_bounds.h"
 #include "core/result.h"
 
 /// The shapes, types and counts of tensors that messages of a run may carry. They follow from the
@@ -26,8 +27,9 @@ struct TensorForm {
   IntegerBounds bounds = {};  // The bounds of i32.
   /// An integer that is accepted besides: the target that does not count.
   std::optional<std::int32_t> ignored = {};
+  std::optional<NumberBounds> numbers = {};  // The bounds of f32.
 
-  bool has_bounds() const { return bounds.below > 0 || bounds.are_spans; }
+  bool has_bounds() const { return bounds.below > 0 || bounds.are_spans || numbers; }
 };
 
 /// "f32 [2, 3]"

@@ -113,7 +113,8 @@ Status StepDriver::heard(const MicroBatchLoss& loss) {
   if (evaluation_.has_all_losses() && evaluation_.counted() == 0)
     return Error{"the evaluation after step " + std::to_string(loss.step) +
                  " has no loss: none of its targets counts; data.validate must have targets that "
-                 "are not model.loss.ignore"};
+                 "are not " +
+                 (spec_->model->ignore ? "model.loss.ignore" : "NaN")};
   return Done{};
 }
 

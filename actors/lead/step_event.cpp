@@ -69,12 +69,13 @@ Value step_event(const RunSpec& spec, const StepReport& report) {
   Value told = run_event(spec, "step");
   told.set("step", step);
   told.set("loss", entry->losses.mean());
-  if (spec.model->ignore) told.set("counted", entry->losses.counted());
+  if (spec.model->may_leave_out()) told.set("counted", entry->losses.counted());
   if (!entry->done->is_skipped) told.set("grad_norm", entry->gradient_norm(spec.clip));
   if (const auto penalised = entry->penalised_norm(spec.clip))
     told.set("grad_norm_penalised", *penalised);
   if (spec.loss_scaling.is_on()) told.set("loss_scale", entry->done->loss_scale);
-  if (spec.loss_scaling.is_on() || spec.model->ignore) told.set("skipped", entry->done->is_skipped);
+  if (spec.loss_scaling.is_on() || spec.model->may_leave_out())
+    told.set("skipped", entry->done->is_skipped);
   told.set("lr", spec.optimizer.rate.at(step - 1));
   told.set("samples", step * spec.samples_in_step);
   if (spec.tokens_in_sample > 0) told.set("tokens", step * spec.samples_in_step * tokens);

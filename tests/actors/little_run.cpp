@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -77,6 +78,9 @@ models::Model build(const std::string& kind, double dropout, bool ignores) {
       {"unet", table({{"size", 16}, {"width", 2}, {"levels", 4}, {"dropout", dropout}})},
       {"braid", table({{"depth", 5}, {"dropout", dropout}})},
       {"pair", table({{"depth", 5}, {"dropout", dropout}})},
+      {"segmenter",
+       table({{"size", 16}, {"width", 2}, {"levels", 4}, {"groups", 4}, {"dropout", dropout}})},
+      {"gauge", table({{"depth", 6}, {"dropout", dropout}})},
       {"t5", table({{"vocab", 11},
                     {"source", 7},
                     {"target", 5},
@@ -87,8 +91,11 @@ models::Model build(const std::string& kind, double dropout, bool ignores) {
                     {"ffn", 12},
                     {"dropout", dropout}})},
   };
-  const std::map<std::string, std::string> own = {
-      {"unet", tests::own_unet}, {"braid", tests::own_braid}, {"pair", tests::own_pair}};
+  const std::map<std::string, std::string> own = {{"unet", tests::own_unet},
+                                                  {"braid", tests::own_braid},
+                                                  {"pair", tests::own_pair},
+                                                  {"segmenter", tests::own_segmenter},
+                                                  {"gauge", tests::own_gauge}};
   if (const auto text = own.find(kind); text != own.end())
     return of_description(text->second, options.at(kind));
   const auto* found = config::find_model_kind(kind == "wide" ? "mlp" : kind);
@@ -143,6 +150,7 @@ class DrawnSamples final : public storage::Dataset {
     for (const auto size : model.sample.input) shape_.input.append(size == 0 ? 5 : size);
     for (const auto size : model.sample.target) shape_.target.append(size);
     shape_.input_type = model.sample.input_type;
+    shape_.target_type = model.sample.target_type;
     bounds_.push_back(model.sample.bounds);
     for (std::size_t i = 0; i < model.sample.more.size(); ++i) {
       const auto& more = model.sample.more[i];
@@ -165,7 +173,7 @@ class DrawnSamples final : public storage::Dataset {
     const auto word = [&] {
       return RandomKey{.seed = 11, .sample = static_cast<std::uint32_t>(index)}.words(drawn++)[0];
     };
-    const auto classes = static_cast<std::uint32_t>(classes_);
+    const auto classes = static_cast<std::uint32_t>(std::max<std::int64_t>(1, classes_));
     for (std::size_t k = 0; k < to.inputs.size(); ++k) {
       const auto below = static_cast<std::uint32_t>(bounds_[k].below);
       const auto type = k == 0 ? shape_.input_type : shape_.more[k - 1].type;
@@ -177,13 +185,17 @@ class DrawnSamples final : public storage::Dataset {
       }
       if (bounds_[k].are_spans) order_spans(to.inputs[k]);
     }
+    const bool are_numbers = shape_.target_type == DType::f32;
     for (std::size_t at = 0; at < target.size(); at += 4) {
-      const auto token = static_cast<std::int32_t>(word() % classes);
-      std::memcpy(&target[at], &token, 4);
+      const auto token = static_cast<std::int32_t>(are_numbers ? 0 : word() % classes);
+      const float number = are_numbers ? uniform(word()) : 0;
+      std::memcpy(&target[at], are_numbers ? static_cast<const void*>(&number) : &token, 4);
     }
+    const float nothing = std::numeric_limits<float>::quiet_NaN();
     const std::int64_t left_out = left_out_ ? left_out_(index) : 0;
     for (std::int64_t i = 0; i < left_out; ++i)
-      std::memcpy(&target[static_cast<std::size_t>(i) * 4], &ignored, 4);
+      std::memcpy(&target[static_cast<std::size_t>(i) * 4],
+                  are_numbers ? static_cast<const void*>(&nothing) : &ignored, 4);
     return Done{};
   }
 

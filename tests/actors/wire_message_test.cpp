@@ -460,6 +460,27 @@ TEST_CASE("targets that do not count reach the last stage of a model that ignore
         "targets: found -99 in targets, wanted 0 to 10");
 }
 
+TEST_CASE("numbers that are targets of a peer are within their bounds", "[actors]") {
+  const auto refused = [](Journey& journey, float number) {
+    auto targets = journey.honest().targets();
+    targets.value.numbers<float>()[2] = number;
+    return journey.refused(targets, device_player(3));
+  };
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  constexpr float none = std::numeric_limits<float>::quiet_NaN();
+  Journey squared(piece_of_twelve("gauge")), binary(piece_of_twelve("segmenter"));
+  CHECK(refused(squared, -7).empty());
+  CHECK(refused(squared, none).empty());
+  CHECK(refused(squared, infinity) ==
+        "targets: found inf in targets, wanted finite numbers or NaN");
+  CHECK(refused(binary, 0.5f).empty());
+  CHECK(refused(binary, none).empty());
+  CHECK(refused(binary, 1.5f) == "targets: found 1.5 in targets, wanted 0 to 1 or NaN");
+  auto targets = squared.honest().targets();
+  targets.value = Tensor::make(squared.memory(), targets.value.shape(), DType::i32);
+  CHECK(squared.refused(targets, device_player(3)).find("wanted f32") != std::string::npos);
+}
+
 TEST_CASE("inputs of a peer are within their bounds", "[actors]") {
   Journey journey(piece_of_twelve("pair"));
   const auto refused = [&](auto change) {

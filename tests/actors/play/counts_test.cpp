@@ -76,6 +76,33 @@ TEST_CASE("where targets do not count, every plan gives the bits of a plain loop
   }
 }
 
+TEST_CASE("where numbers are missing as targets, every plan gives the bits of a plain loop",
+          "[actors]") {
+  for (const std::string model : {"segmenter", "gauge"}) {
+    const auto piece_of = [&](const RoundShape& shape) {
+      auto piece = Piece::of(model, shape);
+      piece.left_out = [](std::int64_t sample) { return sample % 4; };
+      return piece;
+    };
+    const auto one = counting_shape("seq", 1, 1);
+    const auto wanted = LittleRun(piece_of(one)).plainly();
+    CHECK(LittleRun(Piece::of(model, one)).plainly() != wanted);
+    std::uint64_t seed = 0;
+    for (const auto& shape : {one, counting_shape("seq", 1, 2), counting_shape("1f1b", 3, 1),
+                              counting_shape("1f1b", 2, 4), counting_shape("interleaved", 4, 1, 2),
+                              counting_shape("zb-h1", 3, 2)}) {
+      CAPTURE(model, shape.schedule, shape.stages, shape.replicas);
+      if (!Rounds::make(shape)) continue;
+      const auto played = well_played(piece_of(shape), ++seed);
+      CHECK(played.weights == wanted);
+      const auto steps = events_of_steps(played);
+      REQUIRE(steps.size() == 3);
+      for (const auto& step : steps) CHECK(*step.find("counted")->integer() > 0);
+    }
+    CHECK(seed > 4);
+  }
+}
+
 TEST_CASE("the loss of a step is the mean over its targets that count", "[actors]") {
   auto piece = counting_piece("gpt2", counting_shape("1f1b", 3, 2));
   piece.eval_every = 1;
@@ -157,4 +184,14 @@ TEST_CASE("an evaluation without targets that count ends the run with that reaso
   const auto ended = play(piece, 1);
   CHECK(ended.outcome.how == Outcome::How::failed);
   CHECK(ended.outcome.why.find("none of its targets counts") != std::string::npos);
+}
+
+TEST_CASE("an evaluation whose targets are all NaN ends the run with that reason", "[actors]") {
+  auto piece = Piece::of("gauge", counting_shape("1f1b", 2, 1));
+  piece.left_out = [](std::int64_t) { return std::int64_t{3}; };
+  piece.eval_every = 1;
+  const auto ended = play(piece, 1);
+  CHECK(ended.outcome.how == Outcome::How::failed);
+  CHECK(ended.outcome.why.find("data.validate must have targets that are not NaN") !=
+        std::string::npos);
 }
