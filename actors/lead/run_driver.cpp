@@ -14,10 +14,7 @@ RunDriver::RunDriver(Env& env, Loop& loop, Hooks hooks)
     : env_(env), loop_(loop), hooks_(std::move(hooks)) {}
 
 void RunDriver::take(decide::Event event) {
-  post([this, event = std::move(event)] {
-    events_.push_back(event);
-    answer_all();
-  });
+  post([this, event = std::move(event)] { hear(event); });
 }
 
 void RunDriver::after(Duration time, std::function<void()> what) {
@@ -35,22 +32,23 @@ void RunDriver::rest(const std::vector<decide::Record>& last) {
   if (!std::exchange(rests_, true) && !last.empty()) (void)hooks_.write(last);
 }
 
-/// Answers all events in order. If one cannot be written down, later ones wait too, except those
-/// of steps: training goes on.
+/// Events of steps are answered at once, also while others wait: training goes on.
+void RunDriver::hear(decide::Event event) {
+  if (decide::is_of_steps(event)) return void(answer(event));
+  events_.add(std::move(event));
+  if (!is_held_up_) answer_all();
+}
+
+/// Answers the waiting events in order. If one cannot be written down, later ones wait too.
 void RunDriver::answer_all() {
-  for (std::size_t at = 0; at < events_.size();) {
-    const auto event = events_[at];
-    if (is_held_up_ && !decide::is_of_steps(event)) {
-      ++at;
-    } else if (answer(event)) {
-      events_.erase(events_.begin() + static_cast<std::ptrdiff_t>(at));
-    } else {
-      is_held_up_ = true;
-      after(write_again, [this] {
-        is_held_up_ = false;
-        answer_all();
-      });
-    }
+  for (; !events_.is_empty(); events_.pop_front()) {
+    if (answer(events_.front())) continue;
+    is_held_up_ = true;
+    after(write_again, [this] {
+      is_held_up_ = false;
+      answer_all();
+    });
+    return;
   }
 }
 
@@ -77,10 +75,15 @@ void RunDriver::accept(decide::Answer answer) {
     std::swap(state_, answer.state);
   }
   for (const auto& order : answer.orders)
-    if (const auto* set = std::get_if<decide::SetTimer>(&order))
-      after(set->after, [this, timer = set->timer] { take(decide::Timeout{timer}); });
+    if (const auto* set = std::get_if<decide::SetTimer>(&order)) set_timer(*set);
   hooks_.carry_out(answer);
   for (const auto row : answer.rows) env_.point(decide::to_string(row));
+}
+
+/// The machine has one timer at a time. Outdated ones must not pile up.
+void RunDriver::set_timer(const decide::SetTimer& set) {
+  if (timer_) loop_.cancel(*timer_);
+  timer_ = loop_.after(set.after, [this, timer = set.timer] { take(decide::Timeout{timer}); });
 }
 
 }  // namespace troupe::actors

@@ -1,11 +1,13 @@
 #pragma once
 
-#include <deque>
+#include <cstddef>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "actors/decide/run_machine.h"
+#include "actors/decide/waiting_events.h"
 #include "core/env.h"
 #include "core/result.h"
 
@@ -41,16 +43,21 @@ class RunDriver {
   void after(Duration time, std::function<void()> what);
   /// Returns the state after the last event.
   State state() const;
+  /// Returns how many events wait. Only a task of the loop may call it.
+  std::size_t waiting() const { return events_.size(); }
   /// Stops answering events and writes these last records before it returns.
   void rest(const std::vector<decide::Record>& last);
 
  private:
+  void hear(decide::Event event);
   void answer_all();
   Status answer(const decide::Event& event);
   void accept(decide::Answer answer);
+  void set_timer(const decide::SetTimer& set);
 
   Env& env_;
-  // It has no bound: nobody asks for more than one task for each node and timer.
+  // It has no bound: nobody asks for more than one task for each node and timer, and steps wait for
+  // the recorder.
   Loop& loop_;
   const Hooks hooks_;
   std::mutex writing_;  // Locked before `mutex_` if both are needed.
@@ -58,8 +65,9 @@ class RunDriver {
   mutable std::mutex mutex_;
   State state_;  // Changed only by the loop.
   // Used by the loop.
-  std::deque<decide::Event> events_;
-  bool is_held_up_ = false;  // An event could not be written down.
+  decide::WaitingEvents events_;
+  bool is_held_up_ = false;           // An event could not be written down.
+  std::optional<Loop::Timer> timer_;  // The machine has one at a time.
 };
 
 }  // namespace troupe::actors

@@ -115,6 +115,27 @@ TEST_CASE("steps, saves and a person's orders are answered while nothing can be 
   CHECK(head.wait_for<decide::End>().how == decide::End::How::stopped);
 }
 
+TEST_CASE("events that come again and again do not pile up while nothing can be recorded",
+          "[actors]") {
+  Head head;
+  const auto plan = head.begin();
+  head.spoil(true);
+  head->take(decide::PlanMade{plan.number, decide::PlanChoice{plan.nodes, "alone"}});
+  // A head tells every 100 ms of nodes that its machine does not know, and nodes restart.
+  for (decide::Life life = 2; life < 1002; ++life) {
+    head->take(decide::NodeCame{life, "beta"});
+    head->take(decide::NodeCame{life, "beta"});
+    head->take(decide::NodeHeard{1, life % 2 == 0});
+    head->take(decide::NodeLost{life, "gone"});
+  }
+  std::promise<std::size_t> waiting;
+  head->post([&] { waiting.set_value(head->waiting()); });
+  // The plan, and what is new of both nodes.
+  CHECK(waiting.get_future().get() == 4);
+  head.spoil(false);
+  CHECK(head.wait_for<decide::Prepare>().plan.members == std::vector<decide::Life>{1});
+}
+
 TEST_CASE("a run's driver runs delayed work later, and all other work in order", "[actors]") {
   Head head;
   head->take(decide::JournalRead{});
