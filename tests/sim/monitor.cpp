@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -37,18 +39,23 @@ void Monitor::violate(int rule, const std::string& what) {
 
 void Monitor::look() {
   look_at_decisions();
-  const auto bytes = head_.disk.files().read("runs/" + run_ + "/events.jsonl");
-  if (!bytes) return;
-  const auto text = bytes->text();
-  if (text.size() < read_) read_ = text.size();  // A crash took the end.
-  for (std::size_t end = 0; (end = text.find('\n', read_)) != text.npos; read_ = end + 1) {
-    const std::string line(text.substr(read_, end - read_));
+  const auto file = head_.disk.files().open("runs/" + run_ + "/events.jsonl");
+  if (!file) return;
+  const auto size = (*file)->size();
+  if (size < read_) read_ = size;  // A crash took the end.
+  if (size == read_) return;
+  std::string text(size - read_, '\0');
+  if (!(*file)->read(read_, std::as_writable_bytes(std::span(text)))) return;
+  std::size_t begin = 0;
+  for (std::size_t end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+    const std::string line = text.substr(begin, end - begin);
     if (const auto event = parse_json(line)) {
       if (cluster_.scheduler().has_history() && text_in(*event, "type") != "step")
         cluster_.scheduler().note("event", line);
       learn(*event);
     }
   }
+  read_ += begin;
 }
 
 void Monitor::learn(const Value& event) {
@@ -97,17 +104,28 @@ void Monitor::check_patience(const std::string& warning) {
 }
 
 void Monitor::look_at_decisions() {
-  const auto bytes = head_.disk.files().read("runs/" + run_ + "/decisions");
+  const auto path = "runs/" + run_ + "/decisions";
+  const auto file = head_.disk.files().inspect(path);
   const auto now = cluster_.scheduler().now();
-  if (bytes && bytes->text().size() != bytes_of_decisions_) {
-    bytes_of_decisions_ = bytes->text().size();
-    check_decisions(actors::decide::read_journal(bytes->text()).records);
-  }
+  if (file && file->bytes != bytes_of_decisions_)
+    if (const auto bytes = head_.disk.files().read(path)) {
+      bytes_of_decisions_ = file->bytes;
+      check_decisions(read_decisions(std::string(bytes->text())).records);
+    }
   if (!has_head_) must_give_up_since_.reset();
   if (must_give_up_since_ && now - *must_give_up_since_ > most_thought) {
     must_give_up_since_.reset();
     violate(8, "an attempt that had not begun has lost a node, and is not given up");
   }
+}
+
+const actors::decide::Journal& Monitor::read_decisions(std::string text) {
+  return last_decisions_.of(std::move(text), actors::decide::read_journal);
+}
+
+std::int64_t Monitor::steps_in(std::string ledger) {
+  return last_ledger_.of(std::move(ledger),
+                         [](std::string_view text) { return storage::audit(text).steps; });
 }
 
 /// Rule 8: an attempt that loses a node before it has begun is given up at once. Rule 3: nobody is
@@ -146,7 +164,7 @@ void Monitor::see_call(const SimulatedDisk::Call& call) {
       !call.path.ends_with(".new") || call.path.find("runs/" + run_ + "/") == call.path.npos)
     return;
   const auto step = std::stoll(call.path.substr(place + std::string_view("/step-").size()));
-  const auto safe = storage::audit(head_.disk.files().durable_part(ledger_path())).steps;
+  const auto safe = steps_in(head_.disk.files().durable_part(ledger_path()));
   if (safe < step)
     violate(5, "the checkpoint of step " + std::to_string(step) +
                    " becomes complete, but only the steps up to " + std::to_string(safe) +
@@ -225,7 +243,7 @@ void Monitor::check_prepare(const Wires::Party& from, const Wires::Party& to,
                    std::to_string(told.attempt));
   told = {message.seq, message.epoch, from.process};
   const auto path = "runs/" + run_ + "/decisions";
-  const auto safe = actors::decide::read_journal(head_.disk.files().durable_part(path));
+  const auto& safe = read_decisions(head_.disk.files().durable_part(path));
   std::uint64_t newest = 0;
   for (const auto& record : safe.records) newest = std::max(newest, record.attempt);
   if (newest < message.epoch)
@@ -239,7 +257,7 @@ void Monitor::check_keep_step(const transport::Message& message) {
   const auto order = transport::from_message<actors::KeepStep>(message);
   if (!order) return violate(4, "an order to keep a step cannot be read: " + order.error().text);
   const auto written = head_.disk.files().read(ledger_path());
-  const auto steps = written ? storage::audit(written->text()).steps : 0;
+  const auto steps = written ? steps_in(std::string(written->text())) : 0;
   if (steps < order->line)
     violate(4, "nodes may forget what is older than step " + std::to_string(order->line) +
                    ", but the ledger has only " + std::to_string(steps) + " steps");
@@ -254,7 +272,7 @@ void Monitor::check_start(const transport::Message& message) {
   const std::string begins = "attempt " + std::to_string(message.epoch) + " begins after step " +
                              std::to_string(order->step) + ", but step ";
   const auto ledger = storage::read_segments(head_.disk.files(), ledger_path());
-  const auto committed = ledger ? storage::audit(*ledger).steps : 0;
+  const auto committed = ledger ? steps_in(*ledger) : 0;
   for (const auto& [step, optimizers] : attempt.kept)
     if (step > order->step && step <= committed && std::ssize(optimizers) == attempt.optimizers)
       violate(4, begins + std::to_string(step) + " is in the memory of its nodes");

@@ -17,6 +17,21 @@
 
 namespace troupe::simulation {
 
+/// What the text of a file means. A text that was read last is not read again.
+template <class Meaning>
+class LastRead {
+ public:
+  template <class Read>
+  const Meaning& of(std::string text, Read read) {
+    if (!meaning_ || text != text_) meaning_ = read(text_ = std::move(text));
+    return *meaning_;
+  }
+
+ private:
+  std::string text_;
+  std::optional<Meaning> meaning_;
+};
+
 /// Watches a run on a simulated cluster from outside: by its folder on the disk of the head, by the
 /// messages of heads, and by what a head tells a person. Finds what breaks a rule.
 class Monitor {
@@ -65,6 +80,8 @@ class Monitor {
   void check_patience(const std::string& warning);
   void look_at_decisions();
   void check_decisions(const std::vector<actors::decide::Record>& records);
+  const actors::decide::Journal& read_decisions(std::string text);
+  std::int64_t steps_in(std::string ledger);
   std::string ledger_path() const { return "runs/" + run_ + "/ledger"; }
   void check_save(std::int64_t step, const std::string& weights);
   void check_saves(const std::string& when);
@@ -85,6 +102,8 @@ class Monitor {
   const TrainedSteps& expected_;
   std::vector<std::string> violations_;
   std::size_t read_ = 0;  // Bytes of the event file.
+  LastRead<actors::decide::Journal> last_decisions_;
+  LastRead<std::int64_t> last_ledger_;
   std::int64_t last_step_ = 0, recoveries_ = 0;
   std::int64_t told_saved_ = 0;  // The newest step that was told as saved.
   bool has_head_ = false;
