@@ -105,11 +105,15 @@ void Scheduler::remove(QueueId queue) {
   drop_tasks(queue, dropped);
 }
 
+void Scheduler::count_in(Queue& queue) {
+  queue.most_waiting = std::max(queue.most_waiting, ++queue.waiting);
+}
+
 bool Scheduler::post(QueueId id, Task task) {
   Queue& queue = queues_[at(id)];
   if (!takes(queue)) return false;
   queue.ready.push_back({++numbers_, Timer{0}, std::move(task)});
-  ++queue.waiting;
+  count_in(queue);
   relist(id);
   return true;
 }
@@ -118,7 +122,7 @@ Scheduler::Timer Scheduler::after(QueueId id, Duration time, Task task) {
   Queue& queue = queues_[at(id)];
   if (!takes(queue)) return Timer{0};
   const Timer timer{++timers_};
-  ++queue.waiting;
+  count_in(queue);
   if (time <= Duration::zero()) {
     tasks_by_timer_.emplace(timer, std::pair(now_, id));
     queue.ready.push_back({++numbers_, timer, std::move(task)});

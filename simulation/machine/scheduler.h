@@ -169,6 +169,12 @@ class Scheduler {
   void stall_next(ProcessId process, Duration time) { next_stalls_[process] = time; }
   /// Returns how many tasks of a queue have not begun, due or not.
   std::size_t waiting(QueueId queue) const { return queues_[at(queue)].waiting; }
+  /// Calls a function with each queue there ever was: its process, its name, and the most tasks
+  /// that have waited in it at once.
+  template <class See>
+  void look_at_queues(See see) const {
+    for (const auto& queue : queues_) see(queue.process, queue.name, queue.most_waiting);
+  }
 
   /// `source` must outlive its registration. It is asked nothing more once its process has ended.
   SourceId add_source(ProcessId process, std::string name, Source& source);
@@ -241,6 +247,7 @@ class Scheduler {
     bool is_listed = false;  // In ready_queues_.
     Time stalled_until{};
     std::size_t waiting = 0;  // Tasks that are ready and tasks with a timer.
+    std::size_t most_waiting = 0;
     std::deque<Ready> ready;
   };
   struct Process {
@@ -273,6 +280,7 @@ class Scheduler {
     return static_cast<std::size_t>(id);
   }
   bool takes(const Queue& queue) const;
+  static void count_in(Queue& queue);
   bool may_run(const Listed& source) const;
   void relist(QueueId queue);
   void relist_all(ProcessId process);

@@ -23,6 +23,8 @@ constexpr auto decisions = "runs/tiny/decisions";
 constexpr auto refused_for = 2s;
 /// How long a fault waits for the decision at which it comes.
 constexpr auto waits_for_moment = 4s;
+/// The most tasks that may wait in a queue of a process.
+constexpr std::size_t most_waiting = 600;
 
 /// A scenario while it is played.
 class Playing {
@@ -576,7 +578,21 @@ class Playing {
       run.monitor.violate(9, "the run has failed without a drawn reason: " + why);
   }
 
+  /// Rule 6: few tasks wait, whatever was stuck or frozen.
+  void check_queues() {
+    scheduler().look_at_queues(
+        [this](ProcessId process, const std::string& name, std::size_t most) {
+          if (process == Scheduler::world) return;
+          auto& longest = played_.queues[name.substr(0, name.find_first_of("0123456789"))];
+          longest = std::max(longest, most);
+          if (most > most_waiting)
+            violate(6, std::to_string(most) + " tasks have waited in the queue '" + name + "' of " +
+                           scheduler().name(process));
+        });
+  }
+
   Played finish() {
+    check_queues();
     for (const auto& run : runs_) {
       const auto& violations = run.monitor.violations();
       played_.violations.insert(played_.violations.end(), violations.begin(), violations.end());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -21,6 +22,7 @@ struct Played {
   std::int64_t recoveries = 0;
   std::int64_t states = 0;                         // Tensors of states that were compared.
   std::map<std::string, std::uint64_t> points;     // How often each named point was passed.
+  std::map<std::string, std::size_t> queues;       // The most tasks that waited in one, by name.
   int heads = 0;                                   // Lives of the head.
   std::array<int, Fault::kinds> faults_reached{};  // While the run was not over.
 };

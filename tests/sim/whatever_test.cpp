@@ -77,6 +77,7 @@ struct Reached {
   std::int64_t heads = 0, recoveries = 0, states = 0, faults = 0;
   std::array<int, Fault::kinds> by_kind{};
   std::map<std::string, std::uint64_t> points;
+  std::map<std::string, std::size_t> queues;  // The most tasks that waited in one, by name.
   double seconds = 0;
 
   void add(const Scenario& scenario, const Played& played) {
@@ -91,6 +92,7 @@ struct Reached {
     recoveries += played.recoveries;
     states += played.states;
     for (const auto& [point, times] : played.points) points[point] += times;
+    for (const auto& [queue, most] : played.queues) queues[queue] = std::max(queues[queue], most);
     for (std::size_t i = 0; i < by_kind.size(); ++i) {
       by_kind[i] += played.faults_reached[i];
       faults += played.faults_reached[i];
@@ -113,6 +115,8 @@ struct Reached {
                   std::string(name_of(static_cast<Fault::Kind>(i))).c_str(), by_kind[i]);
     std::printf("\n%zu undisturbed runs took %.1f s of it", references.by_recipe.size(),
                 references.seconds);
+    std::printf("\nthe most tasks that waited in a queue:");
+    for (const auto& [queue, most] : queues) std::printf(" %s %zu", queue.c_str(), most);
     std::printf("\nhow often heads decided by each row:");
     for (const auto row : actors::decide::all_rows()) {
       const std::string name(actors::decide::to_string(row));
