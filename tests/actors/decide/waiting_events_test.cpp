@@ -52,7 +52,7 @@ TEST_CASE("a waiting event that comes again is left out", "[actors]") {
   REQUIRE(all.size() == 13);
   // The newest one of these counts, and the first failure.
   CHECK(std::get<SavesRead>(all[1]).committed == 2);
-  CHECK(std::get<KeptBy>(all[9]).keepers == std::vector{std::vector<Life>{2}});
+  CHECK(std::get<KeptBy>(all[9]).keepers == std::vector<std::vector<Life>>{{2}});
   CHECK(std::get<PlayerFailed>(all[11]).why == "broken 0");
 }
 
