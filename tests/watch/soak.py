@@ -24,7 +24,7 @@ import time
 
 from cluster import Cluster, Failed, check, children, get, read, until
 
-program, config = sys.argv[1:3]
+program, config = (os.path.abspath(path) for path in sys.argv[1:3])  # It works in folders of its own.
 seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 20
 columns = 80
 progress = re.compile(
