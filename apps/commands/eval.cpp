@@ -115,10 +115,13 @@ ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
   }
   const bool some_count = std::ranges::any_of(found, [](auto& loss) { return loss.counted > 0; });
   if (!some_count)
-    return complain(ExitCode::failed, "error: none of the targets counts: all are the label " +
-                                          std::to_string(*needs.ignore) + " of model.loss.ignore");
+    return complain(
+        ExitCode::failed,
+        "error: none of the targets counts: all are " +
+            (needs.ignore ? "the label " + std::to_string(*needs.ignore) + " of model.loss.ignore"
+                          : "NaN"));
   const double loss = models::mean_of(found);
-  const bool is_text = model.model().sample.input_type == DType::i32;
+  const bool is_text = model.model().predicts_tokens();
   if (flags.output == "json") {
     Value result;
     result.set("type", "eval");
@@ -132,7 +135,8 @@ ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
   } else {
     const std::string perplexity = is_text ? ", perplexity " + brief(std::exp(loss)) : "";
     char number[32];
-    std::snprintf(number, sizeof number, "loss %.5f nats", loss);
+    std::snprintf(number, sizeof number, "loss %.5f%s", loss,
+                  model.model().sample.target_type == DType::i32 ? " nats" : "");
     print_wrapped(
         number + perplexity + " over " + share_text(micro_batches * micro, (*data)->count()) +
         (exam->as_in_training ? ", as in training: " : ": ") + (*data)->description() + "\n");

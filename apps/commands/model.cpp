@@ -150,6 +150,7 @@ Value as_value(const models::Model& model) {
     inputs.push_back({input.name, as_value(input.shape), {}});
   made.set("inputs", std::move(inputs));
   made.set("classes", model.classes);
+  made.set("target", as_value(model.sample.target));
   const auto count = count_parameters(model);
   made.set("parameters", count.all);
   made.set("parameters_for_each_row", count.used);
@@ -212,9 +213,11 @@ ExitCode show_kind(const ModelArguments& arguments, const CommonFlags& flags) {
     return ExitCode::done;
   }
   print_units(*model);
-  std::printf("\n%zu units, %s; from %s to %lld classes\n", model->units.size(),
+  const auto targets = model->classes > 0 ? std::to_string(model->classes) + " classes"
+                                          : "numbers " + to_string(model->sample.target);
+  std::printf("\n%zu units, %s; from %s to %s\n", model->units.size(),
               text_of(count_parameters(*model)).c_str(), inputs_text(model->sample).c_str(),
-              static_cast<long long>(model->classes));
+              targets.c_str());
   return ExitCode::done;
 }
 

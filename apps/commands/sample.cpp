@@ -30,6 +30,10 @@ ExitCode sample(const SampleArguments& arguments, const CommonFlags&) {
     return complain(ExitCode::invalid,
                     "error: " + model.directory() + ": a " + model.model().kind +
                         " takes no tokens; only language models can be sampled from");
+  if (!model.model().predicts_tokens())
+    return complain(ExitCode::invalid,
+                    "error: " + model.directory() + ": a " + model.model().kind +
+                        " predicts numbers, not tokens; only language models can be sampled from");
   if (const auto& more = model.model().sample.more; !more.empty())
     return complain(ExitCode::invalid,
                     "error: " + model.directory() + ": a " + model.model().kind +

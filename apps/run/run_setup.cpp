@@ -8,6 +8,7 @@
 #include "apps/samples/step_samples.h"
 #include "config/model_kinds.h"
 #include "core/mixture.h"
+#include "models/train/account.h"
 #include "models/train/parameter_groups.h"
 #include "storage/data/data_spec.h"
 #include "storage/data/mixed_dataset.h"
@@ -53,6 +54,14 @@ kernels::Precision meaning_of(Compute compute, bool on_gpus) {
   return Precision::fp32;
 }
 
+/// Returns the shape that a model gives for one sample.
+Shape output_of(const models::Model& model, const Shape& input) {
+  const Shape made = models::bundles_of(model, models::with_batch(1, input)).back()[0].shape;
+  Shape output;
+  for (int i = 1; i < made.rank(); ++i) output.append(made[i]);
+  return output;
+}
+
 }  // namespace
 
 kernels::Precision best_precision_here() {
@@ -83,17 +92,27 @@ Result<kernels::Precision> precision_of(const config::RunConfig& config) {
 Status fits(const std::string& key, const storage::Dataset& data, const models::Model& model) {
   const auto& has = data.shape();
   const auto& wants = model.sample;
-  const bool same_size = has.input_type == wants.input_type && wants.takes(has.input) &&
-                         has.target.rank() == wants.target.rank() &&
-                         (wants.input_type == DType::i32 || has.target == wants.target);
+  const bool of_numbers = wants.target_type == DType::f32;
+  const bool same_size =
+      has.input_type == wants.input_type && wants.takes(has.input) &&
+      (of_numbers || has.target.rank() == wants.target.rank()) &&
+      (of_numbers || wants.input_type == DType::i32 || has.target == wants.target);
   if (!same_size)
     return Error{key + ": its samples are " + std::string(to_string(has.input_type)) + " " +
                  to_string(has.input) + ", and the model takes " +
                  std::string(to_string(wants.input_type)) + " " + to_string(wants.input) +
                  "; change the data or the [model] section"};
-  if (data.classes() > model.classes)
+  if (of_numbers) {
+    const auto output = output_of(model, has.input);
+    if (!(has.target == output))
+      return Error{key + ": its targets are f32 " + to_string(has.target) +
+                   ", and the model's output is " + to_string(output) +
+                   "; its loss takes a target for each number of the output"};
+  }
+  const auto classes = of_numbers ? wants.bounds.below : model.classes;
+  if (classes > 0 && data.classes() > classes)
     return Error{key + ": it has " + std::to_string(data.classes()) +
-                 " classes, and the model only " + std::to_string(model.classes) +
+                 " classes, and the model only " + std::to_string(classes) +
                  "; increase the model's number, or use \"auto\" for a vocabulary"};
   return Done{};
 }
@@ -140,6 +159,8 @@ storage::DataNeeds needs_of(const models::Model& model) {
   const auto& form = model.sample;
   storage::DataNeeds needs{.context = form.input_type == DType::i32 ? form.input[0] : 0,
                            .ignore = model.ignore};
+  needs.target_type = form.target_type;
+  needs.target_bounds = form.target_bounds;
   if (form.more.empty()) return needs;
   needs.inputs.push_back({{form.input_name, form.input, form.input_type}, form.bounds});
   for (std::size_t i = 0; i < form.more.size(); ++i)
@@ -156,6 +177,8 @@ Result<storage::DataNeeds> needs_of(const config::RunConfig::Model& model) {
   needs.ignore = model.ignored_target();
   const auto kind = config::kind_of(model.table());
   if (!kind) return kind.error();
+  needs.target_type = kind->target_type();
+  needs.target_bounds = kind->target_bounds();
   const bool has_one_input = kind->inputs() == 1;
   if (model.vocabulary_from_data() && has_one_input) return needs;
   if (model.vocabulary_from_data())
@@ -167,7 +190,7 @@ Result<storage::DataNeeds> needs_of(const config::RunConfig::Model& model) {
   if (!built) return built.error();
   if (built->sample.input_type != DType::i32 && has_one_input) return needs;
   needs = needs_of(*built);
-  needs.vocabulary = built->classes;
+  needs.vocabulary = built->classes > 0 ? built->classes : built->sample.bounds.below;
   return needs;
 }
 

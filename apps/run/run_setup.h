@@ -28,7 +28,6 @@ struct RunSetup {
   std::int64_t micro = 1;
   kernels::Precision precision = kernels::Precision::fp32;
 
-  std::int64_t targets_per_sample() const { return model.sample.target.count(); }
   bool of_tokens() const { return model.sample.input_type == DType::i32; }
   /// Counts the numbers that the model learns.
   std::int64_t parameters() const;

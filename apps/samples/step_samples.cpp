@@ -37,7 +37,7 @@ struct Opened {
 
 Result<Opened> opened(storage::Files& files, const config::RunConfig& config,
                       const models::Model& model, const std::string& tokenizer) {
-  if (model.sample.input_type != DType::i32)
+  if (!model.predicts_tokens())
     return Error{"sample.every: a " + model.kind +
                  " writes no text; leave it out, or train a language model"};
   if (!model.sample.more.empty())

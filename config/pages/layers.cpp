@@ -22,6 +22,9 @@ A description lists the steps of a model: see
 made, and makes something of it. `when`, a condition, may stand in every step that is a table.
 `{ when = ..., do = [...] }` groups steps.
 
+Behind the last step comes the loss: `cross_entropy` over classes, or `binary` or `squared`, whose
+[targets are numbers](../how-to/bring-your-own-model.md#numbers-as-targets).
+
 A name is that of the step's parameters. The name of the part and a dot come before it, unless it
 begins with `/`; `"."` is the name of the part itself. Two steps `embed` or `linear` with the same
 name share their weights. The name of a kept value (`keep`, `take`, `add`, `concat`) is one of the

@@ -124,11 +124,13 @@ TEST_CASE("the page on own data leads from a text to a sample", "[apps]") {
 TEST_CASE("the page on own models leads from an empty file to a net", "[apps]") {
   const Workplace here;
   const Page page = read_page("how-to/bring-your-own-model.md");
-  REQUIRE(page.lines == 7);
-  REQUIRE(page.configs.size() == 3);
+  REQUIRE(page.lines == 9);
+  REQUIRE(page.configs.size() == 5);
   here.write("mine.toml", page.configs[0]);
   here.write("run.toml", page.configs[1]);
   here.write("unet.toml", page.configs[2]);
+  here.write("ink.toml", page.configs[3]);
+  here.write("marks.toml", page.configs[4]);
   run_page(here, page);
   const std::string out = here.read("out");
   CHECK(mentions(out, "mine.toml: good"));
@@ -138,6 +140,7 @@ TEST_CASE("the page on own models leads from an empty file to a net", "[apps]") 
     return here.read("runs/" + run + "/checkpoints/step-000000000040/weights.safetensors");
   };
   CHECK(weights("run") == weights("three"));
+  CHECK_FALSE(weights("marks").empty());
 }
 
 TEST_CASE("the page on fine-tuning leads from a base to a tuned model", "[apps]") {

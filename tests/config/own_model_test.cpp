@@ -187,3 +187,22 @@ TEST_CASE("a preset stands for a kind with options, and others may stand beside 
             .find("only the descriptions that the program comes with have presets") !=
         std::string::npos);
 }
+
+TEST_CASE("remedies that square gradients are refused where targets are numbers", "[config]") {
+  const auto squared =
+      replaced(tiny, R"({ kind = "cross_entropy", classes = 10 })", R"({ kind = "squared" })");
+  const std::vector<std::string> late = {"pipeline.schedule=pipedream", "pipeline.stages=2",
+                                         "staleness.delay_compensation=0.1"};
+  const auto classes = load_run(tiny, late);
+  INFO((classes ? "" : classes.error().text));
+  CHECK(classes.ok());
+  CHECK_FALSE(classes->config.model.may_ignore());
+  const auto refused = load_run(squared, late);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().text.find("before it is known how many targets of a step count, which the "
+                                  "loss of tiny leaves open; leave it out") != std::string::npos);
+  const auto numbers = load_run(squared);
+  REQUIRE(numbers.ok());
+  CHECK(numbers->config.model.may_ignore());
+  CHECK_FALSE(numbers->config.model.ignored_target());
+}

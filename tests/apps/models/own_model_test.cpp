@@ -101,6 +101,69 @@ TEST_CASE("a U-Net of one's own has the same bits under every plan", "[apps]") {
                  "\nup0 receives [32, 7, 7], skip0 [8, 28, 28], skip1 [16, 14, 14]\n"));
 }
 
+TEST_CASE("a model whose targets are numbers has the same bits under every plan", "[apps]") {
+  const Workplace here;
+  here.write("tiny.toml", own_segmenter);
+  here.write("run.toml", own_run);
+  const auto with = [&](std::vector<std::string> settings) {
+    settings.insert(settings.end(), {"train.steps=4", "data.train=made:glyphs?target=mask",
+                                     "data.validate=made:glyphs?target=mask&stream=1",
+                                     "train.eval_every=2", "checkpoint.keep_best=1"});
+    return digest_of_run(here, settings);
+  };
+  const auto one = with({"name=one", "pipeline.stages=1"});
+  CHECK(one == with({"name=five", "pipeline.stages=5", "pipeline.recompute=true"}));
+  CHECK(one == with({"name=halves", "pipeline.stages=3", "pipeline.schedule=zb-h1"}));
+  CHECK(one == with({"name=two", "pipeline.replicas=2", "pipeline.stages=2"}));
+  const auto ask = [&](const std::vector<std::string>& words) {
+    return troupe::tests::troupe(here, words);
+  };
+  CHECK(
+      mentions(ask({"model", "show", "tiny.toml"}).out, "from [1, 28, 28] to numbers [1, 28, 28]"));
+  const Ended eval = ask({"eval", "one@best"});
+  INFO(eval.err);
+  CHECK(eval.code == 0);
+  CHECK(eval.out.starts_with("loss 0."));
+  CHECK_FALSE(mentions(eval.out, "nats"));
+  const Ended sample = ask({"sample", "one"});
+  CHECK(sample.code == 3);
+  CHECK(mentions(sample.err, "takes no tokens; only language models can be sampled from"));
+
+  const auto check = [&](const std::string& data) {
+    const Ended checked =
+        ask({"config", "check", "run.toml", "--data", "--set", "data.train=" + data});
+    CHECK(checked.code == 3);
+    return checked.err;
+  };
+  CHECK(mentions(check("made:glyphs"), "has targets in i32, and the model's loss takes f32"));
+  CHECK(mentions(check("made:glyphs?target=mask&size=20"), "its samples are f32 [1, 20, 20]"));
+  const Ended smoothed =
+      ask({"config", "check", "run.toml", "--data", "--set", "data.train=made:glyphs?target=mask",
+           "--set", "model.loss.smoothing=0.1"});
+  CHECK(smoothed.code == 3);
+  CHECK(
+      mentions(smoothed.err, "changes a loss over classes, and the loss of this model is binary"));
+
+  here.write("tiny.toml", own_tiny);
+  CHECK(mentions(check("made:glyphs?target=clean"),
+                 "has targets in f32, and the model's loss takes i32"));
+}
+
+TEST_CASE("targets have the shape of the output", "[apps]") {
+  const Workplace here;
+  std::string text = own_segmenter;
+  text.replace(text.find("out = 1, kernel = 1"), 7, "out = 2");
+  here.write("tiny.toml", text);
+  here.write("run.toml", own_run);
+  const Ended checked = troupe::tests::troupe(
+      here,
+      {"config", "check", "run.toml", "--data", "--set", "data.train=made:glyphs?target=mask"});
+  CHECK(checked.code == 3);
+  CHECK(mentions(checked.err,
+                 "its targets are f32 [1, 28, 28], and the model's output is [2, 28, 28]; its loss "
+                 "takes a target for each number of the output"));
+}
+
 TEST_CASE("a model of two inputs has the same bits under every plan", "[apps]") {
   const Workplace here;
   here.write("tiny.toml", own_placed);
