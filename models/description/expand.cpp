@@ -16,6 +16,7 @@
 #include "models/layers/parallel.h"
 #include "models/layers/residual.h"
 #include "models/layers/residual_stream.h"
+#include "models/layers/scale.h"
 #include "models/layers/sequence.h"
 
 namespace troupe::models {
@@ -253,7 +254,14 @@ class Expander {
         read_kept(step, outermost, into);
       else
         add_layers(step, into, outermost, part);
+      if (step.kind && outermost == Outermost::yes && makes_output(*step.kind)) last_step_ = &step;
     }
+  }
+
+  /// Returns whether a step makes its output: a cut does not, and neither does a dropout that keeps
+  /// all.
+  static bool makes_output(const StepKind& kind) {
+    return !kind.is_cut() && kind.name != "dropout";
   }
 
   void add_layers(const Step& step, Layers& into, Outermost outermost, const Part& part) {
@@ -679,10 +687,23 @@ class Expander {
       model_.sample.target.append(current_.flow.shape[i]);
     const bool is_of_tokens = model_.sample.input_type == DType::i32;
     if (is_of_tokens && model_.sample.more.empty() && !predicts_tokens(classes)) return;
+    copy_held_output();
     const auto form = loss_form();
     model_.loss = std::make_unique<const CrossEntropy>(form);
     model_.ignore = form.ignore;
     model_.classes = classes;
+  }
+
+  /// Copies an output that the last step saved, or that is a kept value: the loss over classes
+  /// overwrites what it gets.
+  void copy_held_output() {
+    const auto kind = last_step_ ? last_step_->kind->name : "";
+    if (kind != "relu" && kind != "take") return;
+    auto& last = model_.units.back().layer;
+    Layers both;
+    both.push_back(plain(std::move(last)));
+    both.push_back(plain(std::make_unique<const Scale>(1.0f)));
+    last = sequence_of(std::move(both));
   }
 
   /// Ends in a loss of each number of the output.
@@ -767,8 +788,9 @@ class Expander {
   Evaluation at_;
   Model model_;
   Current current_;
-  Layers unit_;                 // Layers of the unit that is being made.
-  bool is_behind_cut_ = false;  // Whether the layers of unit_ follow a cut.
+  const Step* last_step_ = nullptr;  // The last outermost one.
+  Layers unit_;                      // Layers of the unit that is being made.
+  bool is_behind_cut_ = false;       // Whether the layers of unit_ follow a cut.
   std::string part_name_;
   std::vector<std::string> variables_;  // "i = 2"
   std::map<std::string, int> unit_names_;

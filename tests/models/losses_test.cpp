@@ -150,3 +150,46 @@ TEST_CASE("a model says what its loss takes", "[models]") {
   CHECK(gauge.sample.target == Shape{3});
   CHECK(gauge.sample.target_bounds == NumberBounds());
 }
+
+// Reproduces a bug: the loss over classes overwrote the output that relu had saved.
+TEST_CASE("a loss over classes leaves the output that a relu saved", "[models]") {
+  const std::string behind = GENERATE("", ", { dropout = 0.0 }", ", \"cut\"");
+  CAPTURE(behind);
+  const Model model = described(R"(model = { format = 1, name = "one", help = "One layer." }
+input.row = { type = "f32", shape = [4] }
+loss = { kind = "cross_entropy", classes = 3 }
+part = [{ body = [{ linear = "head", out = 3 }, "relu")" +
+                                behind + "] }]\n");
+  MemoryPool memory;
+  Stream stream(memory);
+  const auto batch = made_batch(stream, model, rows_of_numbers, 3);
+  Pipeline pipeline({.model = model, .optimizer = plain_descent(), .micro_batches = 1}, {});
+  pipeline.start(5);
+  std::vector<double> w, b, dw(12), db(3);
+  for (const auto& [name, tensor] : pipeline.weights())
+    (name.ends_with("bias") ? b : w).assign(tensor.f32(), tensor.f32() + tensor.count());
+  for (std::size_t row = 0; row < rows_of_numbers; ++row) {
+    const float* x = batch.input.f32() + row * 4;
+    std::vector<double> y = b;
+    double sum = 0;
+    for (std::size_t o = 0; o < 3; ++o) {
+      for (std::size_t i = 0; i < 4; ++i) y[o] += w[o * 4 + i] * x[i];
+      sum += std::exp(std::max(y[o], 0.0));
+    }
+    for (std::size_t o = 0; o < 3; ++o) {
+      if (y[o] <= 0) continue;
+      const bool is_target = batch.target.data<std::int32_t>()[row] == static_cast<int>(o);
+      const double slope = (std::exp(y[o]) / sum - is_target) / rows_of_numbers;
+      db[o] += slope;
+      for (std::size_t i = 0; i < 4; ++i) dw[o * 4 + i] += slope * x[i];
+    }
+  }
+  pipeline.step(batch);
+  for (const auto& [name, tensor] : pipeline.weights())
+    for (std::int64_t i = 0; i < tensor.count(); ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      CAPTURE(name, i);
+      const double wanted = name.ends_with("bias") ? b[at] - db[at] : w[at] - dw[at];
+      CHECK(tensor.f32()[i] == Approx(wanted).margin(2e-6));
+    }
+}
