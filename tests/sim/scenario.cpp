@@ -148,6 +148,19 @@ class Stories {
     }
   }
 
+  /// A head is late to hear of steps as a node goes: the run has decided to recover by then, and
+  /// nodes keep later states than it knows of.
+  void late_steps() {
+    scenario_.copies = std::max(scenario_.copies, 2);
+    for (int i = 0; i < 4; ++i) {
+      at_ = draw_.time_below(length_);
+      const auto lasts = draw_.time_between(milliseconds(10), milliseconds(300));
+      add_at(Row::step_done, Kind::stuck, 0, lasts);
+      add_at(Row::step_done, Kind::kill, i % 2 == 0 ? node_ : other_).later =
+          draw_.time_below(lasts);
+    }
+  }
+
   /// No two nodes reach each other.
   void no_paths() {
     need_all_nodes();
@@ -473,6 +486,7 @@ void draw_more(Scenario& scenario) {
   if (!scenario.remedies.empty() && scenario.replicas == 2) delay_reports(draw, scenario);
   if (draw.one_in(6) && scenario.remedies.empty()) use_data_file(draw, scenario);
   scenario.has_two_runs = draw.one_in(8);
+  if (scenario.nodes > 1 && draw.one_in(4)) Stories(draw, scenario).late_steps();
   std::ranges::stable_sort(scenario.faults, {}, &Fault::at);
 }
 

@@ -19,6 +19,20 @@ TEST_CASE("a step that is done while its attempt ends counts", "[actors]") {
   CHECK(head.ordered<Load>()->source == StateSource{StateSource::From::memory, 5, {}});
 }
 
+TEST_CASE("a step that a late ledger has once its attempt has ended is a source", "[actors]") {
+  Head head;
+  head.run();
+  head.run_to(4);
+  CHECK(head.on(StepDone{1, 5}) == Row::step_done);
+  head.on(NodeLost{1, "gone"});
+  head.kept = {{4, {}}, {5, {}}};
+  head.end_attempt();
+  head.state = react(head.state, StepEntered{0, 5}, head.now, head.limits).state;
+  head.plan();
+  head.prepare_all();
+  CHECK(head.ordered<Load>()->source == StateSource{StateSource::From::memory, 5, {}});
+}
+
 TEST_CASE("no attempt begins after a step that the ledger may not have", "[actors]") {
   Head head;
   head.run();
