@@ -1,5 +1,6 @@
 #include "core/json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <iterator>
@@ -10,6 +11,8 @@
 
 namespace troupe {
 namespace {
+
+constexpr std::size_t small_object = 16;
 
 /// An iterator over the text that records how far the parser has come.
 class Cursor {
@@ -90,7 +93,7 @@ class Builder {
   bool end_array() { return close(); }
   bool key(string_t& name) {
     const Position position = token_start();
-    if (!keys_.back().insert(name).second)
+    if (!is_new(name))
       return fail(position, "the key \"" + name + "\" comes twice in one object; keep one of them");
     open_.back()->map()->push_back({std::move(name), {}, position});
     return true;
@@ -138,6 +141,17 @@ class Builder {
     place(std::move(value));
     return true;
   }
+  /// Returns whether the open object does not have this key yet, and notes it. Few keys are
+  /// compared with each other; more of them are kept in order.
+  bool is_new(const std::string& key) {
+    const auto& entries = *open_.back()->map();
+    auto& keys = keys_.back();
+    if (entries.size() < small_object)
+      return std::ranges::none_of(entries, [&](const auto& entry) { return entry.key == key; });
+    if (keys.empty())
+      for (const auto& entry : entries) keys.insert(entry.key);
+    return keys.insert(key).second;
+  }
   Value& place(Value value) {
     if (open_.empty()) return root = std::move(value);
     if (auto* list = open_.back()->list()) return list->emplace_back(std::move(value));
@@ -168,11 +182,23 @@ class Builder {
   JsonLimits limits_;
   // An open container's address is stable: its parent grows only after the container was closed.
   std::vector<Value*> open_;
-  std::vector<std::set<std::string>> keys_;
+  std::vector<std::set<std::string>> keys_;  // Empty for small objects.
   std::size_t last_end_ = 0;
 };
 
+/// Returns whether a text is the same in JSON, apart from its quotes.
+bool is_plain(std::string_view text) {
+  return std::ranges::all_of(text,
+                             [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+}
+
 void write_text(std::string& out, const std::string& text) {
+  if (is_plain(text)) {
+    out += '"';
+    out += text;
+    out += '"';
+    return;
+  }
   out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

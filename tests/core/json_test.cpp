@@ -1,6 +1,7 @@
 #include "core/json.h"
 
 #include <cmath>
+#include <string>
 
 #include "catch.h"
 
@@ -32,6 +33,28 @@ TEST_CASE("invalid JSON is an error with line and column", "[core]") {
   CHECK(error("").starts_with("1:1: this is not JSON"));
   CHECK(error("[1] 2").find("this is not JSON") != std::string::npos);
   CHECK(error(std::string(100, '[')).find("nested deeper than 64") != std::string::npos);
+}
+
+TEST_CASE("a key that comes twice is found in objects of any size", "[core]") {
+  for (int keys = 1; keys <= 40; ++keys)
+    for (int twice = 0; twice < keys; ++twice) {
+      std::string text = "{";
+      for (int i = 0; i < keys; ++i) text += "\"k" + std::to_string(i) + "\": 0, ";
+      CAPTURE(keys, twice);
+      CHECK(parse_json(text + "\"k\": {\"k0\": 1}}").ok());
+      const std::string name = "k" + std::to_string(twice);
+      const auto again = parse_json(text + "\"" + name + "\": 0}");
+      REQUIRE(!again.ok());
+      CHECK(again.error().text.find("the key \"" + name + "\" comes twice") != std::string::npos);
+    }
+}
+
+TEST_CASE("texts are written with what JSON escapes", "[core]") {
+  CHECK(to_json(Value("plain ~ text")) == "\"plain ~ text\"");
+  CHECK(to_json(Value("\"a\\b\"")) == R"("\"a\\b\"")");
+  CHECK(to_json(Value(std::string("\n\t\x01\0", 4))) == R"("\n\t\u0001\u0000")");
+  CHECK(to_json(Value("d\xc3\xa9j\xc3\xa0")) == "\"d\xc3\xa9j\xc3\xa0\"");
+  CHECK(to_json(Value("")) == "\"\"");
 }
 
 TEST_CASE("an error in JSON has the position of the wrong token", "[core]") {
