@@ -9,6 +9,15 @@
 namespace troupe::config {
 namespace {
 
+/// Reads a struct whose keys are always the same: making their table takes longer.
+template <class Struct>
+Struct read_section(const Value& complete) {
+  static const auto fields = Struct::fields();
+  Struct section;
+  read_fields(complete, fields, section);
+  return section;
+}
+
 RunConfig::Model read_model(const Value& tree) {
   RunConfig::Model model;
   model.options = *tree.find("model");
@@ -34,24 +43,26 @@ std::string with_name(std::string path, const std::string& name) {
 }  // namespace
 
 RunConfig read_run_config(const Value& complete) {
-  auto config = read_fields<RunConfig>(complete);
+  static const auto of_optimizer = optimizer_fields();
+  static const auto of_staleness = staleness_fields();
+  auto config = read_section<RunConfig>(complete);
   config.model = read_model(complete);
-  config.data = read_fields<RunConfig::Data>(complete);
-  config.batch = read_fields<RunConfig::Batch>(complete);
-  config.pipeline = read_fields<RunConfig::Pipeline>(complete);
-  config.parallel = read_fields<RunConfig::Parallel>(complete);
-  config.precision = read_fields<RunConfig::Precision>(complete);
-  config.elastic = read_fields<RunConfig::Elastic>(complete);
-  config.checkpoint = read_fields<RunConfig::Checkpoint>(complete);
+  config.data = read_section<RunConfig::Data>(complete);
+  config.batch = read_section<RunConfig::Batch>(complete);
+  config.pipeline = read_section<RunConfig::Pipeline>(complete);
+  config.parallel = read_section<RunConfig::Parallel>(complete);
+  config.precision = read_section<RunConfig::Precision>(complete);
+  config.elastic = read_section<RunConfig::Elastic>(complete);
+  config.checkpoint = read_section<RunConfig::Checkpoint>(complete);
   config.checkpoint.directory = with_name(config.checkpoint.directory, config.name);
-  config.train = read_fields<RunConfig::Train>(complete);
-  config.limits = read_fields<RunConfig::Limits>(complete);
-  config.sample = read_fields<RunConfig::Sample>(complete);
-  config.log = read_fields<RunConfig::Log>(complete);
+  config.train = read_section<RunConfig::Train>(complete);
+  config.limits = read_section<RunConfig::Limits>(complete);
+  config.sample = read_section<RunConfig::Sample>(complete);
+  config.log = read_section<RunConfig::Log>(complete);
   config.optimizer.rate.total_steps = config.train.steps;
-  read_fields(complete, optimizer_fields(), config.optimizer);
+  read_fields(complete, of_optimizer, config.optimizer);
   auto& staleness = config.staleness;
-  read_fields(complete, staleness_fields(), staleness);
+  read_fields(complete, of_staleness, staleness);
   // With replicas no replica has the whole gradient that aggmsnag needs.
   using Predict = RunConfig::Staleness::Predict;
   if (staleness.predict == Predict::aggmsnag && config.pipeline.replicas.value_or(1) > 1)

@@ -115,12 +115,6 @@ void read_fields(const Value& complete, const Fields<Struct>& fields, Struct& in
   for (const auto& [key, read] : fields)
     if (const Value* value = value_at(complete, key.name); value && read) read(*value, into);
 }
-template <class Struct>
-Struct read_fields(const Value& complete) {
-  Struct into;
-  read_fields(complete, Struct::fields(), into);
-  return into;
-}
 
 /// Adds the keys of a struct to a table of keys.
 template <class Struct>
