@@ -17,7 +17,7 @@
 
 namespace troupe::simulation {
 
-/// What the text of a file means. A text that was read last is not read again.
+/// The meaning of a file's text. A text that was read last is not read again.
 template <class Meaning>
 class LastRead {
  public:
