@@ -27,11 +27,11 @@ class WaitingEvents {
   void pop_front();
 
  private:
-  /// What an event tells about. Of two waiting events with one subject only one counts.
+  /// The subject of an event. Of two waiting events with one subject only one counts.
   struct Subject {
     std::size_t kind = 0;  // The event's place among all kinds.
     Life life = 0, other = 0;
-    std::uint64_t number = 0;  // Of an attempt, a plan or a timer.
+    std::uint64_t number = 0;  // The attempt, the plan or the timer.
     std::int64_t detail = 0;
 
     auto operator<=>(const Subject&) const = default;
@@ -40,9 +40,9 @@ class WaitingEvents {
   void forget(Life life);
   void erase(const Subject& subject);
 
-  std::map<std::uint64_t, Event> events_;        // By number, in the order in which they came.
+  std::map<std::uint64_t, Event> events_;        // The oldest has the lowest number.
   std::map<Subject, std::uint64_t> by_subject_;  // The numbers of the events.
-  std::map<std::string, Life> came_;             // By name, the process whose NodeCame waits.
+  std::map<std::string, Life> came_;             // The processes whose NodeCame waits, by name.
   std::uint64_t last_ = 0;
 };
 
