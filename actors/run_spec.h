@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -11,7 +12,9 @@
 #include "actors/early_stop.h"
 #include "actors/executor.h"
 #include "actors/round.h"
+#include "actors/spike_rule.h"
 #include "actors/wait.h"
+#include "core/result.h"
 #include "core/value.h"
 #include "models/loss_scale.h"
 #include "models/model.h"
@@ -89,8 +92,9 @@ struct RunSpec {
   std::int64_t short_rows = models::StageOptions().short_rows;  // Affects no result.
 
   Source batches;
-  Source validation;       // Optional.
-  std::int64_t micro = 1;  // Samples per micro-batch.
+  Source validation;                 // Optional.
+  std::vector<std::string> sources;  // The names of a mixture's sources.
+  std::int64_t micro = 1;            // Samples per micro-batch.
   std::int64_t samples_in_step = 1;
   std::int64_t targets_in_step = 1;
   std::int64_t tokens_in_sample = 0;  // 0 if samples do not consist of tokens.
@@ -101,6 +105,11 @@ struct RunSpec {
   std::int64_t steps = 0;
   std::optional<std::int64_t> eval_every;
   EarlyStop early_stop;
+  SpikeRule spikes;
+  std::vector<std::int64_t> left_out;  // Steps whose samples change no weights, in order, from 1.
+  /// Leaves out the samples of one more step, counted from 1: writes that down, and returns the
+  /// changed spec. Empty: nothing can be written.
+  std::function<Result<std::shared_ptr<const RunSpec>>(std::int64_t step)> leave_out;
   int keep_best = 0;                  // Evaluated states with the lowest losses that are saved.
   std::int64_t save_every_steps = 0;  // 0: save by time.
   std::int64_t sample_every = 0;      // Steps; states for samples are saved. 0: no samples.
@@ -141,6 +150,8 @@ struct RunSpec {
   int trace_rounds = 20;            // The newest rounds, whose actions are all kept.
   std::function<void(const schedules::Timeline&)> keep_timeline;  // May be empty.
 
+  /// Returns whether the samples of a step, counted from 1, change no weights.
+  bool leaves_out(std::int64_t step) const { return std::ranges::binary_search(left_out, step); }
   /// Returns the memory in which data for a device is prepared.
   MemoryPool& memory(int replica, int device, int devices_in_replica) const {
     auto* there = executors[static_cast<std::size_t>(replica * devices_in_replica + device)];

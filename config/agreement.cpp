@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -312,6 +313,28 @@ void check_evaluation(const Examined& examined) {
                                                  "set");
 }
 
+/// A step that is left out must not have changed weights that later passes have read.
+void check_spikes(const Examined& examined) {
+  const auto& train = examined.config.train;
+  const bool skips = train.on_spike == RunConfig::Train::OnSpike::skip;
+  if (std::ranges::adjacent_find(train.skip_steps, std::greater_equal()) != train.skip_steps.end())
+    examined.error({"train.skip_steps"},
+                   "train.skip_steps is not in order; write each step once, the lowest first");
+  if (!skips && train.skip_steps.empty()) return;
+  const auto& name = examined.config.pipeline.schedule;
+  const auto* schedule = schedules::find_schedule(name);
+  const bool is_synchronous =
+      name == "auto" || (schedule && schedule->mode == schedules::Mode::synchronous);
+  if (is_synchronous) return;
+  const std::string key = skips ? "train.on_spike" : "train.skip_steps";
+  examined.error({key, "pipeline.schedule"},
+                 (skips ? key + " = \"skip\"" : key) +
+                     " does not work with the asynchronous schedule \"" + name +
+                     "\": its stages have used later samples before the loss of a step is known; "
+                     "use a synchronous schedule such as \"1f1b\"" +
+                     (skips ? ", or train.on_spike = \"stop\"" : ""));
+}
+
 void check_samples(const Examined& examined) {
   const auto& every = examined.config.sample.every;
   const auto& kind = examined.config.model.kind;
@@ -391,6 +414,7 @@ void check_agreement(const Examined& examined) {
   check_learning_rate(examined);
   check_data(examined);
   check_evaluation(examined);
+  check_spikes(examined);
   check_samples(examined);
   check_staleness(examined);
   check_precision(examined);

@@ -179,4 +179,14 @@ Result<Loaded> set_live(const Loaded& running, const std::string& setting, std::
   return changed;
 }
 
+Loaded leave_out_step(const Loaded& running, std::int64_t step) {
+  Loaded changed = running;
+  auto steps = running.config.train.skip_steps;
+  const auto place = std::ranges::lower_bound(steps, step);
+  if (place == steps.end() || *place != step) steps.insert(place, step);
+  set_at(changed.tree, "train.skip_steps", Value::List(steps.begin(), steps.end()));
+  changed.config = read_run_config(changed.tree);
+  return changed;
+}
+
 }  // namespace troupe::config

@@ -34,4 +34,7 @@ Result<Loaded> load_message(Value body, std::string name, Diagnostics& found);
 /// the key is not live or the value is invalid.
 Result<Loaded> set_live(const Loaded& running, const std::string& setting, std::int64_t steps);
 
+/// Returns the configuration that leaves out one more step, counted from 1, which is not done yet.
+Loaded leave_out_step(const Loaded& running, std::int64_t step);
+
 }  // namespace troupe::config

@@ -115,11 +115,29 @@ void drop_later_phases(Value& recipe, std::int64_t step) {
     data->set("mix", mixture->until(step).text());
 }
 
+void drop_later_skips(Value& recipe, std::int64_t step) {
+  Value* train = recipe.find("train");
+  const Value* told = train ? train->find("skip_steps") : nullptr;
+  if (!told || !told->list()) return;
+  Value::List steps = *told->list();
+  std::erase_if(steps, [step](const Value& one) { return one.integer() && *one.integer() > step; });
+  const auto drop = [](Value& table, std::string_view key) {
+    std::erase_if(*table.map(), [key](const auto& entry) { return entry.key == key; });
+  };
+  if (!steps.empty()) {
+    train->set("skip_steps", std::move(steps));
+    return;
+  }
+  drop(*train, "skip_steps");
+  if (train->map()->empty()) drop(recipe, "train");
+}
+
 }  // namespace
 
 Value recipe_until(Value recipe, std::int64_t step) {
   drop_later_rates(recipe, step);
   drop_later_phases(recipe, step);
+  drop_later_skips(recipe, step);
   return recipe;
 }
 

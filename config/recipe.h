@@ -19,7 +19,7 @@ bool is_recipe(const Key& key, const Value& tree);
 Value recipe_of(const Value& tree);
 
 /// Returns the recipe without what decides only steps after `step`: changes of the learning rate,
-/// and phases of a mixture.
+/// phases of a mixture, and steps that are left out.
 Value recipe_until(Value recipe, std::int64_t step);
 
 /// Returns one line for each key. Equal recipes have the same text, also after they were stored.

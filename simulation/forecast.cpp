@@ -249,6 +249,7 @@ class SimulatedRun {
                  [this, attempt = state_.attempt] { take(decide::AttemptEnded{attempt}); });
   }
 
+  void on(const decide::SkipStep&) {}  // A forecast has no losses.
   void on(const decide::Warn&) {}
 
   void on(const decide::End& order) {

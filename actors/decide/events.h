@@ -170,6 +170,19 @@ struct ChangesMade {
   int count = 0;             // Changes that were made or refused.
   bool begins_anew = false;  // The players end, and another attempt begins.
 };
+/// The loss of the next step is a spike, so the step is not done. The attempt waits for SkipStep or
+/// End.
+struct SpikeFound {
+  std::uint64_t attempt = 0;
+  std::int64_t step = 0;  // Counted from 1.
+  std::string why;
+  std::string ends = {};  // Why the run must end; empty: the step may be left out.
+};
+/// The run leaves out the samples of a step from now on, on all nodes, in all later attempts.
+struct StepSkipped {
+  std::uint64_t attempt = 0;
+  std::int64_t step = 0;
+};
 /// Finish what is in flight, save, and end; or end at once.
 struct StopAsked {
   bool at_once = false;
@@ -183,11 +196,11 @@ struct RunFailed {
   std::string why;
 };
 
-using Event =
-    std::variant<JournalRead, SavesRead, JournalFailed, Timeout, NodeCame, NodeLost, NodeHeard,
-                 NodeCordoned, PlanMade, Prepared, PrepareFailed, Loaded, LoadFailed, AttemptEnded,
-                 KeptBy, PairLost, StepDone, StepEntered, PlayerFailed, AtBoundary, Collected,
-                 Saved, SaveFailed, ChangeAsked, ChangesMade, StopAsked, PauseAsked, RunFailed>;
+using Event = std::variant<JournalRead, SavesRead, JournalFailed, Timeout, NodeCame, NodeLost,
+                           NodeHeard, NodeCordoned, PlanMade, Prepared, PrepareFailed, Loaded,
+                           LoadFailed, AttemptEnded, KeptBy, PairLost, StepDone, StepEntered,
+                           PlayerFailed, AtBoundary, Collected, Saved, SaveFailed, ChangeAsked,
+                           ChangesMade, SpikeFound, StepSkipped, StopAsked, PauseAsked, RunFailed>;
 
 /// Returns whether an event is of steps, saves, changes, or what a person asks of the run. Its
 /// answer has no record, so it needs no disk.

@@ -55,6 +55,11 @@ struct ApplyChanges {
   std::int64_t step = 0;
 };
 
+/// Leave out the samples of this step, and write that down. The answer is StepSkipped.
+struct SkipStep {
+  std::int64_t step = 0;
+};
+
 struct Warn {
   std::string text;
 };
@@ -69,6 +74,6 @@ struct End {
 };
 
 using Order = std::variant<SetTimer, MakePlan, Prepare, Load, Begin, EndAttempt, HoldRounds, PlayOn,
-                           Collect, ApplyChanges, Warn, End>;
+                           Collect, ApplyChanges, SkipStep, Warn, End>;
 
 }  // namespace troupe::actors::decide

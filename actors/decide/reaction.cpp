@@ -25,7 +25,7 @@ bool is_one_of(const Event& event) {
 
 bool is_of_steps(const Event& event) {
   return is_one_of<StepDone, StepEntered, AtBoundary, Collected, Saved, SaveFailed, ChangeAsked,
-                   ChangesMade, StopAsked, PauseAsked, RunFailed>(event);
+                   ChangesMade, SpikeFound, StepSkipped, StopAsked, PauseAsked, RunFailed>(event);
 }
 
 Answer Reaction::to(const Event& event) {

@@ -96,6 +96,8 @@ class Reaction {
   void on(const SaveFailed& failed);
   void on(const ChangeAsked& asked);
   void on(const ChangesMade& made);
+  void on(const SpikeFound& found);
+  void on(const StepSkipped& skipped);
   void on(const StopAsked& asked);
   void on(const PauseAsked& asked);
   void on(const RunFailed& failed);

@@ -32,6 +32,24 @@ void Reaction::on(const StepEntered& entered) {
   if (entered.step <= state_.decided) state_.entered = std::max(state_.entered, entered.step);
 }
 
+/// The step is not done, so no state after it counts. The next attempt begins before it.
+void Reaction::on(const SpikeFound& found) {
+  if (state_.phase != Phase::run || found.attempt != state_.attempt) return;
+  const std::string what = "step " + std::to_string(found.step) + ": " + found.why;
+  if (!found.ends.empty()) {
+    row(Row::spike_ends, what + " (given up: " + found.ends + ")");
+    return end_failed(answer_.reason);
+  }
+  row(Row::spike_found, what);
+  order(SkipStep{found.step});
+}
+
+void Reaction::on(const StepSkipped& skipped) {
+  if (state_.phase != Phase::run || skipped.attempt != state_.attempt) return;
+  row(Row::step_skipped, "the samples of step " + std::to_string(skipped.step) + " are left out");
+  leave_attempt();  // The supervisor ends the players.
+}
+
 void Reaction::on(const Saved& saved) {
   if (state_.saving == saved.step) state_.saving.reset();
   remember_saved(saved.step);

@@ -37,6 +37,7 @@ class LocalPlayerHost : public PlayerHost {
   void on(const decide::PlayOn& order) { caf_shim::post(supervisor_, order); }
   void on(const decide::Collect& order) { caf_shim::post(supervisor_, order); }
   void on(const decide::ApplyChanges& order) { caf_shim::post(supervisor_, order); }
+  void on(const decide::SkipStep& order) { caf_shim::post(supervisor_, order); }
   void on(const decide::Warn& order);
   void on(const decide::End& order) { caf_shim::post(supervisor_, order); }
   void on(const decide::SetTimer&) {}  // Nothing is waited for.

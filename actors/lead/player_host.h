@@ -15,7 +15,7 @@ namespace troupe::actors {
 
 /// Assembles the players of an attempt, in this process or on nodes, and asks the run's machine
 /// for the supervisor. The machine's orders to the supervisor arrive as messages: HoldRounds,
-/// PlayOn, Collect, ApplyChanges and End.
+/// PlayOn, Collect, ApplyChanges, SkipStep and End.
 class PlayerHost {
  public:
   virtual ~PlayerHost() = default;
@@ -66,4 +66,5 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::decide::HoldRounds)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::decide::PlayOn)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::decide::Collect)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::decide::ApplyChanges)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::decide::SkipStep)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::decide::End)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "actors/decide/spikes.h"
 #include "actors/lead/step_event.h"
 #include "actors/play/not_finite.h"
 #include "actors/play/players.h"
@@ -50,6 +51,9 @@ void StepDriver::begun(const Assembled& assembled) {
   copies_.begun(assembled, around_.self->now());
   history_.begun(step(), around_.self->now());
   straggler_watch_.begun(*spec_);
+  spike_.reset();
+  if (auto known = spike_watch_.begin(*spec_, step()); !known)
+    around_.host.tell(decide::RunFailed{known.error().text});
   around_.run_reporter.enter(AttemptBegun{step()});
 }
 
@@ -106,9 +110,14 @@ Status StepDriver::expects(const Snapshot& snapshot) const {
 }
 
 Status StepDriver::heard(const MicroBatchLoss& loss) {
-  if (!std::isfinite(loss.mean)) return Error{loss_not_finite(*spec_, loss)};
-  if (loss.purpose == Round::Purpose::training)
-    return check_divergence(progress_.ledger().add(loss));
+  const bool is_training = loss.purpose == Round::Purpose::training;
+  if (!std::isfinite(loss.mean)) {
+    const bool is_left_out = is_training && spec_->leaves_out(loss.step + 1);
+    const bool is_watched = is_training && spec_->spikes.action != SpikeRule::Action::none;
+    if (!is_left_out && !is_watched) return Error{loss_not_finite(*spec_, loss)};
+    if (!is_left_out) spike_watch_.note(*spec_, loss);
+  }
+  if (is_training) return check_divergence(progress_.ledger().add(loss));
   evaluation_.add(loss);
   if (evaluation_.has_all_losses() && evaluation_.counted() == 0)
     return Error{"the evaluation after step " + std::to_string(loss.step) +
@@ -124,8 +133,10 @@ Status StepDriver::heard(const Divergence& divergence) {
 
 /// Waits for all losses, since a loss that is not a number is the cause of such gradients.
 Status StepDriver::check_divergence(const StepLedger::Entry& entry) {
-  if (entry.divergence && progress_.ledger().has_all_losses(entry))
+  if (!entry.divergence || !progress_.ledger().has_all_losses(entry)) return Done{};
+  if (spec_->spikes.action == SpikeRule::Action::none)
     return Error{gradient_not_finite(*spec_, *entry.divergence)};
+  spike_watch_.note(*spec_, *entry.divergence);
   return Done{};
 }
 
@@ -164,6 +175,7 @@ void StepDriver::advance() {
   if (phase_ == Phase::evaluating) complete_evaluation();
   if (phase_ != Phase::playing) return;
   complete_steps();
+  if (phase_ != Phase::playing) return;
   // While devices are missing, the round counts as in flight: giving out rounds now would ask too
   // late for copies of states.
   if (!progress_.waits_for_devices()) go_on();
@@ -172,7 +184,14 @@ void StepDriver::advance() {
 /// Takes the steps that are done, in order.
 void StepDriver::complete_steps() {
   auto& run_reporter = around_.run_reporter;
-  while (const auto done = progress_.take_done()) {
+  for (;;) {
+    if (auto spike = spike_watch_.find(*spec_, step() + 1, progress_.ledger().loss(step())))
+      return stop_at(std::move(*spike));
+    const auto done = progress_.take_done();
+    if (!done) return;
+    const auto& entry = done->entry;
+    spike_watch_.done(*spec_, step(),
+                      entry.done->is_skipped ? std::nullopt : std::optional(entry.losses.mean()));
     run_reporter.enter(StepCommitted{{.step = step(),
                                       .first = (step() - 1) * spec_->samples_in_step,
                                       .samples = spec_->samples_in_step,
@@ -187,6 +206,30 @@ void StepDriver::complete_steps() {
                                                 around_.self->now(), step()))
       run_reporter.tell(std::move(*recovered));
   }
+}
+
+/// Counts no step any more. The answer is an order of the run's machine.
+void StepDriver::stop_at(Spike spike) {
+  phase_ = Phase::spike;
+  const auto ends = ends_at_spike(spike.step, spec_->left_out, spec_->spikes);
+  around_.host.tell(decide::SpikeFound{0, spike.step, spike.why, ends.value_or("")});
+  spike_ = std::move(spike);
+}
+
+Value StepDriver::spike_event() const {
+  const auto first = (spike_->step - 1) * spec_->samples_in_step;
+  Value event = around_.run_reporter.event("run.spike");
+  event.set("step", spike_->step);
+  event.set("why", spike_->why);
+  if (spike_->loss) event.set("loss", *spike_->loss);
+  event.set("first", first);
+  event.set("samples", spec_->samples_in_step);
+  Value of_sources = Value::Map{};
+  const auto counts = spec_->batches.inputs->of_sources(spike_->step - 1);
+  for (std::size_t i = 0; i < counts.size() && i < spec_->sources.size(); ++i)
+    if (counts[i] > 0) of_sources.set(spec_->sources[i], counts[i]);
+  if (!of_sources.map()->empty()) event.set("of_sources", std::move(of_sources));
+  return event;
 }
 
 void StepDriver::tell_step(const Progress::Done& done) {
@@ -338,6 +381,8 @@ Wait StepDriver::waits_for(bool is_paused) const {
       return waits("it waits for a decision after step " + done);
     case Phase::evaluating:
       return waits("it waits for the losses of the evaluation after step " + done);
+    case Phase::spike:
+      return waits("it waits for a decision about the loss of step " + std::to_string(step() + 1));
     case Phase::collecting:
       return waits(
           "it waits for " +

@@ -13,6 +13,7 @@
 #include "actors/lead/progress.h"
 #include "actors/lead/run_reporter.h"
 #include "actors/lead/saves.h"
+#include "actors/lead/spike_watch.h"
 #include "actors/lead/step_history.h"
 #include "actors/lead/straggler_watch.h"
 #include "actors/messages.h"
@@ -95,8 +96,15 @@ class StepDriver {
   }
   /// Returns whether nothing but the answer of the run's machine is missing.
   bool waits_for_decision() const {
-    return phase_ == Phase::boundary && !around_.saves.is_under_way();
+    return phase_ == Phase::spike || (phase_ == Phase::boundary && !around_.saves.is_under_way());
   }
+  /// Returns whether the loss of this step is a spike, for which the attempt waits.
+  bool has_spike_at(std::int64_t step) const {
+    return phase_ == Phase::spike && spike_ && spike_->step == step;
+  }
+  const std::optional<Spike>& spike() const { return spike_; }
+  /// Returns the event for people: the samples of the spike's step are left out.
+  Value spike_event() const;
   /// Continues as far as the reports allow.
   void advance();
   /// Returns what the run waits for.
@@ -119,6 +127,7 @@ class StepDriver {
     evaluating,  // Only an evaluation is in flight.
     boundary,    // Nothing is in flight; the run's machine says what follows.
     collecting,  // Nothing is in flight; the optimizers send a snapshot.
+    spike,       // The next step is not to be done; the run's machine says what follows.
   };
 
   void go_on();
@@ -130,6 +139,7 @@ class StepDriver {
   void drained();
   Status check_divergence(const StepLedger::Entry& entry);
   void complete_steps();
+  void stop_at(Spike spike);
   void entered(std::int64_t steps);
   void tell_step(const Progress::Done& done);
   void keep_another();
@@ -150,6 +160,8 @@ class StepDriver {
   Copies copies_;
   Evaluation evaluation_;
   std::optional<Stopped> early_stop_;
+  SpikeWatch spike_watch_;
+  std::optional<Spike> spike_;
 };
 
 }  // namespace troupe::actors

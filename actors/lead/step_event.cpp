@@ -68,13 +68,14 @@ Value step_event(const RunSpec& spec, const StepReport& report) {
   const auto tokens = std::max<std::int64_t>(1, spec.tokens_in_sample);
   Value told = run_event(spec, "step");
   told.set("step", step);
-  told.set("loss", entry->losses.mean());
+  const bool is_left_out = spec.leaves_out(step);
+  if (const double loss = entry->losses.mean(); std::isfinite(loss)) told.set("loss", loss);
   if (spec.model->may_leave_out()) told.set("counted", entry->losses.counted());
   if (!entry->done->is_skipped) told.set("grad_norm", entry->gradient_norm(spec.clip));
   if (const auto penalised = entry->penalised_norm(spec.clip))
     told.set("grad_norm_penalised", *penalised);
   if (spec.loss_scaling.is_on()) told.set("loss_scale", entry->done->loss_scale);
-  if (spec.loss_scaling.is_on() || spec.model->may_leave_out())
+  if (spec.loss_scaling.is_on() || spec.model->may_leave_out() || is_left_out)
     told.set("skipped", entry->done->is_skipped);
   told.set("lr", spec.optimizer.rate.at(step - 1));
   told.set("samples", step * spec.samples_in_step);

@@ -1,5 +1,6 @@
 #include "actors/lead/step_history.h"
 
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -21,7 +22,8 @@ caf_shim::Duration StepHistory::done(const StepLedger::Entry& entry, caf_shim::T
   goodput_.done(took);
   pace_ += (took - pace_) / steps_in_pace;
   skipped_steps_ = entry.done->skipped_steps;
-  if (entry.losses.counted() > 0) recent_losses_.push_back(entry.losses.mean());
+  if (entry.losses.counted() > 0 && std::isfinite(entry.losses.mean()))
+    recent_losses_.push_back(entry.losses.mean());
   if (recent_losses_.size() > recent_steps) recent_losses_.pop_front();
   return took;
 }

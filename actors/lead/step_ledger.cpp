@@ -89,6 +89,12 @@ bool StepLedger::complete(std::int64_t step) const {
          found->second.losses.left() == 0;
 }
 
+std::optional<double> StepLedger::loss(std::int64_t step) const {
+  const auto found = entries_.find(step);
+  if (found == entries_.end() || found->second.losses.left() > 0) return {};
+  return found->second.losses.mean();
+}
+
 std::string StepLedger::missing(std::int64_t step) const {
   const auto found = entries_.find(step);
   const int left = found == entries_.end() ? micro_batches_ : found->second.losses.left();

@@ -48,6 +48,8 @@ class StepLedger {
 
   bool has_all_losses(const Entry& entry) const { return entry.losses.left() == 0; }
   bool complete(std::int64_t step) const;
+  /// Returns the loss of a step once all its micro-batches have told theirs.
+  std::optional<double> loss(std::int64_t step) const;
   /// Returns what a step waits for, as a text.
   std::string missing(std::int64_t step) const;
   Entry take(std::int64_t step) { return std::move(entries_.extract(step).mapped()); }

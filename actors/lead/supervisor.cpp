@@ -1,6 +1,7 @@
 #include "actors/lead/supervisor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,8 @@
 
 namespace troupe::actors {
 namespace {
+
+constexpr auto leave_out_again_after = std::chrono::milliseconds(500);
 
 class Supervisor {
  public:
@@ -53,8 +56,9 @@ class Supervisor {
           if (is_now(loss) && is_expected(loss) && is_good(step_driver_.heard(loss))) advance();
         },
         [this](const Divergence& divergence) {
-          if (is_now(divergence) && is_expected(divergence))
-            is_good(step_driver_.heard(divergence));
+          if (is_now(divergence) && is_expected(divergence) &&
+              is_good(step_driver_.heard(divergence)))
+            advance();
         },
         [this](const StepDone& done) { heard(done); },
         [this](const LateGradients& late) {
@@ -84,6 +88,7 @@ class Supervisor {
           if (phase_ == Phase::playing) step_driver_.collect(order.step);
         },
         [this](const decide::ApplyChanges& order) { apply_changes(order.step); },
+        [this](const decide::SkipStep& order) { leave_out(order.step); },
         [this](const decide::End& order) { conclude(order); },
         [this](Drain) { host_.tell(decide::StopAsked{}); },
         [this](StopNow) { host_.tell(decide::StopAsked{.at_once = true}); },
@@ -231,6 +236,35 @@ class Supervisor {
     });
     host_.tell(decide::ChangesMade{0, held.count, held.begins_anew});
     if (held.begins_anew) clear(Next::begin_anew);
+  }
+
+  // Spikes.
+
+  /// Writes down that the samples of a step are left out. Then the attempt ends, and the next one
+  /// begins at or before the state that the step began with.
+  void leave_out(std::int64_t at) {
+    if (phase_ != Phase::playing || !step_driver_.has_spike_at(at)) return;
+    const std::string what = "step " + std::to_string(at) + ": " + step_driver_.spike()->why;
+    sign("it leaves out the samples of step " + std::to_string(at));
+    if (!spec_->leave_out) return fail_run(what + "; this run cannot leave out its samples");
+    auto changed = spec_->leave_out(at);
+    if (!changed) return leave_out_later(at, changed.error().text);
+    run_reporter_.tell(step_driver_.spike_event());
+    spec_ = std::move(*changed);
+    step_driver_.change(spec_);
+    run_reporter_.change(spec_);
+    host_.tell(decide::StepSkipped{0, at});
+    last_failure_ = what;
+    loss_.notice(self_->now(), step(), what);
+    clear(Next::try_again);
+  }
+
+  /// Waits for a disk that takes nothing.
+  void leave_out_later(std::int64_t at, const std::string& why) {
+    if (std::exchange(last_failure_, why) != why)
+      run_reporter_.warn("the samples of step " + std::to_string(at) +
+                         " are to be left out, but that cannot be written down: " + why);
+    self_->tell_self_after(leave_out_again_after, decide::SkipStep{at});
   }
 
   // Failures.

@@ -12,6 +12,7 @@
 #include "actors/decide/detector.h"
 #include "actors/link_probe.h"
 #include "actors/nodes/node_stacks.h"
+#include "actors/nodes/states_of.h"
 #include "actors/play/state_store.h"
 #include "core/digest.h"
 #include "core/json.h"
@@ -91,7 +92,7 @@ class Node::Work {
 
   /// The states of a run, from one attempt to the next.
   struct Memory {
-    Digest config;
+    StatesOf of;
     int nodes = 1;
     std::chrono::nanoseconds head_patience{};
     std::shared_ptr<StateStore> state_store;
@@ -448,12 +449,12 @@ class Node::Work {
                       placement = order->placement,
                       here = order->here] { return open(config, placement, here); },
         .find_store =
-            [this, run, config = digest_of(to_json(order->config)),
+            [this, run, of = StatesOf(order->config),
              nodes = order->placement.head()](RunHome& home) {
               node_attempts_.at(run).head_patience = home.head_patience();
               wait_for_head();
               set_patience();
-              return state_store_of(run, config, nodes, home);
+              return state_store_of(run, of, nodes, home);
             },
         .prepare = std::move(*order),
         .attempt = static_cast<int>(message.epoch),
@@ -477,20 +478,24 @@ class Node::Work {
                                       });
   }
 
-  /// Returns the states of earlier attempts. All results depend on the configuration, so states of
-  /// another configuration are dropped.
-  std::shared_ptr<StateStore> state_store_of(const std::string& run, const Digest& config,
-                                             int nodes, RunHome& home) {
+  /// Returns the states of earlier attempts. Those that another configuration made are dropped.
+  std::shared_ptr<StateStore> state_store_of(const std::string& run, const StatesOf& of, int nodes,
+                                             RunHome& home) {
     const bool is_kept = home.spec()->copies > 1;
     const auto known = state_stores_.find(run);
-    if (known != state_stores_.end() && (!is_kept || known->second.config != config))
-      state_stores_.erase(known);
+    if (known != state_stores_.end()) {
+      const auto last = last_equal_step(known->second.of, of);
+      if (is_kept && last)
+        known->second.state_store->drop_after(*last);
+      else
+        state_stores_.erase(known);
+    }
     if (!is_kept) return nullptr;
     auto& memory = state_stores_[run];
     if (!memory.state_store)
       memory.state_store = std::make_shared<StateStore>(
           executors_.open(OnCores{.threads = 1, .pace = nullptr, .name = "keeping"}));
-    memory.config = config;
+    memory.of = of;
     memory.nodes = nodes;
     memory.head_patience = home.head_patience();
     memory.until.reset();

@@ -179,6 +179,11 @@ void RemotePlayerHost::change(RemoteOrder order) {
   order_ = std::move(order);
 }
 
+void RemotePlayerHost::change_config(Value config) {
+  const std::lock_guard lock(mutex_);
+  order_.config = std::move(config);
+}
+
 RemoteOrder RemotePlayerHost::order() const {
   const std::lock_guard lock(mutex_);
   return order_;

@@ -109,6 +109,8 @@ class RemotePlayerHost final : public PlayerHost {
 
   /// Changes the order from the next attempt on. Any thread may call it.
   void change(RemoteOrder order);
+  /// Changes only the configuration in it.
+  void change_config(Value config);
 
   /// Handles a node's message about this run. Any thread may call it.
   void heard(std::uint64_t node, transport::Message message);
@@ -145,6 +147,7 @@ class RemotePlayerHost final : public PlayerHost {
   void on(const decide::PlayOn& order) { post(order); }
   void on(const decide::Collect& order) { post(order); }
   void on(const decide::ApplyChanges& order) { post(order); }
+  void on(const decide::SkipStep& order) { post(order); }
   void on(const decide::Warn& order);
   void on(const decide::End& order);
   decide::End told(decide::End end);

@@ -220,6 +220,7 @@ class OptimizerActor {
     if (found == given_.end() || found->second.size() < givers_.size()) return;
     if (const auto good = check_given(found->second); !good)
       return self_->fail(place() + ": " + good.error().text);
+    if (spec_->leaves_out(step_ + 1)) return leave_out(std::move(found->second));
     phase_ = Phase::measuring;
     jobs_.post(
         place(),
@@ -241,6 +242,25 @@ class OptimizerActor {
           workshop->worked += time.end - time.start;
         });
     given_.erase(found);
+  }
+
+  /// Makes a version with the same weights. All optimizers do so in this step, so none of them
+  /// waits for norms.
+  void leave_out(Given gradients) {
+    given_.erase(step_);
+    phase_ = Phase::stepping;
+    norm_ = 0;
+    penalised_norm_.reset();
+    jobs_.post(
+        place(),
+        [workshop = workshop_, gradients = std::move(gradients)](Stream& stream) mutable {
+          gradients.clear();  // They may be no numbers.
+          workshop->weights = workshop->optimizer.leave_out(stream, workshop->weights);
+        },
+        [workshop = workshop_, step = step_, owner = jobs_.owner()](const WorkTime& time) {
+          caf_shim::post(owner,
+                         Stepped{step, {workshop->weights, workshop->optimizer.moments()}, time});
+        });
   }
 
   /// Whether the gradients of each stage add up to one sum.

@@ -88,6 +88,12 @@ void StateStore::begin(std::int64_t step) {
     std::erase_if(states, [step](const auto& entry) { return entry.first != step; });
 }
 
+void StateStore::drop_after(std::int64_t step) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [optimizer, states] : states_)
+    std::erase_if(states, [step](const auto& entry) { return entry.first > step; });
+}
+
 void StateStore::settle(std::function<void()> then) {
   ++settled_;
   thread_->post([then = std::move(then)](Stream&) { then(); });

@@ -40,6 +40,8 @@ class StateStore {
 
   /// Starts an attempt that continues after `step` steps: all other states are dropped.
   void begin(std::int64_t step);
+  /// Drops all states of later steps than this one.
+  void drop_after(std::int64_t step);
   /// Cancels pending copies. Calls `then` on the store's thread when no caller's tensor is
   /// referenced any more. The caller must hold the store until then.
   void settle(std::function<void()> then);

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <iterator>
 
 #include "apps/command.h"
 #include "apps/events/event_backlog.h"
@@ -79,6 +80,8 @@ Value to_value(const std::string& folder, const storage::Audit& audit) {
   value.set("passes", audit.passes);
   value.set("attempts", audit.attempts);
   value.set("skipped", audit.skipped);
+  if (!audit.left_out.empty())
+    value.set("left_out", Value::List(audit.left_out.begin(), audit.left_out.end()));
   value.set("taken_back", audit.taken_back);
   value.set("torn", audit.is_torn);
   value.set("read_again", audit.read_again);
@@ -108,11 +111,19 @@ void print(const std::string& folder, const storage::Audit& audit) {
   const auto number = [](std::int64_t n) { return static_cast<long long>(n); };
   std::printf("%s: %lld steps of %lld samples are committed: %lld complete epochs\n",
               folder.c_str(), number(audit.steps), number(audit.samples), number(audit.passes));
-  if (audit.skipped > 0)
+  const auto overflowed = audit.skipped - std::ssize(audit.left_out);
+  if (overflowed > 0)
     std::printf(
         "%lld of them changed no weights, because gradients overflowed in fp16 or no target "
         "counted\n",
-        number(audit.skipped));
+        number(overflowed));
+  if (!audit.left_out.empty()) {
+    std::string steps;
+    for (const auto step : audit.left_out)
+      steps += (steps.empty() ? "" : ", ") + std::to_string(step);
+    std::printf("%lld of them changed no weights, because their samples were left out: step %s\n",
+                number(std::ssize(audit.left_out)), steps.c_str());
+  }
   std::printf("attempts: %lld; repeated steps: %lld%s\n", number(audit.attempts),
               number(audit.taken_back),
               audit.is_torn ? "; the last line is incomplete because of a crash" : "");

@@ -275,6 +275,13 @@ ExitCode train(const TrainArguments& given, const CommonFlags& flags) {
       [&] {
         recorder.say("stopping: " + config.name +
                      " finishes its step and saves; a second Ctrl-C ends it at once, unsaved");
+      },
+      [&, now = session.loaded()](std::int64_t step) mutable -> Result<actors::RunSpecPtr> {
+        auto changed = config::leave_out_step(now, step);
+        if (auto kept = session.keep(changed); !kept) return kept.error();
+        now = std::move(changed);
+        if (nodes) nodes->change(session.order(now).config);
+        return Result(session.run().changed(now));
       });
   session.watchdog().sign("it tells how it ended");
   session.export_weights(outcome);

@@ -15,7 +15,7 @@ std::string of_skipped(const Value& event) {
   const auto steps = integer_in(event, "skipped_steps");
   if (steps == 0) return {};
   return "; " + std::to_string(steps) + (steps == 1 ? " step was" : " steps were") +
-         " skipped: gradients overflowed in fp16, or no target counted";
+         " skipped: gradients overflowed in fp16, no target counted, or samples were left out";
 }
 
 /// Formats a share, as in "31 %".
@@ -25,6 +25,19 @@ std::string share_text(double share) { return std::to_string(std::llround(100 * 
 std::string factor_text(double factor) {
   constexpr double has_decimals = 9.95;
   return factor < has_decimals ? brief(factor, 2) : thousands(factor);
+}
+
+/// Says which samples were left out, and why.
+std::string spike_text(const Value& event) {
+  const auto first = integer_in(event, "first");
+  std::string sources;
+  if (const Value* counts = event.find("of_sources"); counts && counts->map())
+    for (const auto& entry : *counts->map())
+      sources +=
+          (sources.empty() ? " (" : ", ") + to_json(entry.value) + " of " + printable(entry.key);
+  return "step " + text_of(event, "step") + "  " + text_of(event, "why") + "; its samples " +
+         std::to_string(first) + " to " + std::to_string(first + integer_in(event, "samples") - 1) +
+         " are left out" + sources + (sources.empty() ? "" : ")");
 }
 
 /// Quotes a text on one line. A long one is cut.
@@ -64,6 +77,7 @@ std::string sentence(const Value& event) {
   if (type == "sample")
     return "step " + text_of(event, "step") +
            "  sample: " + sample_text(text_of(event, "prompt") + text_of(event, "text"));
+  if (type == "run.spike") return spike_text(event);
   if (type == "run.stopped_early")
     return "step " + text_of(event, "step") + "  " + text_of(event, "why");
   if (type == "checkpoint.saved")

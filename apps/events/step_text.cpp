@@ -78,7 +78,8 @@ std::optional<double> StepText::seconds_left() const {
 
 std::string StepText::line(std::size_t columns) const {
   // In the order of their weight.
-  std::vector<std::string> parts{"loss " + loss_text(number_in(newest_, "loss"))};
+  std::vector<std::string> parts{
+      newest_.find("loss") ? "loss " + loss_text(number_in(newest_, "loss")) : "loss not finite"};
   if (const auto known = rate())
     parts.push_back(thousands(*known) + (newest_.find("tokens") ? " tokens/s" : " samples/s"));
   if (const auto known = seconds_left()) parts.push_back(duration(std::ceil(*known)) + " left");
@@ -88,6 +89,8 @@ std::string StepText::line(std::size_t columns) const {
     parts.push_back("skipped: no target counted");
   else if (newest_.find("loss_scale"))
     parts.push_back("skipped at loss scale " + brief(number_in(newest_, "loss_scale"), 8));
+  else if (newest_.find("skipped"))
+    parts.push_back("skipped: samples left out");
   parts.push_back("lr " + brief(number_in(newest_, "lr"), 3));
   if (newest_.find("memory")) parts.push_back(memory_text(number_in(newest_, "memory")));
 

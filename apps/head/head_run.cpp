@@ -286,7 +286,8 @@ void HeadRun::play() {
   session_.play(
       *loop_, *system_, record_, player_host_.get(),
       [this](const caf::actor& supervisor) { supervisor_.change(supervisor); },
-      [this](actors::Outcome outcome) { played(std::move(outcome)); });
+      [this](actors::Outcome outcome) { played(std::move(outcome)); },
+      [this](std::int64_t step) { return leave_out(step); });
 }
 
 void HeadRun::played(actors::Outcome outcome) {

@@ -138,6 +138,8 @@ class HeadRun {
   actors::RemoteOrder order(const config::Loaded& loaded);
   Result<actors::RunSpecPtr> change(const std::string& setting, std::optional<std::int64_t> from,
                                     std::int64_t step);
+  Result<actors::RunSpecPtr> leave_out(std::int64_t step);
+  Result<actors::RunSpecPtr> take_over(config::Loaded loaded);
   void tell(const Value& event);
 
   FullDisk disk_;  // The file system for its checkpoints.

@@ -5,8 +5,6 @@
 
 #include "apps/events/event.h"
 #include "apps/head/head_run.h"
-#include "apps/run/live_changes.h"
-#include "apps/run/run_record.h"
 #include "config/run_config.h"
 #include "config/schema.h"
 
@@ -47,14 +45,24 @@ Result<actors::RunSpecPtr> HeadRun::change(const std::string& setting,
                  std::to_string(step) + " steps are done; wanted that step or a later one"};
   auto loaded = config::set_live(*now(), setting, from.value_or(step));
   if (!loaded) return loaded.error();
-  // Written first, so that a process which resumes from here knows of the change, however this
-  // process ends. The changes come last: they alone are in force when the run is resumed.
-  if (auto kept =
-          keep_config(disk_, session_.place().folder, *loaded, session_.run().chosen(loaded->tree));
-      !kept)
-    return kept.error();
-  if (auto kept = keep_changes(disk_, *loaded); !kept) return kept.error();
-  const auto changed = std::make_shared<const config::Loaded>(std::move(*loaded));
+  auto changed = take_over(std::move(*loaded));
+  if (!changed) return changed;
+  Value told = event("run.changed", session_.config().name);
+  told.set("step", from.value_or(step));
+  told.set("set", setting);
+  tell(told);
+  return changed;
+}
+
+/// Called on the supervisor's thread while no step counts.
+Result<actors::RunSpecPtr> HeadRun::leave_out(std::int64_t step) {
+  return take_over(config::leave_out_step(*now(), step));
+}
+
+/// Writes a changed configuration down first, and then continues with it.
+Result<actors::RunSpecPtr> HeadRun::take_over(config::Loaded loaded) {
+  if (auto kept = session_.keep(loaded); !kept) return kept.error();
+  const auto changed = std::make_shared<const config::Loaded>(std::move(loaded));
   {
     const std::lock_guard lock(mutex_);
     now_ = changed;
@@ -62,10 +70,6 @@ Result<actors::RunSpecPtr> HeadRun::change(const std::string& setting,
     report_.log_every = changed->config.log.every;
   }
   player_host_->change(order(*changed));
-  Value told = event("run.changed", session_.config().name);
-  told.set("step", from.value_or(step));
-  told.set("set", setting);
-  tell(told);
   return Result(session_.run().changed(*changed));
 }
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/nodes/remote_players.h"
@@ -37,6 +38,8 @@ class LocalNodes {
   ~LocalNodes();
 
   actors::PlayerHost& player_host() { return *player_host_; }
+  /// Gives the nodes another configuration in later attempts.
+  void change(Value config) { player_host_->change_config(std::move(config)); }
 
  private:
   // The gate reports lost nodes to the casting, so it is destroyed before the casting. Both must

@@ -7,6 +7,7 @@
 #include "config/run_config.h"
 #include "config/schema.h"
 #include "config/toml/toml.h"
+#include "core/json.h"
 #include "core/mixture.h"
 
 namespace troupe::apps {
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::string_view rates_key = "optimizer.changes";
 constexpr std::string_view mix_key = "data.mix";
+constexpr std::string_view skips_key = "train.skip_steps";
 
 std::string path_of(const config::Loaded& loaded) {
   return "runs/" + loaded.config.name + "/changes.toml";
@@ -41,8 +43,8 @@ Status check_mix(const config::Loaded& loaded, const std::string& kept) {
 
 Status keep_changes(storage::Files& files, const config::Loaded& loaded) {
   std::string changes;
-  for (const auto key : {rates_key, mix_key})
-    if (const Value* change = config::value_at(loaded.tree, key); change && change->text())
+  for (const auto key : {rates_key, mix_key, skips_key})
+    if (const Value* change = config::value_at(loaded.tree, key); change && !change->is_null())
       changes += std::string(key) + " = " + config::to_toml(*change) + "\n";
   if (changes.empty()) return Done{};
   return storage::replace_file(
@@ -71,12 +73,20 @@ Status take_changes(storage::Files& files, config::Loaded& loaded) {
     config::set_at(loaded.tree, key, *change);
     has_some = true;
   }
-  if (!has_some)
-    return Error{path +
-                 ": found neither a text optimizer.changes nor a text data.mix; it was written by "
-                 "another program"};
   loaded.config = config::read_run_config(loaded.tree);
-  return Done{};
+  if (const Value* steps = config::value_at(*tree, skips_key); steps && steps->list()) {
+    for (const auto& step : *steps->list()) {
+      if (!step.integer() || *step.integer() < 1)
+        return Error{path + ": found " + to_json(step) + " in " + std::string(skips_key) +
+                     ", wanted a step from 1 on"};
+      loaded = config::leave_out_step(loaded, *step.integer());
+    }
+    has_some = true;
+  }
+  if (has_some) return Done{};
+  return Error{path +
+               ": found no text optimizer.changes, no text data.mix and no list train.skip_steps; "
+               "it was written by another program"};
 }
 
 }  // namespace troupe::apps

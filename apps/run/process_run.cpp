@@ -32,7 +32,21 @@ storage::LedgerTerms terms_of(const config::RunConfig& config, const RunSetup& s
     terms.mix = mixture->text();
     terms.counts = setup.mix_counts;
   }
+  terms.left_out = config.train.skip_steps;
   return terms;
+}
+
+actors::SpikeRule::Action action_of(config::RunConfig::Train::OnSpike on_spike) {
+  using OnSpike = config::RunConfig::Train::OnSpike;
+  switch (on_spike) {
+    case OnSpike::none:
+      return actors::SpikeRule::Action::none;
+    case OnSpike::stop:
+      return actors::SpikeRule::Action::stop;
+    case OnSpike::skip:
+      return actors::SpikeRule::Action::skip;
+  }
+  return actors::SpikeRule::Action::none;
 }
 
 }  // namespace
@@ -102,10 +116,8 @@ void ProcessRun::take_batches(const storage::LedgerTerms& terms) {
 
 actors::RunSpecPtr ProcessRun::changed(const config::Loaded& loaded) {
   const auto terms = terms_of(loaded.config, setup_);
-  if (terms.mix != mix_) {
-    take_batches(terms);
-    ledger_->change(terms);
-  }
+  if (terms.mix != mix_) take_batches(terms);
+  ledger_->change(terms);
   return led(loaded.config, recipe_of(loaded.tree));
 }
 
@@ -206,6 +218,12 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
   spec->steps = config.train.steps;
   spec->eval_every = config.train.eval_every;
   spec->early_stop = {config.train.stop_after.value_or(0), config.train.min_improvement};
+  spec->spikes = {.action = action_of(config.train.on_spike),
+                  .factor = config.train.spike_factor,
+                  .window = config.train.spike_window,
+                  .most = config.train.spike_most};
+  spec->left_out = config.train.skip_steps;
+  if (const auto mixture = Mixture::parse(mix_)) spec->sources = mixture->sources;
   spec->keep_best = config.checkpoint.keep_best;
   spec->save_every_steps = config.checkpoint.every.steps;
   spec->save_every_time = config.checkpoint.every.time;
@@ -244,6 +262,7 @@ std::shared_ptr<actors::RunSpec> ProcessRun::led(const config::RunConfig& config
     watchdog->sign("supervisor: " + doing);
   };
   led->player_host = player_host_;
+  led->leave_out = leave_out_;
   if (player_host_ && !rounds().asynchronous()) led->lead = head_lead;
   led->keep_timeline = [this](const schedules::Timeline& timeline) {
     if (auto kept = write_timeline(files_, "runs/" + config_.name + "/timeline.jsonl", timeline);
@@ -284,6 +303,7 @@ void ProcessRun::play(Loop& loop, Context around, std::function<void(actors::Out
   store_ = std::make_unique<DiskCheckpoints>(DiskCheckpoints::Context{
       around.env, config_, files_, *ledger_, *evaluations_, record_, around.claim, samples_.get()});
   player_host_ = around.player_host;
+  leave_out_ = std::move(around.leave_out);
   device_notes().pass_on_to([this](const std::string& remark) { warn(remark); });
   led_by_ = std::move(around.led_by);
   group_ = std::make_shared<actors::caf_shim::ActorGroup>();

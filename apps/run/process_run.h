@@ -71,6 +71,9 @@ class ProcessRun {
     actors::PlayerHost* player_host = nullptr;  // Null: all players are in this process.
     /// The claim for its checkpoints; null: no other process can be saving there.
     const storage::RootClaim* claim = nullptr;
+    /// Leaves out a step, counted from 1: writes that down, and returns the changed spec. The
+    /// supervisor calls it. Empty: no step can be left out.
+    std::function<Result<actors::RunSpecPtr>(std::int64_t step)> leave_out = {};
     /// Receives the supervisor when it begins, and a null actor when it has ended.
     std::function<void(const caf::actor&)> led_by = {};
   };
@@ -143,6 +146,7 @@ class ProcessRun {
   std::unique_ptr<StepSamples> samples_;  // Null: the run writes none.
   std::unique_ptr<DiskCheckpoints> store_;
   actors::PlayerHost* player_host_ = nullptr;
+  std::function<Result<actors::RunSpecPtr>(std::int64_t step)> leave_out_;
   Watchdog* watchdog_ = nullptr;
 
   // Used by the loop of a playing run.

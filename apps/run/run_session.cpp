@@ -61,6 +61,14 @@ std::vector<std::string> RunSession::describe() {
                       {context_.env.wall_time(), context_.host, run_->step(), run_->setup()});
 }
 
+Status RunSession::keep(const config::Loaded& changed) {
+  if (auto kept = keep_config(context_.saves, place_.folder, changed, run_->chosen(changed.tree));
+      !kept)
+    return kept;
+  // The changes come last: they alone are in force when the run is resumed.
+  return keep_changes(context_.saves, changed);
+}
+
 actors::RemoteOrder RunSession::order(const config::Loaded& loaded) const {
   const auto& limits = loaded.config.limits;
   actors::RemoteOrder order;
@@ -94,17 +102,19 @@ ProcessRun::Context RunSession::run_context(actors::caf_shim::System& system,
 void RunSession::play(Loop& loop, actors::caf_shim::System& system, ProcessRun::Record record,
                       actors::PlayerHost* player_host,
                       std::function<void(const caf::actor&)> led_by,
-                      std::function<void(actors::Outcome)> ended) {
+                      std::function<void(actors::Outcome)> ended, LeaveOut leave_out) {
   auto context = run_context(system, std::move(record), player_host);
+  context.leave_out = std::move(leave_out);
   context.led_by = std::move(led_by);
   run_->play(loop, std::move(context), std::move(ended));
 }
 
 actors::Outcome RunSession::play_here(EventFd& bell, actors::caf_shim::System& system,
                                       ProcessRun::Record record, actors::PlayerHost* player_host,
-                                      std::function<void()> asked) {
-  return run_->play_here(bell, run_context(system, std::move(record), player_host),
-                         std::move(asked));
+                                      std::function<void()> asked, LeaveOut leave_out) {
+  auto context = run_context(system, std::move(record), player_host);
+  context.leave_out = std::move(leave_out);
+  return run_->play_here(bell, std::move(context), std::move(asked));
 }
 
 void RunSession::drain() {

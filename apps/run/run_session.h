@@ -72,13 +72,18 @@ class RunSession {
   /// Returns the order for nodes that play the run, without what depends on the head that gives it.
   /// `loaded` differs from the session's configuration in live keys and plan alone.
   actors::RemoteOrder order(const config::Loaded& loaded) const;
+  /// Writes down what was changed while the run plays, so that a process which resumes it knows of
+  /// that, however this process ends.
+  Status keep(const config::Loaded& changed);
+
+  using LeaveOut = std::function<Result<actors::RunSpecPtr>(std::int64_t step)>;
   /// Plays the run to its end, once. See ProcessRun::play and play_here for the arguments.
   void play(Loop& loop, actors::caf_shim::System& system, ProcessRun::Record record,
             actors::PlayerHost* player_host, std::function<void(const caf::actor&)> led_by,
-            std::function<void(actors::Outcome)> ended);
+            std::function<void(actors::Outcome)> ended, LeaveOut leave_out);
   actors::Outcome play_here(EventFd& bell, actors::caf_shim::System& system,
                             ProcessRun::Record record, actors::PlayerHost* player_host,
-                            std::function<void()> asked);
+                            std::function<void()> asked, LeaveOut leave_out = {});
 
   /// Asks the run to finish what is in flight, save and stop, also before it plays. The run's loop
   /// calls it.

@@ -63,19 +63,23 @@ void append_table(std::string& out, const std::vector<const Key*>& keys) {
            cell(fallback(*key)) + " | " + affects(*key) + " | " + cell(key->help) + " |\n";
 }
 
-/// Appends a table for the keys that always exist, then one for the keys of each kind.
+/// Appends a table for the keys that always exist, then one for those that need a value of another
+/// key of the section, such as `kind`.
 void append_section(std::string& out, const Section& section) {
   out += section.name.empty() ? "\n## Top level\n\n"
                               : "\n## `[" + std::string(section.name) + "]`\n\n";
   out += std::string(section.help) + "\n\n";
   std::vector<const Key*> common;
   std::vector<std::string_view> kinds;
+  std::string_view decider;
   for (const auto& key : schema().keys()) {
     if (key.section() != section.name) continue;
-    if (key.when.key.empty())
+    if (key.when.key.empty()) {
       common.push_back(&key);
-    else
+    } else {
       kinds = schema().rows(key.when.key).front()->choices;
+      decider = key.when.key.substr(key.when.key.rfind('.') + 1);
+    }
   }
   append_table(out, common);
   for (const auto kind : kinds) {
@@ -87,7 +91,7 @@ void append_section(std::string& out, const Section& section) {
         own.push_back(&key);
     }
     if (own.empty()) continue;
-    out += "\nWith `kind = \"" + std::string(kind) + "\"`";
+    out += "\nWith `" + std::string(decider) + " = \"" + std::string(kind) + "\"`";
     const auto* model = section.name == "model" ? find_model_kind(kind) : nullptr;
     out += model ? ":\n" + model->help() + "\n\n" : ":\n\n";
     append_table(out, own);

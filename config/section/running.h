@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "config/schema/fields.h"
 
@@ -93,6 +94,12 @@ struct Train {
   std::int64_t eval_batches = 1;
   std::optional<std::int64_t> stop_after;  // Empty: the run never ends early.
   double min_improvement = 0;
+  enum class OnSpike { none, stop, skip };
+  OnSpike on_spike = OnSpike::none;
+  double spike_factor = 2;
+  std::int64_t spike_window = 50;
+  std::int64_t spike_most = 3;
+  std::vector<std::int64_t> skip_steps;    // In order, counted from 1.
   std::optional<std::string> export_path;  // Empty: no file is written.
   std::optional<int> threads;
   enum class Device { cpu, cuda };
@@ -135,6 +142,49 @@ struct Train {
                .least = 0,
                .help = "Smallest decrease of the lowest validation loss that counts for "
                        "train.stop_after."}),
+        field(&Train::on_spike,
+              {.name = "train.on_spike",
+               .type = Type::choice,
+               .fallback = "none",
+               .choices = {"none", "stop", "skip"},
+               .help = "What a loss spike does: \"stop\" ends the run before the step counts; "
+                       "\"skip\" goes back and leaves out the step's samples. \"none\": only a "
+                       "number that is not finite ends the run."}),
+        field(&Train::spike_factor,
+              {.name = "train.spike_factor",
+               .type = Type::number,
+               .fallback = 2.0,
+               .least = 1,
+               .help = "A loss above this many times the median of the last train.spike_window "
+                       "steps is a spike, and so is one that is not finite.",
+               .when = {"train.on_spike", {"stop", "skip"}}}),
+        field(&Train::spike_window,
+              {.name = "train.spike_window",
+               .fallback = 50,
+               .least = 1,
+               .most = 1e5,
+               .help = "Steps whose median loss a spike is compared with. Before so many steps are "
+                       "done, only a loss that is not finite is a spike.",
+               .when = {"train.on_spike", {"stop", "skip"}}}),
+        field(&Train::spike_most,
+              {.name = "train.spike_most",
+               .fallback = 3,
+               .least = 1,
+               .most = 1e5,
+               .help = "Steps that may be left out in train.spike_window steps; one more spike "
+                       "ends the run.",
+               .when = {"train.on_spike", {"skip"}}}),
+        {{.name = "train.skip_steps",
+          .type = Type::integers,
+          .least = 1,
+          .most = most_steps,
+          .half = recipe,
+          .help = "Steps whose samples are left out, counted from 1 and in order: [120, 345]. They "
+                  "change no weights. train.on_spike = \"skip\" adds to this list."},
+         [](const Value& value, Train& into) {
+           into.skip_steps.clear();
+           for (const auto& step : *value.list()) into.skip_steps.push_back(*step.integer());
+         }},
         field(
             &Train::export_path,
             {.name = "train.export",

@@ -485,6 +485,15 @@ WeightsPtr Optimizer::step(Stream& stream, const WeightsPtr& weights, StageGradi
   return next;
 }
 
+WeightsPtr Optimizer::leave_out(Stream& stream, const WeightsPtr& weights) {
+  const Stream::Lasting lasting(stream);
+  make_moments(stream, *weights);
+  auto next = std::make_shared<Weights>(*weights);
+  ++next->version;
+  ++next->loss_scale.skipped_steps;
+  return next;
+}
+
 Tensor Optimizer::next_buffer(Stream& stream, std::size_t buffer, const Tensor& last,
                               const StageGradients& gradients) const {
   const float share = buffers_[buffer].share;

@@ -148,6 +148,10 @@ class Optimizer {
   /// fall, or if no target counts, the step is skipped: the next version has the same weights.
   WeightsPtr step(Stream& stream, const WeightsPtr& weights, StageGradients gradients, double norm);
 
+  /// Makes the next version of a step whose samples are left out: weights, buffers and loss scale
+  /// stay as they are.
+  WeightsPtr leave_out(Stream& stream, const WeightsPtr& weights);
+
   /// Returns the moments after the last step, without averages of weights.
   Moments moments() const;
 

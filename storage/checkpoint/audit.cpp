@@ -79,6 +79,8 @@ class Auditor {
           "step " + number(next) + " is of positions " + positions(step.first, step.samples) +
           " in place of " + positions(first, terms_->global) + ": " +
           first_sample(std::min(first, step.first)) + " is not in exactly one committed step"};
+    if (leaves_out(next) && !step.is_skipped)
+      return Error{"step " + number(next) + " is to leave out its samples, but it changed weights"};
     const Read read{step.ids, step.content, step.of_sources};
     if (auto same = check_samples(next, read); !same) return same;
     steps_ = next;
@@ -91,6 +93,10 @@ class Auditor {
     else
       skipped_.erase(next);
     return Done{};
+  }
+
+  bool leaves_out(std::int64_t step) const {
+    return std::ranges::binary_search(terms_->left_out, step);
   }
 
   /// The samples that a step has read, as its record says.
@@ -120,6 +126,8 @@ class Auditor {
     audit_.steps = steps_;
     audit_.samples = audit_.steps * terms_->global;
     audit_.skipped = std::distance(skipped_.begin(), skipped_.upper_bound(steps_));
+    for (const auto step : terms_->left_out)
+      if (step <= steps_) audit_.left_out.push_back(step);
     if (!terms_->mix.empty()) return count_mixed(order);
     audit_.passes = audit_.samples / terms_->count;
     std::vector<bool> seen(static_cast<std::size_t>(audit_.passes > 0 ? terms_->count : 0));

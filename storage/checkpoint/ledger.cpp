@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cassert>
+#include <functional>
+#include <iterator>
 #include <string_view>
 
 #include "storage/checkpoint/ledger_lines.h"
@@ -33,8 +35,9 @@ Digest ids_of(const LedgerTerms& terms, const SampleOrder& order, std::int64_t f
   return digest_of_step(micro_batches);
 }
 
-Ledger::Ledger(RecordWriter records, const LedgerTerms& terms)
-    : state_(std::make_unique<State>(std::move(records), terms)) {
+Ledger::Ledger(Files& files, const std::string& path, RecordWriter records,
+               const LedgerTerms& terms)
+    : state_(std::make_unique<State>(files, path, std::move(records), terms)) {
   const auto& last = state_->records.last_before();
   if (!last) return;
   if (const auto step = step_of(*last)) state_->steps = step->step;
@@ -46,7 +49,7 @@ Result<Ledger> Ledger::open(Files& files, const std::string& path, const LedgerT
                             std::size_t segment_bytes) {
   auto records = RecordWriter::open(files, path, segment_bytes);
   if (!records) return records.error();
-  return Ledger(std::move(*records), terms);
+  return Ledger(files, path, std::move(*records), terms);
 }
 
 void Ledger::change(const LedgerTerms& terms) {
@@ -77,26 +80,39 @@ Status Ledger::saved(std::int64_t step, const std::string& below) {
   return appended ? state_->records.sync() : appended;
 }
 
-Result<std::optional<SaveOnRecord>> newest_save(Files& files, const std::string& path) {
-  auto segments = segments_of(files, path);
+namespace {
+
+/// Reads the segments of a ledger, the newest first, as long as `read` wants more.
+Status for_each_segment(Files& files, const std::string& path,
+                        const std::function<bool(const Records&)>& read) {
+  const auto segments = segments_of(files, path);
   if (!segments) return segments.error();
   const auto there = grows(files, path, *segments);
   if (!there.ok()) return there.error();
-  std::optional<SaveOnRecord> newest;
-  std::string segment = path;
-  if (!*there) {
-    if (segments->older.empty()) return newest;
-    segment = segments->older.back();
-    segments->older.pop_back();
+  auto older = segments->older;
+  std::string name = path;
+  for (bool is_there = *there;; is_there = true) {
+    if (is_there) {
+      const auto before = checksum_up_to(files, older);
+      if (!before) return before.error();
+      const auto bytes = read_into_memory(files, name);
+      if (!bytes) return bytes.error();
+      if (!read(read_records(bytes->text(), *before))) return Done{};
+    }
+    if (older.empty()) return Done{};
+    name = older.back();
+    older.pop_back();
   }
+}
+
+}  // namespace
+
+Result<std::optional<SaveOnRecord>> newest_save(Files& files, const std::string& path) {
+  std::optional<SaveOnRecord> newest;
   // Search from the newest segment back to the first that has a save or a new beginning.
-  for (;;) {
-    const auto before = checksum_up_to(files, segments->older);
-    if (!before) return before.error();
-    const auto bytes = read_into_memory(files, segment);
-    if (!bytes) return bytes.error();
+  const auto status = for_each_segment(files, path, [&](const Records& records) {
     bool tells = false;
-    for (const auto& record : read_records(bytes->text(), *before).good) {
+    for (const auto& record : records.good) {
       const auto saved = saved_of(record.value);
       if (saved) newest = {saved->step, saved->below};
       const auto begins = beginning_of(record.value);
@@ -104,10 +120,33 @@ Result<std::optional<SaveOnRecord>> newest_save(Files& files, const std::string&
       if (is_anew) newest.reset();
       tells = tells || saved || is_anew;
     }
-    if (tells || segments->older.empty()) return newest;
-    segment = segments->older.back();
-    segments->older.pop_back();
-  }
+    return !tells;
+  });
+  if (!status) return status.error();
+  return newest;
+}
+
+Result<std::map<std::int64_t, double>> Ledger::losses_until(std::int64_t step,
+                                                            std::int64_t count) const {
+  const std::lock_guard lock(state_->mutex);
+  std::map<std::int64_t, LedgerStep> steps;  // The last record of each.
+  std::map<std::int64_t, double> losses;
+  const auto status = for_each_segment(state_->files, state_->path, [&](const Records& records) {
+    std::map<std::int64_t, LedgerStep> of_segment;
+    for (const auto& record : records.good)
+      if (auto entered = step_of(record.value); entered && entered->step <= step)
+        of_segment.insert_or_assign(entered->step, std::move(*entered));
+    steps.merge(of_segment);  // Entries of later segments stay.
+    losses.clear();
+    for (auto at = step; at > 0 && std::ssize(losses) < count; --at) {
+      const auto known = steps.find(at);
+      if (known == steps.end()) return true;
+      if (!known->second.is_skipped) losses.emplace(at, known->second.loss);
+    }
+    return false;
+  });
+  if (!status) return status.error();
+  return losses;
 }
 
 std::int64_t Ledger::steps() const { return state_->steps; }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,15 +19,16 @@
 namespace troupe::storage {
 
 /// The parameters that determine which samples a step reads. During a run only the weights of a
-/// mixture change, for steps that are not done yet.
+/// mixture and the list of steps that are left out change, for steps that are not done yet.
 struct LedgerTerms {
   SampleOrder::Kind order = SampleOrder::Kind::shuffled;
   std::uint64_t seed = 0;
-  std::int64_t count = 1;                 // Samples in a pass.
-  std::int64_t global = 1;                // Samples in a step.
-  std::int64_t micro = 1;                 // Samples in a micro-batch.
-  std::string mix = {};                   // The mixture, if there is one,
-  std::vector<std::int64_t> counts = {};  // and the samples of each of its sources.
+  std::int64_t count = 1;                   // Samples in a pass.
+  std::int64_t global = 1;                  // Samples in a step.
+  std::int64_t micro = 1;                   // Samples in a micro-batch.
+  std::string mix = {};                     // The mixture, if there is one,
+  std::vector<std::int64_t> counts = {};    // and the samples of each of its sources.
+  std::vector<std::int64_t> left_out = {};  // Steps whose samples change no weights, in order.
 
   SampleOrder samples() const;
 
@@ -40,9 +42,9 @@ struct LedgerStep {
   std::int64_t samples = 0;  // The number of its positions.
   Digest ids;                // A digest of the samples that were read.
   Digest content;            // A digest of their bytes.
-  double loss = 0;
-  bool is_skipped =
-      false;  // It changed no weights: its gradients overflowed, or no target counted.
+  double loss = 0;           // It may not be finite if the step was left out.
+  /// It changed no weights: its gradients overflowed, no target counted, or it was left out.
+  bool is_skipped = false;
   /// The number of its samples of each source of a mixture. The ledger counts them.
   std::vector<std::int64_t> of_sources = {};
 };
@@ -64,7 +66,9 @@ class Ledger {
   static Result<Ledger> open(Files& files, const std::string& path, const LedgerTerms& terms,
                              std::size_t segment_bytes = std::size_t{16} << 20);
 
-  /// Sets the terms of the attempts that begin from now on: the weights of a mixture changed.
+  /// Returns the losses of the last `count` steps up to a step that changed weights, by step.
+  Result<std::map<std::int64_t, double>> losses_until(std::int64_t step, std::int64_t count) const;
+  /// Sets the terms of the attempts that begin from now on.
   void change(const LedgerTerms& terms);
   /// Begins an attempt after step `after`. Takes back later steps.
   Status begin(std::int64_t after);
@@ -78,12 +82,18 @@ class Ledger {
   Status sync();
 
  private:
-  Ledger(RecordWriter records, const LedgerTerms& terms);
+  Ledger(Files& files, const std::string& path, RecordWriter records, const LedgerTerms& terms);
 
   struct State {
-    State(RecordWriter opened, const LedgerTerms& agreed)
-        : records(std::move(opened)), terms(agreed), order(agreed.samples()) {}
+    State(Files& on, std::string at, RecordWriter opened, const LedgerTerms& agreed)
+        : files(on),
+          path(std::move(at)),
+          records(std::move(opened)),
+          terms(agreed),
+          order(agreed.samples()) {}
 
+    Files& files;
+    const std::string path;
     std::mutex mutex;
     RecordWriter records;
     LedgerTerms terms;
@@ -122,6 +132,7 @@ struct Audit {
   std::int64_t passes = 0;   // Complete passes over the data.
   std::int64_t attempts = 0;
   std::int64_t skipped = 0;            // Committed steps that changed no weights.
+  std::vector<std::int64_t> left_out;  // Committed steps whose samples were left out.
   std::int64_t taken_back = 0;         // Entered steps that were taken back.
   std::int64_t read_again = 0;         // Committed steps whose data still has the same bytes.
   std::vector<AuditedSource> sources;  // Empty unless there is a mixture.

@@ -1,6 +1,8 @@
 #include "storage/checkpoint/ledger_lines.h"
 
 #include <charconv>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -38,6 +40,18 @@ bool read_mixture(const Value& record, LedgerTerms& terms) {
   return left == 0;
 }
 
+/// Reads the steps that an attempt leaves out. Returns false unless they are in order.
+bool read_left_out(const Value& record, LedgerTerms& terms) {
+  const auto* steps = record.find("left_out")->list();
+  if (!steps) return false;
+  for (const auto& step : *steps) {
+    const auto least = terms.left_out.empty() ? 1 : terms.left_out.back() + 1;
+    if (!step.integer() || *step.integer() < least) return false;
+    terms.left_out.push_back(*step.integer());
+  }
+  return true;
+}
+
 }  // namespace
 
 Value to_record(const Beginning& beginning) {
@@ -56,6 +70,8 @@ Value to_record(const Beginning& beginning) {
     for (const auto count : terms.counts) counts.emplace_back(count);
     record.set("samples_of_sources", std::move(counts));
   }
+  if (!terms.left_out.empty())
+    record.set("left_out", Value::List(terms.left_out.begin(), terms.left_out.end()));
   return record;
 }
 
@@ -74,7 +90,7 @@ Value to_record(const LedgerStep& step) {
   record.set("samples", step.samples);
   record.set("ids", to_string(step.ids));
   record.set("content", to_string(step.content));
-  record.set("loss", step.loss);
+  record.set("loss", std::isfinite(step.loss) ? Value(step.loss) : Value());
   if (step.is_skipped) record.set("skipped", true);
   if (!step.of_sources.empty())
     record.set("of_sources", Value::List(step.of_sources.begin(), step.of_sources.end()));
@@ -97,6 +113,7 @@ std::optional<Beginning> beginning_of(const Value& record) {
   const auto kind = order == shuffled ? SampleOrder::Kind::shuffled : SampleOrder::Kind::sequential;
   LedgerTerms terms{kind, seed, *count, *global, *micro};
   if (record.find("mix") && !read_mixture(record, terms)) return {};
+  if (record.find("left_out") && !read_left_out(record, terms)) return {};
   return Beginning{*after, std::move(terms)};
 }
 
@@ -114,13 +131,14 @@ std::optional<LedgerStep> step_of(const Value& record) {
   const auto samples = integer(record, "samples", 1);
   const Value* loss = record.find("loss");
   LedgerStep step;
-  if (!number || !first || !samples || !loss || !loss->is_number()) return {};
+  if (!number || !first || !samples || !loss) return {};
+  if (!loss->is_number() && !loss->is_null()) return {};
   if (!from_text(text_in(record, "ids"), step.ids)) return {};
   if (!from_text(text_in(record, "content"), step.content)) return {};
   step.step = *number;
   step.first = *first;
   step.samples = *samples;
-  step.loss = loss->number();
+  step.loss = loss->is_null() ? std::numeric_limits<double>::quiet_NaN() : loss->number();
   const Value* skipped = record.find("skipped");
   step.is_skipped = skipped && skipped->boolean() && *skipped->boolean();
   if (const Value* counts = record.find("of_sources")) {

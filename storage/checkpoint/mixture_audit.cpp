@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "core/mixture.h"
 
@@ -14,16 +15,27 @@ std::string as_list(std::span<const std::int64_t> counts) {
   return text;
 }
 
+std::vector<std::int64_t> left_out_until(const LedgerTerms& terms, std::int64_t step) {
+  auto steps = terms.left_out;
+  std::erase_if(steps, [step](std::int64_t one) { return one > step; });
+  return steps;
+}
+
 }  // namespace
 
 Status match_terms(const LedgerTerms& before, const LedgerTerms& now, std::int64_t after) {
   if (before == now) return Done{};
-  LedgerTerms remixed = before;
-  remixed.mix = now.mix;
-  if (remixed != now || before.mix.empty() || now.mix.empty())
+  LedgerTerms changed_terms = before;
+  changed_terms.mix = now.mix;
+  changed_terms.left_out = now.left_out;
+  if (changed_terms != now || before.mix.empty() != now.mix.empty())
     return Error{
         "the seed, order, batch size or number of samples differs from the attempt before: the "
         "order of samples has changed"};
+  if (left_out_until(before, after) != left_out_until(now, after))
+    return Error{"the attempt begins after step " + std::to_string(after) +
+                 ", and leaves out other steps before it than the attempt before"};
+  if (before.mix == now.mix) return Done{};
   const auto old = Mixture::parse(before.mix), changed = Mixture::parse(now.mix);
   const bool is_known = old && changed && old->sources == changed->sources;
   if (is_known && (after == 0 || old->until(after) == changed->until(after))) return Done{};

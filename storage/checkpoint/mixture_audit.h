@@ -10,7 +10,7 @@ namespace troupe::storage {
 /// The parts of an audit that are about mixtures. Only audit.cpp uses them.
 
 /// Checks that an attempt which begins after a step reads samples in the order of the attempt
-/// before. The weights of a mixture may differ from that step on.
+/// before. The weights of a mixture and the steps that are left out may differ from that step on.
 Status match_terms(const LedgerTerms& before, const LedgerTerms& now, std::int64_t after);
 
 /// Checks the recorded number of a step's samples of each source.

@@ -44,6 +44,11 @@ class MicroBatches {
   /// The shapes and types of a micro-batch as read() gives it.
   SampleShape shape() const;
 
+  /// Returns the number of a step's samples of each source of a mixture; nothing for one source.
+  std::vector<std::int64_t> of_sources(std::int64_t step) const {
+    return order_.of_sources(step * global_, global_);
+  }
+
   /// Reads a micro-batch. Nodes that read the same one must agree on both digests (see Ledger).
   Result<Batch> read(MemoryPool& memory, std::int64_t step, int m) const;
 

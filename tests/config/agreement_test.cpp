@@ -169,3 +169,17 @@ TEST_CASE("both multiples next to a number are suggested", "[config]") {
   CHECK(nearest_multiples(50, 16) == "48, 64");
   CHECK(nearest_multiples(4, 16) == "16");
 }
+
+TEST_CASE("asynchronous schedules leave out no step", "[config]") {
+  const std::string schedule = "pipeline.schedule=pipedream";
+  CHECK(complaint({"train.on_spike=skip", schedule}) ==
+        "error: train.on_spike = \"skip\" does not work with the asynchronous schedule "
+        "\"pipedream\": its stages have used later samples before the loss of a step is known; use "
+        "a synchronous schedule such as \"1f1b\", or train.on_spike = \"stop\"");
+  CHECK(complaint({"train.skip_steps=[3]", schedule})
+            .starts_with("error: train.skip_steps does not work with the asynchronous schedule"));
+  CHECK(complaints({"train.on_spike=stop", schedule}).empty());
+  CHECK(complaints({"train.on_spike=skip"}).empty());
+  CHECK(complaint({"train.skip_steps=[7, 7]"}) ==
+        "error: train.skip_steps is not in order; write each step once, the lowest first");
+}

@@ -92,3 +92,22 @@ TEST_CASE("a recipe survives a round trip through JSON", "[config]") {
   CHECK(recipe_changes(now, kept).empty());
   CHECK(recipe_digest(recipe({"seed=2"})) != recipe_digest(recipe()));
 }
+
+TEST_CASE("a recipe contains the steps left out that are done", "[config]") {
+  const auto loaded = load_text(good_run, {"train.skip_steps=[7, 12]"});
+  REQUIRE(loaded);
+  CHECK(loaded->config.train.skip_steps == std::vector<std::int64_t>{7, 12});
+  const auto now = recipe_of(loaded->tree);
+  CHECK(to_json(recipe_until(now, 6)) == to_json(recipe_until(recipe(), 6)));
+  CHECK(recipe_changes(recipe_until(now, 7), recipe()) ==
+        std::vector<std::string>{"train.skip_steps = [7], was not there"});
+  const auto more = leave_out_step(leave_out_step(*loaded, 9), 12);
+  CHECK(more.config.train.skip_steps == std::vector<std::int64_t>{7, 9, 12});
+  CHECK(recipe_changes(recipe_until(recipe_of(more.tree), 8), recipe_until(now, 8)).empty());
+}
+
+TEST_CASE("what a run does at a spike is no part of its recipe", "[config]") {
+  CHECK(changed_by({"train.on_spike=skip", "train.spike_factor=3", "train.spike_window=20",
+                    "train.spike_most=5"})
+            .empty());
+}

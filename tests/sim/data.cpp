@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@ void write_data(storage::Files& disk, DataThere data) {
                       static_cast<float>(i % classes));
   }
   if (data == DataThere::changed) input[5] += 1.0f;
+  if (data == DataThere::spiky) input[5] = std::numeric_limits<float>::infinity();
   REQUIRE(disk.make_directory("/data"));
   REQUIRE(disk.sync_directory("/"));
   REQUIRE(storage::write_safetensors(

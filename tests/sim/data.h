@@ -7,7 +7,8 @@ namespace troupe::simulation {
 /// The path of the samples of a run with a data file.
 inline constexpr auto data_path = "/data/train.safetensors";
 
-enum class DataThere { none, whole, changed };
+/// `spiky`: a number of one sample is infinite.
+enum class DataThere { none, whole, changed, spiky };
 
 /// Writes the data file to a disk, or another one in its place.
 void write_data(storage::Files& disk, DataThere data);

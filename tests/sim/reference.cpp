@@ -56,7 +56,8 @@ TrainedSteps really_trained(const Value& config) {
   RealEnv env;
   EventFd bell;
   storage::MemoryFiles files;
-  write_data(files, DataThere::whole);
+  const bool has_spikes = config.find("train") && config.find("train")->find("on_spike");
+  write_data(files, has_spikes ? DataThere::spiky : DataThere::whole);
   ImmediateExecutors executors;
   apps::HostFacts host;
   host.host = "real";
@@ -89,7 +90,11 @@ TrainedSteps really_trained(const Value& config) {
         if (type == "step") trained[step].loss = number_in(event, "loss");
         if (type == "eval") trained[step].evaluated = number_in(event, "loss");
       },
-      nullptr, [] {});
+      nullptr, [] {},
+      [&, now = session.loaded()](std::int64_t step) mutable -> Result<actors::RunSpecPtr> {
+        now = config::leave_out_step(now, step);
+        return Result(session.run().changed(now));
+      });
   INFO(outcome.why);
   REQUIRE(outcome.how == actors::Outcome::How::done);
   return trained;

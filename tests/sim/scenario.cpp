@@ -528,6 +528,7 @@ constexpr auto impatient = R"({"strikes": 1, "futile_epochs": 1, "start_patience
   "prepare_patience": "60ms", "load_patience": "20ms", "suspend_patience": "4s",
   "head_patience": "3s"})";
 
+constexpr auto skips = R"(, "on_spike": "skip", "spike_window": 5, "spike_most": 5)";
 constexpr auto made_data = "made:gaussians?dims=4&classes=3";
 constexpr auto validation = R"(, "validate": "made:gaussians?dims=4&classes=3&stream=1")";
 
@@ -559,7 +560,8 @@ Value Scenario::config() const {
     "limits": )" + std::string(is_impatient ? impatient : patient) +
                          R"(,
     "train": {"steps": )" +
-                         std::to_string(steps) + evaluations + "}}");
+                         std::to_string(steps) + evaluations +
+                         std::string(has_spikes() ? skips : "") + "}}");
   if (!tree) return {};
   if (!remedies.empty())
     tree->set(
@@ -571,11 +573,13 @@ Value Scenario::config() const {
 }
 
 bool Scenario::lacks_data() const {
-  return std::ranges::any_of(data, [](DataThere here) { return here != DataThere::whole; });
+  return std::ranges::any_of(
+      data, [](DataThere here) { return here == DataThere::none || here == DataThere::changed; });
 }
 
 std::string Scenario::recipe() const {
-  std::string text = std::to_string(micro_batches) + optimizer + (data.empty() ? "" : " of a file");
+  std::string text = std::to_string(micro_batches) + optimizer +
+                     (data.empty() ? "" : " of a file") + (has_spikes() ? " with spikes" : "");
   if (!remedies.empty())
     text += schedule + remedies + std::to_string(stages) + "x" + std::to_string(replicas);
   return text;

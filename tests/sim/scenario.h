@@ -95,6 +95,9 @@ struct Scenario {
 
   /// Returns whether some machines lack the data file, or have another one.
   bool lacks_data() const;
+  /// Returns whether the data of all machines has a sample whose loss is not finite. The run leaves
+  /// out the steps that read it.
+  bool has_spikes() const { return !data.empty() && data[0] == DataThere::spiky; }
   /// Returns the configuration of the run.
   Value config() const;
   /// Returns a text that equal runs have in common, in which all numbers are the same.

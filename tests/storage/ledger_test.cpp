@@ -1,5 +1,7 @@
 #include "storage/checkpoint/ledger.h"
 
+#include <limits>
+#include <map>
 #include <sstream>
 
 #include "catch.h"
@@ -480,4 +482,68 @@ TEST_CASE("a single failing call loses no synced step of a segmented ledger", "[
     REQUIRE(found.flaw == "");
     REQUIRE(found.steps >= synced);
   }
+}
+
+TEST_CASE("a ledger knows the losses of the last steps that changed weights", "[storage]") {
+  MemoryFiles files;
+  // Small segments, so that the losses are spread over several.
+  auto ledger = Ledger::open(files, path, ledger_terms, 1'000);
+  REQUIRE(ledger);
+  const auto enter = [&](std::int64_t number, double loss) {
+    auto entered = step(number);
+    entered.loss = loss;
+    REQUIRE(ledger->enter(entered));
+  };
+  REQUIRE(ledger->begin(0));
+  for (std::int64_t number = 1; number <= 20; ++number) enter(number, static_cast<double>(number));
+  REQUIRE(ledger->begin(16));
+  for (std::int64_t number = 17; number <= 18; ++number) enter(number, 100.0);
+  // Every third step is skipped.
+  using Losses = std::map<std::int64_t, double>;
+  CHECK(*ledger->losses_until(17, 3) == Losses{{14, 14}, {16, 16}, {17, 100}});
+  CHECK(*ledger->losses_until(5, 9) == Losses{{1, 1}, {2, 2}, {4, 4}, {5, 5}});
+  CHECK(ledger->losses_until(0, 3)->empty());
+}
+
+TEST_CASE("an audit knows the steps that were left out", "[storage]") {
+  const auto ledger_with = [](bool is_skipped) {
+    MemoryFiles files;
+    auto ledger = Ledger::open(files, path, ledger_terms);
+    REQUIRE(ledger);
+    REQUIRE(ledger->begin(0));
+    const auto enter = [&](std::int64_t number, bool skipped) {
+      auto entered = step(number);
+      entered.is_skipped = skipped;
+      if (skipped) entered.loss = std::numeric_limits<double>::quiet_NaN();
+      REQUIRE(ledger->enter(entered));
+    };
+    enter(1, false);
+    enter(2, false);
+    auto terms = ledger_terms;
+    terms.left_out = {2};
+    ledger->change(terms);
+    REQUIRE(ledger->begin(1));
+    enter(2, is_skipped);
+    return text_of(files);
+  };
+  const auto good = audit(ledger_with(true));
+  CHECK(good.flaw == "");
+  CHECK(good.skipped == 1);
+  CHECK(good.left_out == std::vector<std::int64_t>{2});
+  CHECK(audit(ledger_with(false)).flaw ==
+        "line 5: step 2 is to leave out its samples, but it changed weights");
+}
+
+TEST_CASE("steps that are left out later are a flaw if they are done", "[storage]") {
+  MemoryFiles files;
+  auto ledger = Ledger::open(files, path, ledger_terms);
+  REQUIRE(ledger);
+  REQUIRE(ledger->begin(0));
+  for (std::int64_t number = 1; number <= 2; ++number) REQUIRE(ledger->enter(step(number)));
+  auto terms = ledger_terms;
+  terms.left_out = {2};
+  ledger->change(terms);
+  REQUIRE(ledger->begin(2));
+  CHECK(audit(text_of(files)).flaw.find("leaves out other steps before it than the attempt") !=
+        std::string::npos);
 }

@@ -69,3 +69,41 @@ TEST_CASE("a new save is kept although a bad checkpoint has a higher step", "[ac
     CHECK(head.state.saved == std::vector<std::int64_t>{step, 30});
   }
 }
+
+TEST_CASE("a spike ends the attempt, and the next one begins before it", "[actors]") {
+  Head head;
+  head.run();
+  head.run_to(6);
+  CHECK(head.on(SpikeFound{head.state.attempt, 7, "a high loss"}) == Row::spike_found);
+  REQUIRE(head.ordered<SkipStep>());
+  CHECK(head.ordered<SkipStep>()->step == 7);
+  CHECK(head.on(StepSkipped{head.state.attempt, 7}) == Row::step_skipped);
+  CHECK(head.state.phase == Phase::recover);
+  // A state after the spiking step does not count, since that step is not done.
+  head.kept = {{6, {}}, {7, {}}};
+  head.end_attempt();
+  head.plan();
+  head.prepare_all();
+  CHECK(head.ordered<Load>()->source == StateSource{StateSource::From::memory, 6, {}});
+}
+
+TEST_CASE("a spike that must not be left out ends the run", "[actors]") {
+  Head head;
+  head.run();
+  head.run_to(6);
+  CHECK(head.on(SpikeFound{head.state.attempt, 7, "a high loss", "too many"}) == Row::spike_ends);
+  REQUIRE(head.ordered<End>());
+  CHECK(head.ordered<End>()->how == End::How::failed);
+  CHECK(head.ordered<End>()->why == "step 7: a high loss (given up: too many)");
+}
+
+TEST_CASE("spikes of earlier attempts are ignored", "[actors]") {
+  Head head;
+  head.run();
+  head.run_to(6);
+  CHECK(head.on(SpikeFound{0, 7, "a high loss"}) == Row::of_the_past);
+  CHECK(head.on(StepSkipped{0, 7}) == Row::of_the_past);
+  head.on(NodeLost{1, "gone"});
+  CHECK(head.on(SpikeFound{head.state.attempt, 7, "a high loss"}) == Row::of_the_past);
+  CHECK(head.on(StepSkipped{head.state.attempt, 7}) == Row::of_the_past);
+}

@@ -4,11 +4,14 @@
 #include <future>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "actors/executor.h"
 #include "actors/messages.h"
+#include "actors/pace.h"
 #include "catch.h"
 #include "core/memory/memory_pool.h"
+#include "core/memory/stream.h"
 #include "core/memory/tensor.h"
 #include "core/result.h"
 
@@ -56,4 +59,40 @@ TEST_CASE("a state store can be destroyed while it copies a state", "[actors]") 
   // The pool asserts that all memory of the copy comes back.
   store.reset();
   CHECK_FALSE(is_kept);
+}
+
+namespace {
+
+/// Runs each job at once, in the thread that posts it.
+class AtOnce final : public Executor {
+ public:
+  using Executor::post;
+  void post(std::unique_ptr<Job> job) override {
+    WorkTime worked{Pace::Clock::now(), {}};
+    job->work(stream_);
+    worked.end = Pace::Clock::now();
+    job->done(worked);
+  }
+  MemoryPool& memory() override { return pool_; }
+
+ private:
+  MemoryPool pool_;
+  Stream stream_{pool_};
+};
+
+}  // namespace
+
+TEST_CASE("a state store drops the states after a step", "[actors]") {
+  MemoryPool sender;
+  const Tensor weight = Tensor::make(sender, Shape{4}, DType::f32);
+  StateStore store(std::make_shared<AtOnce>());
+  const auto ignore = [](const Result<std::chrono::nanoseconds>&) {};
+  store.put({{1, 0, 5, {{"weight", weight}}, {}, {}}, 0}, ignore);
+  store.put({{1, 0, 6, {{"weight", weight}}, {}, {}}, 5}, ignore);
+  CHECK(store.kept() == std::vector<KeptStep>{{5, {0}}, {6, {0}}});
+  store.drop_after(6);
+  CHECK(store.kept().size() == 2);
+  store.drop_after(5);
+  CHECK(store.find(0, 5));
+  CHECK(!store.find(0, 6));
 }
