@@ -34,9 +34,9 @@ constexpr std::array<BlockLook, 9> block_looks = {{
 }};
 
 constexpr std::size_t most_bands = 12;
-constexpr std::size_t least_columns = 20;  // Of a band.
+constexpr std::size_t least_columns = 20;  // A band has at least so many.
 
-/// What stands in one column of a row.
+/// The content of one column of a row.
 struct Cell {
   char letter = ' ';
   int colour = 0;  // 0: none.
@@ -99,7 +99,7 @@ class BlockWriter {
     for (const auto& span : timeline_.spans)
       if (span.track == Track::compute && span.end > span.start) spans.push_back(&span);
     std::ranges::stable_sort(spans, {}, &Span::start);
-    std::map<std::pair<int, int>, double> busy_until;  // By device and lane.
+    std::map<std::pair<int, int>, double> busy_until;  // Keyed by device and lane.
     for (const Span* span : spans) {
       int lane = 0;
       while (busy_until.contains({span->device, lane}) &&
@@ -181,8 +181,8 @@ class BlockWriter {
   std::size_t length_ = 0;  // Columns of the whole timeline.
   bool has_lighter_ = false;
   std::set<Kind> kinds_;
-  std::map<int, int> first_stage_;                         // By device.
-  std::map<std::pair<int, int>, std::vector<Cell>> rows_;  // By device and lane.
+  std::map<int, int> first_stage_;                         // Keyed by device.
+  std::map<std::pair<int, int>, std::vector<Cell>> rows_;  // Keyed by device and lane.
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "actors/nodes/states_of.h"
+#include "actors/play/states_of.h"
 
 #include <limits>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "actors/nodes/states_of.h"
+#include "actors/play/states_of.h"
 
 #include <algorithm>
 #include <iterator>
