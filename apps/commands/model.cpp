@@ -165,7 +165,7 @@ void print_options(const models::ModelKind& kind) {
     const std::string fallback =
         option.fallback.is_null() ? "required" : config::to_toml(option.fallback);
     char names[128];
-    std::snprintf(names, sizeof names, "  %-12s  %-10s  ", option.name.c_str(), fallback.c_str());
+    std::snprintf(names, sizeof names, "  %-12s %-10s ", option.name.c_str(), fallback.c_str());
     print_columns(names + option.help + "\n");
   }
 }

@@ -80,10 +80,12 @@ std::string run_on_terminal(const Workplace& here, const Page& page) {
   return shown;
 }
 
-/// Returns the widest line, without the sequence that clears the rest of a line.
+/// Returns the widest line, without sequences that clear the rest of a line or colour it.
 std::string widest_line(std::string shown) {
-  for (auto at = shown.find("\x1b[K"); at != shown.npos; at = shown.find("\x1b[K"))
-    shown.replace(at, 3, "\r");
+  for (auto at = shown.find("\x1b["); at != shown.npos; at = shown.find("\x1b[", at)) {
+    const auto end = shown.find_first_of("Km", at);
+    shown.replace(at, end - at + 1, shown[end] == 'K' ? "\r" : "");
+  }
   std::string widest, line;
   for (const char c : shown) {
     line = c == '\r' || c == '\n' ? "" : line + c;
