@@ -71,7 +71,8 @@ struct Factors {
 
 /// Packs enumerate the sums instead of loops, so that each stays in a register from its first load
 /// to its last store. Sum i belongs to row i / vectors.
-template <class Arithmetic, int vectors, class Layout, class U, int... v, int... r, int... i>
+template <class Arithmetic, int vectors, bool in_blocks, class Layout, class U, int... v, int... r,
+          int... i>
 HWY_INLINE void tile(const Factors<Layout, U>& factors, const Sums& sums,
                      std::integer_sequence<int, v...>, std::integer_sequence<int, r...>,
                      std::integer_sequence<int, i...>) {
@@ -90,19 +91,23 @@ HWY_INLINE void tile(const Factors<Layout, U>& factors, const Sums& sums,
   };
   // The processor does not predict when a loop ends whose number of steps changes.
   std::int64_t left = factors.depth;
-  for (; left >= Ahead::step; left -= Ahead::step) {
-    factors.ahead.fetch();
+  if constexpr (in_blocks)
+    for (; left >= Ahead::step; left -= Ahead::step) {
+      factors.ahead.fetch();
 #pragma GCC unroll 8
-    for (int u = 0; u < Ahead::step; ++u) add_step();
-  }
+      for (int u = 0; u < Ahead::step; ++u) add_step();
+    }
   for (; left > 0; --left) add_step();
   (hn::StoreU(sum[i], Floats(), sums.c + i / vectors * sums.c_row + i % vectors * lanes), ...);
 }
-template <class Arithmetic, int rows, int vectors, class Layout, class U>
+/// The code of blocks is long, so only tiles have it that a large product consists of: its strips
+/// have almost `most_rows` rows.
+template <class Arithmetic, int rows, int vectors, bool is_at_edge, class Layout, class U>
 HWY_INLINE void tile(const Factors<Layout, U>& factors, const Sums& sums) {
-  tile<Arithmetic, vectors>(factors, sums, std::make_integer_sequence<int, vectors>(),
-                            std::make_integer_sequence<int, rows>(),
-                            std::make_integer_sequence<int, rows * vectors>());
+  constexpr bool in_blocks = !is_at_edge && 2 * rows > most_rows;
+  tile<Arithmetic, vectors, in_blocks>(factors, sums, std::make_integer_sequence<int, vectors>(),
+                                       std::make_integer_sequence<int, rows>(),
+                                       std::make_integer_sequence<int, rows * vectors>());
 }
 
 /// Computes a tile whose columns are not whole vectors, without writing beyond its last column.
@@ -113,9 +118,9 @@ void edge_tile(const Factors<Layout, U>& factors, std::int64_t columns, const Su
     std::copy_n(sums.start + r * sums.start_row, columns, whole + r * most_columns);
   const Sums inner{whole, most_columns, 0, whole, most_columns};
   if (columns > lanes)
-    tile<Arithmetic, rows, most_vectors>(factors, inner);
+    tile<Arithmetic, rows, most_vectors, true>(factors, inner);
   else
-    tile<Arithmetic, rows, 1>(factors, inner);
+    tile<Arithmetic, rows, 1, true>(factors, inner);
   for (int r = 0; r < rows; ++r)
     std::copy_n(whole + r * most_columns, columns, sums.c + r * sums.c_row);
 }
@@ -133,9 +138,9 @@ void multiply_strip(Factors<Layout, Unit<Number>> factors, const Panels<Number>&
         for (std::int64_t v = 0; v < most_columns; v += lanes)
           hwy::Prefetch(sums.start + sums.start_columns + r * sums.start_row + v);
     if (left >= most_columns)
-      tile<Arithmetic, rows, most_vectors>(factors, sums);
+      tile<Arithmetic, rows, most_vectors, false>(factors, sums);
     else if (left == lanes)
-      tile<Arithmetic, rows, 1>(factors, sums);
+      tile<Arithmetic, rows, 1, true>(factors, sums);
     else
       edge_tile<Arithmetic, rows>(factors, left, sums);
     sums.start += sums.start_columns;
