@@ -1,11 +1,9 @@
-#include <signal.h>
-#include <time.h>
-
 #include <algorithm>
 #include <random>
 #include <sstream>
 
 #include "apps/program.h"
+#include "apps/run/killed_run.h"
 #include "catch.h"
 #include "core/json.h"
 
@@ -52,20 +50,6 @@ std::string flaw_of(const Value& audit) {
   return flaw ? *flaw->text() : "";
 }
 
-/// Waits until the ledger has grown, or until the run must have ended long ago.
-void wait_for_steps(const std::filesystem::path& ledger) {
-  const auto bytes = [&] {
-    std::error_code none;
-    const auto size = std::filesystem::file_size(ledger, none);
-    return none ? 0 : size;
-  };
-  const auto before = bytes();
-  for (int tries = 0; tries < 20'000 && bytes() <= before; ++tries) {
-    const timespec pause{0, 500'000};
-    nanosleep(&pause, nullptr);
-  }
-}
-
 }  // namespace
 
 TEST_CASE("runs that were killed at any moment used every sample exactly once", "[apps]") {
@@ -78,28 +62,7 @@ TEST_CASE("runs that were killed at any moment used every sample exactly once", 
     for (int round = 0; round < 3; ++round) {
       const Workplace here;
       here.write("run.toml", small_run);
-      bool resume = false;
-      for (int life = 0;; ++life) {
-        REQUIRE(life < 100);
-        Launch launch;
-        launch.arguments = {"train", "run.toml", "-q"};
-        launch.arguments.insert(launch.arguments.end(), more.begin(), more.end());
-        if (resume) launch.arguments.push_back("--resume");
-        const long microseconds = std::uniform_int_distribution<long>(0, 20'000)(random);
-        if (life < 4)
-          launch.while_it_runs = [&](pid_t child) {
-            wait_for_steps(here.path() / "runs/small/ledger");
-            const timespec pause{0, microseconds * 1'000};
-            nanosleep(&pause, nullptr);  // The test kills at a random time on purpose.
-            kill(child, SIGKILL);
-          };
-        const Ended ended = troupe::tests::troupe(here, launch);
-        resume = true;
-        if (ended.code == 128 + SIGKILL) continue;
-        INFO(ended.err);
-        REQUIRE(ended.code == 0);
-        break;
-      }
+      train_through_kills(here, "small", more, 4, 20'000, random);
       const Value audit = audited(here);
       INFO(to_json(audit));
       CHECK(flaw_of(audit) == "");

@@ -1,9 +1,5 @@
 // Runs whose training data is a mixture.
 
-#include <signal.h>
-#include <time.h>
-
-#include <filesystem>
 #include <map>
 #include <random>
 #include <sstream>
@@ -11,6 +7,7 @@
 #include <utility>
 
 #include "apps/program.h"
+#include "apps/run/killed_run.h"
 #include "catch.h"
 #include "core/json.h"
 
@@ -51,20 +48,6 @@ void write_sources(const Workplace& here) {
   }
   here.write("a.txt", a);
   here.write("b.txt", b);
-}
-
-/// Waits until a file has grown, or until the run must have ended long ago.
-void wait_for_growth(const std::filesystem::path& file) {
-  const auto bytes = [&] {
-    std::error_code none;
-    const auto size = std::filesystem::file_size(file, none);
-    return none ? 0 : size;
-  };
-  const auto before = bytes();
-  for (int tries = 0; tries < 20'000 && bytes() <= before; ++tries) {
-    const timespec pause{0, 500'000};
-    nanosleep(&pause, nullptr);
-  }
 }
 
 void train_mixed(const Workplace& here, std::vector<std::string> words) {
@@ -110,31 +93,7 @@ TEST_CASE("a mixture that was killed has exact counts in every block, and equal 
   const std::string weights = "/checkpoints/step-000000000060/weights.safetensors";
   train_mixed(here, {"--set", "name=calm"});
   std::mt19937 random(7);
-  int kills = 0;
-  bool resumes = false;
-  for (int life = 0;; ++life) {
-    REQUIRE(life < 200);
-    Launch launch;
-    launch.arguments = {"train", "run.toml", "-q"};
-    if (resumes) launch.arguments.push_back("--resume");
-    const long wait = std::uniform_int_distribution<long>(0, 8'000)(random);
-    if (life < 12)
-      launch.while_it_runs = [&](pid_t child) {
-        wait_for_growth(here.path() / "runs/mixed/ledger");
-        const timespec pause{0, wait * 1'000};
-        nanosleep(&pause, nullptr);  // The test kills at a random time on purpose.
-        kill(child, SIGKILL);
-      };
-    const Ended ended = troupe::tests::troupe(here, launch);
-    resumes = true;
-    if (ended.code == 128 + SIGKILL) {
-      ++kills;
-      continue;
-    }
-    INFO(ended.err);
-    REQUIRE(ended.code == 0);
-    break;
-  }
+  const int kills = train_through_kills(here, "mixed", {}, 12, 8'000, random);
   CHECK(kills >= 3);
   CHECK(here.read("runs/mixed" + weights) == here.read("runs/calm" + weights));
 

@@ -1,11 +1,7 @@
 // Runs whose data has samples with enormous numbers, which they leave out.
 
-#include <signal.h>
-#include <time.h>
-
 #include <array>
 #include <cstdint>
-#include <filesystem>
 #include <random>
 #include <span>
 #include <string>
@@ -13,6 +9,7 @@
 #include <vector>
 
 #include "apps/program.h"
+#include "apps/run/killed_run.h"
 #include "catch.h"
 #include "core/json.h"
 #include "storage/files/files.h"
@@ -105,31 +102,14 @@ TEST_CASE("a run leaves out the samples of a spike, whatever ends it", "[apps]")
 
   // Killed at random moments.
   std::mt19937 random(11);
+  int kills = 0;
   for (int round = 0; round < 3; ++round) {
-    const std::string name = "name=killed" + std::to_string(round);
-    bool resumes = false;
-    for (int life = 0;; ++life) {
-      REQUIRE(life < 50);
-      Launch launch;
-      launch.arguments = {"train", "run.toml", "-q", "--set", name};
-      if (resumes) launch.arguments.push_back("--resume");
-      const long wait = std::uniform_int_distribution<long>(1'000, 60'000)(random);
-      if (life < 5)
-        launch.while_it_runs = [&](pid_t child) {
-          const timespec pause{0, wait * 1'000};
-          nanosleep(&pause, nullptr);  // The test kills at a random time on purpose.
-          kill(child, SIGKILL);
-        };
-      const Ended ended = troupe::tests::troupe(here, launch);
-      resumes = std::filesystem::exists(here.path() / "runs" / name.substr(5) / "ledger");
-      if (ended.code == 128 + SIGKILL) continue;
-      INFO(ended.err);
-      REQUIRE(ended.code == 0);
-      break;
-    }
-    CHECK(final_weights(here, name.substr(5)) == final_weights(here, "planned"));
-    CHECK(troupe::tests::troupe(here, {"audit", name.substr(5)}).code == 0);
+    const std::string run = "killed" + std::to_string(round);
+    kills += train_through_kills(here, run, {"--set", "name=" + run}, 5, 20'000, random);
+    CHECK(final_weights(here, run) == final_weights(here, "planned"));
+    CHECK(troupe::tests::troupe(here, {"audit", run}).code == 0);
   }
+  CHECK(kills > 0);
 }
 
 TEST_CASE("a run that stops at a spike can leave it out when it is resumed", "[apps]") {
