@@ -59,7 +59,7 @@ void write_spiky(const Workplace& here) {
   }
   const auto view = [](const auto& numbers, const char* name, storage::StoredType type,
                        Shape shape) {
-    return storage::TensorView{name, type, std::move(shape), std::as_bytes(std::span(numbers))};
+    return storage::TensorView{name, type, shape, std::as_bytes(std::span(numbers))};
   };
   const auto disk = storage::disk_files();
   REQUIRE(storage::write_safetensors(
