@@ -3,34 +3,31 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <fstream>
 #include <utility>
 
 #include "catch.h"
 #include "cluster/cluster.h"
 #include "cluster/stopped_thread.h"
-#include "core/json.h"
 
 using namespace troupe;
 using namespace troupe::tests;
 
 namespace {
 
-/// The recoveries of a run, read from its events.
+/// A recovery of a run.
 struct Recovered {
   std::string from;
   std::int64_t step = 0;
   std::int64_t redone = 0;
 };
+
+/// Returns the recoveries of a run so far. On a busy machine a node may be silent at the start for
+/// so long that it counts as lost, so tests count from the moment at which they do harm.
 std::vector<Recovered> recovered(const Workplace& here, const std::string& run) {
-  std::ifstream file(here.path() / "runs" / run / "events.jsonl");
   std::vector<Recovered> all;
-  for (std::string line; std::getline(file, line);) {
-    const auto event = parse_json(line);
-    if (event && *event->find("type")->text() == "run.recovered")
-      all.push_back({*event->find("from")->text(), *event->find("step")->integer(),
-                     *event->find("redone")->integer()});
-  }
+  for (const auto& event : events(here, run, "run.recovered"))
+    all.push_back({*event.find("from")->text(), *event.find("step")->integer(),
+                   *event.find("redone")->integer()});
   return all;
 }
 
@@ -86,6 +83,7 @@ TEST_CASE("after kills a run resumes from memory if copies are left", "[cluster]
                                "elastic.nodes=" + std::to_string(nodes - killed.size()) + ":4"}));
     INFO(submit.said() << cluster.head.said());
     REQUIRE(submit.says("step 60 "));
+    const auto earlier = recovered(here, name).size();
     // Stops all of them first, so that they die together.
     for (const auto node : killed) kill(cluster.node_process(node), SIGSTOP);
     for (const auto node : killed) kill(cluster.node_process(node), SIGKILL);
@@ -93,12 +91,12 @@ TEST_CASE("after kills a run resumes from memory if copies are left", "[cluster]
     CHECK(digest(here, name) == digest(here, "alone-" + std::string(name)));
     check_audit(here, name, steps);
     const auto losses = recovered(here, name);
-    REQUIRE(losses.size() == 1);
-    CHECK(losses[0].from == from);
+    REQUIRE(losses.size() == earlier + 1);
+    CHECK(losses.back().from == from);
     // The age of the state depends on this machine's speed; lines_test.cpp tests it with its own
     // clock.
-    if (losses[0].from == "memory") CHECK(losses[0].step > 0);
-    if (losses[0].from == "checkpoint") CHECK(losses[0].step == 0);
+    if (losses.back().from == "memory") CHECK(losses.back().step > 0);
+    if (losses.back().from == "checkpoint") CHECK(losses.back().step == 0);
     cluster.end();
   }
   CHECK(leavings(here) == before);
@@ -118,20 +116,22 @@ TEST_CASE("nodes that were stopped for a while return with the states that only 
                       {"name=frozen", "log.every=1", "pipeline.stages=4", "elastic.nodes=2:4"}));
   REQUIRE(submit.says("step 150 "));
   const pid_t frozen[] = {cluster.node_process(1), cluster.node_process(2)};
+  const auto earlier = recovered(here, "frozen").size();
+  cluster.head.see_all();
   for (const pid_t process : frozen) kill(process, SIGSTOP);
-  CHECK(cluster.head.says("no heartbeat for"));
+  CHECK(cluster.head.says_once_more("no heartbeat for"));
   submit.listen(std::chrono::milliseconds(1000));
   for (const pid_t process : frozen) kill(process, SIGCONT);
   INFO(submit.said() << cluster.head.said());
   CHECK(submit.wait().value_or(-1) == 0);
   CHECK(digest(here, "frozen") == one);
   const auto losses = recovered(here, "frozen");
-  REQUIRE(losses.size() == 1);
-  CHECK(losses[0].from == "memory");
+  REQUIRE(losses.size() == earlier + 1);
+  CHECK(losses.back().from == "memory");
   // The limit is half of 150 steps. The exact count depends on this machine's speed
   // (lines_test.cpp).
-  CAPTURE(losses[0].redone);
-  CHECK(losses[0].redone < 75);
+  CAPTURE(losses.back().redone);
+  CHECK(losses.back().redone < 75);
   cluster.end();
 }
 
