@@ -43,9 +43,11 @@ double Pulses::deviation() const {
 }
 
 double phi(const Pulses& pulses, Time now, const DetectorLimits& limits) {
-  // A node without history is assumed to be as regular as it should be.
+  // A node without history is assumed to be as regular on average as it should be.
   const double mean = pulses.count() > 0 ? pulses.mean() : in_seconds(limits.heartbeat_every);
-  const double deviation = std::max(pulses.deviation(), in_seconds(limits.least_deviation));
+  const double unknown = 1 - static_cast<double>(pulses.count()) / most_gaps;
+  const double deviation = std::max({pulses.deviation(), in_seconds(limits.least_deviation),
+                                     unknown * in_seconds(limits.first_deviation)});
   const double silent = in_seconds(now - pulses.last());
   const double far = (silent - mean - in_seconds(limits.silence_floor)) / deviation;
   if (far <= 0) return 0;

@@ -47,6 +47,9 @@ struct DetectorLimits {
   Duration silence_floor = std::chrono::milliseconds(300);  // A silence that means nothing.
   Duration reconnect_patience = std::chrono::seconds(1);
   Duration least_deviation = std::chrono::milliseconds(20);
+  /// The least deviation of a node without heartbeats; 200 of them end its influence. A node begins
+  /// on a machine that is often busy with other beginnings, and one gap says little about the next.
+  Duration first_deviation = std::chrono::milliseconds(100);
   double suspect = 3;  // The phi above which a node is suspect.
   int nodes = 1;       // Watched nodes: the more there are, the rarer must errors be,
   Duration horizon = std::chrono::hours(24 * 30);  // so that in this time no node is misjudged.

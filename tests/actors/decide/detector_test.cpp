@@ -83,6 +83,19 @@ TEST_CASE("a silent node becomes suspect, then dead, and sooner if other nodes m
   CHECK(patience_with(unsteady, limits) > 2 * alone);
 }
 
+TEST_CASE("a node that was heard only a few times may be silent longer", "[actors]") {
+  DetectorLimits limits;
+  limits.nodes = 4;
+  const auto patience = [&](int heartbeats) {
+    return patience_with(regular(100ms, heartbeats), limits);
+  };
+  CHECK(patience(0) < 1100ms);
+  CHECK(patience(0) > 900ms);
+  for (int heartbeats = 0; heartbeats < 200; heartbeats += 20)
+    CHECK(patience(heartbeats + 20) <= patience(heartbeats));
+  CHECK(patience(200) < 530ms);
+}
+
 TEST_CASE("a node whose connection closed is dead only after the reconnect patience", "[actors]") {
   const DetectorLimits limits;
   const auto pulses = regular(100ms, 50);
