@@ -1,6 +1,7 @@
 // Measures what open pages cost a head with 200 nodes and 100 runs, and how much they slow a run
-// down. The head and the nodes of the run share the first core. The viewers have the last one, so
-// that only what they cost the head counts.
+// down. The head and the nodes of the run share the first core. The viewers have the last one. They
+// ask the head and a stand-in on their own core by turns, so that only what they cost the head
+// counts: cores share caches, memory and power.
 //
 //     ./dev bench page [ROUNDS [SECONDS]]
 
@@ -110,13 +111,14 @@ struct Figures {
   std::vector<double> busy, slower, bytes;
 };
 
-bool measure(LiveCluster& cluster, int port, double seconds, std::map<int, Figures>& all) {
+bool measure(LiveCluster& cluster, int port, int stand_in, double seconds,
+             std::map<int, Figures>& all) {
   for (auto& [viewers, figures] : all) {
     // The machine's speed drifts, so the time before and the time after are the yardstick.
     While before, with, after;
-    if (!watch(cluster, port, 0, seconds / 2, before) ||
+    if (!watch(cluster, stand_in, viewers, seconds / 2, before) ||
         !watch(cluster, port, viewers, seconds, with) ||
-        !watch(cluster, port, 0, seconds / 2, after))
+        !watch(cluster, stand_in, viewers, seconds / 2, after))
       return false;
     figures.busy.push_back((with.busy - (before.busy + after.busy) / 2) / viewers);
     figures.slower.push_back(with.step / ((before.step + after.step) / 2) - 1);
@@ -139,9 +141,10 @@ int run(int rounds, double seconds) {
   if (!crowd) return complain(crowd.error().text), 1;
   if (auto joined = (*crowd)->wait_until_welcome(60s); !joined)
     return complain(joined.error().text), 1;
+  const StandIn stand_in(port, "bench");
   std::map<int, Figures> all{{1, {}}, {10, {}}, {50, {}}};
   for (int round = 0; round < rounds; ++round)
-    if (!measure(cluster, port, seconds, all)) return 1;
+    if (!measure(cluster, port, stand_in.port(), seconds, all)) return 1;
   std::puts(
       "| viewers | each costs the head of a core | each gets | a step takes longer by | least | "
       "most |\n|---|---|---|---|---|---|");

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,6 +36,27 @@ class PageViewers {
   const int port_;
   const std::string run_;
   std::atomic<std::int64_t> answers_ = 0, bytes_ = 0, failed_ = 0;
+  std::jthread thread_;  // Last: it uses the other members.
+};
+
+/// Gives the answers that a head's page gave once, on the last core. Viewers that ask it instead
+/// disturb a run as much as those that ask the head, except for what they cost the head.
+class StandIn {
+ public:
+  /// Asks the page at `port` for what viewers of the run ask for.
+  StandIn(int port, const std::string& run);
+  ~StandIn();
+  StandIn(const StandIn&) = delete;
+  StandIn& operator=(const StandIn&) = delete;
+
+  int port() const { return port_; }
+
+ private:
+  void serve() const;
+
+  std::map<std::string, std::string> answers_;  // By path.
+  int listening_ = -1;
+  int port_ = 0;
   std::jthread thread_;  // Last: it uses the other members.
 };
 
