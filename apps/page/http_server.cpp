@@ -43,12 +43,15 @@ std::string read_request(int socket, Clock::time_point end) {
   return {};
 }
 
-void write_all(int socket, std::string_view bytes, Clock::time_point end) {
-  while (!bytes.empty() && wait_for(socket, POLLOUT, end)) {
-    const auto sent = send(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent <= 0) return;
+/// Returns whether all bytes were written before `end`. `flags` are those of send().
+bool write_all(int socket, std::string_view bytes, Clock::time_point end, int flags = 0) {
+  while (!bytes.empty()) {
+    if (!wait_for(socket, POLLOUT, end)) return false;
+    const auto sent = send(socket, bytes.data(), bytes.size(), flags | MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent <= 0) return false;
     bytes.remove_prefix(static_cast<std::size_t>(sent));
   }
+  return true;
 }
 
 std::string lowered(std::string_view text) {
@@ -86,12 +89,18 @@ std::optional<std::string> HttpRequest::header(std::string_view name) const {
   return {};
 }
 
-std::string http_answer(const std::string& status, const std::string& type, std::string_view body,
-                        const std::string& headers) {
-  return "HTTP/1.1 " + status + "\r\nContent-Type: " + type +
-         "; charset=utf-8\r\nContent-Length: " + std::to_string(body.size()) +
-         "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n" + headers +
-         "Connection: close\r\n\r\n" + std::string(body);
+HttpAnswer http_answer(const std::string& status, const std::string& type, SharedText body,
+                       const std::string& headers) {
+  return {"HTTP/1.1 " + status + "\r\nContent-Type: " + type +
+              "; charset=utf-8\r\nContent-Length: " + std::to_string(body->size()) +
+              "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n" + headers +
+              "Connection: close\r\n\r\n",
+          std::move(body)};
+}
+
+HttpAnswer http_answer(const std::string& status, const std::string& type, std::string body,
+                       const std::string& headers) {
+  return http_answer(status, type, std::make_shared<const std::string>(std::move(body)), headers);
 }
 
 bool asks_this_machine(const HttpRequest& request) {
@@ -147,8 +156,10 @@ void HttpServer::run(const char* name) {
 void HttpServer::serve(const Descriptor& visitor) const {
   const HttpRequest request(read_request(visitor.number(), Clock::now() + patience));
   const auto answer = answer_to(request);
+  const bool has_body = request.method() != "HEAD" && !answer.body->empty();
   const auto end = Clock::now() + patience;
-  write_all(visitor.number(), answer, end);
+  if (write_all(visitor.number(), answer.head, end, has_body ? MSG_MORE : 0) && has_body)
+    (void)write_all(visitor.number(), *answer.body, end);
   // Unread input would make close() reset the connection, which could discard the answer.
   shutdown(visitor.number(), SHUT_WR);
   std::array<char, 1024> rest;
@@ -157,14 +168,12 @@ void HttpServer::serve(const Descriptor& visitor) const {
   }
 }
 
-std::string HttpServer::answer_to(const HttpRequest& request) const {
+HttpAnswer HttpServer::answer_to(const HttpRequest& request) const {
   if (!request.is_whole()) return http_answer("400 Bad Request", "text/plain", "no request came\n");
-  const bool wants_head = request.method() == "HEAD";
-  if (request.method() != "GET" && !wants_head)
+  const auto method = request.method();
+  if (method != "GET" && method != "HEAD")
     return http_answer("405 Method Not Allowed", "text/plain", "this page only tells\n");
-  auto answer = answer_(request);
-  if (wants_head) answer.resize(answer.find("\r\n\r\n") + 4);
-  return answer;
+  return answer_(request);
 }
 
 }  // namespace troupe::apps

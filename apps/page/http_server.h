@@ -33,9 +33,18 @@ class HttpRequest {
   std::string text_;
 };
 
+/// A text that many answers may share.
+using SharedText = std::shared_ptr<const std::string>;
+
+struct HttpAnswer {
+  std::string head;  // Up to the empty line.
+  SharedText body;
+};
 /// Returns an answer. `status` is "200 OK" or the like. `headers` are whole lines with their ends.
-std::string http_answer(const std::string& status, const std::string& type, std::string_view body,
-                        const std::string& headers = {});
+HttpAnswer http_answer(const std::string& status, const std::string& type, SharedText body,
+                       const std::string& headers = {});
+HttpAnswer http_answer(const std::string& status, const std::string& type, std::string body,
+                       const std::string& headers = {});
 
 /// Returns whether the request's `Host` means this machine, or is missing. A foreign page's host
 /// name that its owner resolves to 127.0.0.1 (DNS rebinding) does not.
@@ -44,8 +53,8 @@ bool asks_this_machine(const HttpRequest& request);
 /// Answers GET and HEAD over HTTP. It serves one request after another, each within a second.
 class HttpServer {
  public:
-  /// Returns the whole answer to a GET. The server's thread calls it.
-  using Answer = std::function<std::string(const HttpRequest&)>;
+  /// Returns the answer to a GET. The server's thread calls it.
+  using Answer = std::function<HttpAnswer(const HttpRequest&)>;
 
   /// Listens at "127.0.0.1:4702". Port 0 takes a free port. `name` names the thread.
   static Result<std::unique_ptr<HttpServer>> listen(const std::string& address, const char* name,
@@ -61,7 +70,7 @@ class HttpServer {
   HttpServer(Descriptor listening, const char* name, Answer answer);
   void run(const char* name);
   void serve(const Descriptor& visitor) const;
-  std::string answer_to(const HttpRequest& request) const;
+  HttpAnswer answer_to(const HttpRequest& request) const;
 
   Descriptor listening_;
   SpareDescriptor spare_;

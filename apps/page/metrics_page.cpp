@@ -65,7 +65,7 @@ bool MetricsPage::may_read(const HttpRequest& request) const {
          access_.token->is(std::string_view(given).substr(scheme.size()));
 }
 
-std::string MetricsPage::answer_to(const HttpRequest& request) {
+HttpAnswer MetricsPage::answer_to(const HttpRequest& request) {
   // Browsers of this machine carry requests of foreign pages to it; a token protects from them.
   if (is_local_ && !access_.token && !asks_this_machine(request))
     return http_answer("403 Forbidden", "text/plain",
@@ -81,7 +81,7 @@ std::string MetricsPage::answer_to(const HttpRequest& request) {
   const auto now = Clock::now();
   // Asking for the status shows that the head does not hang.
   if (!made_ || now - *made_ >= kept_for) {
-    text_ = metrics_of(status_(), numbers_());
+    text_ = std::make_shared<const std::string>(metrics_of(status_(), numbers_()));
     made_ = now;
   }
   return path == "/healthz" ? http_answer("200 OK", "text/plain", "ok\n")

@@ -50,7 +50,7 @@ class MetricsPage {
 
  private:
   MetricsPage(MetricsAccess access, Status status, Numbers numbers);
-  std::string answer_to(const HttpRequest& request);
+  HttpAnswer answer_to(const HttpRequest& request);
   bool may_read(const HttpRequest& request) const;
 
   const MetricsAccess access_;
@@ -58,7 +58,7 @@ class MetricsPage {
   Status status_;
   Numbers numbers_;
   // Used by the server's thread.
-  std::string text_;
+  SharedText text_;
   std::optional<std::chrono::steady_clock::time_point> made_;
   std::unique_ptr<HttpServer> server_;  // Declared last: its thread uses the other members.
 };

@@ -35,20 +35,26 @@ constexpr const char* policy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'";
 
-std::string response(const std::string& status, const std::string& type, std::string_view body) {
+template <class Body>
+HttpAnswer response(const std::string& status, const std::string& type, Body body) {
   return http_answer(
-      status, type, body,
+      status, type, std::move(body),
       std::string("Referrer-Policy: no-referrer\r\nContent-Security-Policy: ") + policy + "\r\n");
 }
 
-std::string ok(const std::string& type, std::string_view body) {
-  return response("200 OK", type, body);
+HttpAnswer ok(const std::string& type, SharedText body) {
+  return response("200 OK", type, std::move(body));
+}
+HttpAnswer ok(const std::string& type, std::string body) {
+  return response("200 OK", type, std::move(body));
 }
 
-std::string not_found() {
-  return response("404 Not Found", "text/plain",
-                  "there are /, /metrics, /healthz, /api/status, /api/runs/NAME, "
-                  "/api/runs/NAME/about and /api/runs/NAME/config\n");
+SharedText shared(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
+
+HttpAnswer not_found() {
+  return response<std::string>("404 Not Found", "text/plain",
+                               "there are /, /metrics, /healthz, /api/status, /api/runs/NAME, "
+                               "/api/runs/NAME/about and /api/runs/NAME/config\n");
 }
 
 }  // namespace
@@ -81,20 +87,21 @@ Result<std::unique_ptr<StatusPage>> StatusPage::listen(const std::string& addres
   return page;
 }
 
-std::string StatusPage::answer_to(const HttpRequest& request) {
+HttpAnswer StatusPage::answer_to(const HttpRequest& request) {
   if (!asks_this_machine(request))
-    return response("403 Forbidden", "text/plain",
-                    "this page answers to localhost, 127.0.0.1 and [::1] alone: ask for it by one "
-                    "of these; ssh -L brings it to another machine\n");
+    return response<std::string>(
+        "403 Forbidden", "text/plain",
+        "this page answers to localhost, 127.0.0.1 and [::1] alone: ask for it by one "
+        "of these; ssh -L brings it to another machine\n");
   return answer_about(request.path());
 }
 
-std::string StatusPage::answer_about(const std::string& path) {
+HttpAnswer StatusPage::answer_about(const std::string& path) {
   constexpr std::string_view of_runs = "/api/runs/";
   if (path == "/") return ok("text/html", page_of(status_()));
-  if (path == "/page.css") return ok("text/css", page_css());
+  if (path == "/page.css") return ok("text/css", std::string(page_css()));
   for (const auto& script : page_scripts())
-    if (path.substr(1) == script.name) return ok("text/javascript", script.text);
+    if (path.substr(1) == script.name) return ok("text/javascript", std::string(script.text));
   if (path == "/metrics") return ok("text/plain; version=0.0.4", metrics_of(status_(), numbers_()));
   if (path == "/healthz") return (void)status_(), ok("text/plain", "ok\n");
   if (path == "/api/status") return ok("application/json", status_text());
@@ -102,7 +109,7 @@ std::string StatusPage::answer_about(const std::string& path) {
 }
 
 /// `asked` is "NAME", "NAME/about" or "NAME/config".
-std::string StatusPage::answer_about_run(const std::string& asked) {
+HttpAnswer StatusPage::answer_about_run(const std::string& asked) {
   const auto end = asked.find('/');
   const auto name = asked.substr(0, end);
   const auto part = end == asked.npos ? std::string() : asked.substr(end + 1);
@@ -119,11 +126,11 @@ std::string StatusPage::answer_about_run(const std::string& asked) {
   return text.empty() ? not_found() : ok("text/plain", text);
 }
 
-const std::string& StatusPage::status_text() {
+SharedText StatusPage::status_text() {
   const auto now = Clock::now();
   if (!newest_text_.made || now - *newest_text_.made >= fresh) {
     newest_ = status_();
-    newest_text_ = {to_json(newest_), now};
+    newest_text_ = {shared(to_json(newest_)), now};
   }
   return newest_text_.text;
 }
@@ -144,20 +151,20 @@ StatusPage::KeptRun& StatusPage::kept(const std::string& run) {
   return known->second;
 }
 
-const std::string& StatusPage::about_text(const std::string& run) {
+SharedText StatusPage::about_text(const std::string& run) {
   auto& answer = kept(run).about;
   const auto now = Clock::now();
   if (!answer.made || now - *answer.made >= fresh_about)
-    answer = {to_json(about_run(files_, "runs/" + run)), now};
+    answer = {shared(to_json(about_run(files_, "runs/" + run))), now};
   return answer.text;
 }
 
-const std::string& StatusPage::history_text(const std::string& run) {
+SharedText StatusPage::history_text(const std::string& run) {
   auto& [history, answer, about, asked] = kept(run);
   const auto now = Clock::now();
   if (!answer.made || now - *answer.made >= fresh) {
     (void)history.read_on(pages_at_once);
-    answer = {to_json(history.value()), now};
+    answer = {shared(to_json(history.value())), now};
   }
   return answer.text;
 }

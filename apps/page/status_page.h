@@ -43,7 +43,7 @@ class StatusPage {
   using Clock = std::chrono::steady_clock;
   /// A text that is made anew only if it is old.
   struct Kept {
-    std::string text;
+    SharedText text;
     std::optional<Clock::time_point> made;
   };
   struct KeptRun {
@@ -53,13 +53,13 @@ class StatusPage {
   };
 
   StatusPage(storage::Files& files, Status status, Numbers numbers);
-  std::string answer_to(const HttpRequest& request);
-  std::string answer_about(const std::string& path);
-  std::string answer_about_run(const std::string& asked);
-  const std::string& status_text();
+  HttpAnswer answer_to(const HttpRequest& request);
+  HttpAnswer answer_about(const std::string& path);
+  HttpAnswer answer_about_run(const std::string& asked);
+  SharedText status_text();
   KeptRun& kept(const std::string& run);
-  const std::string& history_text(const std::string& run);
-  const std::string& about_text(const std::string& run);
+  SharedText history_text(const std::string& run);
+  SharedText about_text(const std::string& run);
 
   storage::Files& files_;
   Status status_;
