@@ -147,6 +147,14 @@ std::string wrapped_in_columns(std::string_view text, std::size_t columns) {
   }
 }
 
+std::string grouped(std::int64_t number) {
+  std::string text = std::to_string(number);
+  const std::ptrdiff_t sign = number < 0 ? 1 : 0;
+  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > sign; at -= 3)
+    text.insert(static_cast<std::size_t>(at), 1, ',');
+  return text;
+}
+
 std::string wrapped(std::string_view text, std::size_t columns, std::size_t indent) {
   if (columns <= 2 * indent) return std::string(text);
   std::string out;

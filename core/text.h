@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,7 +42,8 @@ std::string escaped(std::string_view text);
 /// Escapes the first `most` characters of a text, and adds an ellipsis if the text is longer.
 std::string escaped(std::string_view text, std::size_t most);
 
-// Misspelled words.
+/// Returns a whole number with commas: "31,887".
+std::string grouped(std::int64_t number);
 
 /// Breaks the lines of a text between words, so that each has at most `columns` characters. What
 /// continues a line is indented. A word that fits no line is broken.

@@ -13,6 +13,7 @@
 #include "apps/machine/machine_share.h"
 #include "apps/run/run_setup.h"
 #include "core/json.h"
+#include "core/text.h"
 #include "storage/data/data_spec.h"
 #include "storage/data/dataset.h"
 #include "storage/data/micro_batches.h"
@@ -74,9 +75,9 @@ Result<std::string> data_for(storage::Files& files, const std::string& data,
 
 /// Returns "128 of 2,000 samples". If there are fewer than were used, some were used again.
 std::string share_text(std::int64_t used, std::int64_t count) {
-  const auto text = [](std::int64_t number) { return thousands(static_cast<double>(number)); };
-  if (used <= count) return text(used) + " of " + text(count) + " samples";
-  return text(used) + " samples (the data have " + text(count) + ": the first ones count again)";
+  if (used <= count) return grouped(used) + " of " + grouped(count) + " samples";
+  return grouped(used) + " samples (the data have " + grouped(count) +
+         ": the first ones count again)";
 }
 
 ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {

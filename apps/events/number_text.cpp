@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdio>
 
+#include "core/text.h"
+
 namespace troupe::apps {
 
 std::string brief(double number, int digits) {
@@ -12,12 +14,7 @@ std::string brief(double number, int digits) {
   return text;
 }
 
-std::string thousands(double number) {
-  std::string digits = std::to_string(std::llround(number));
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<std::size_t>(at), 1, ',');
-  return digits;
-}
+std::string thousands(double number) { return grouped(std::llround(number)); }
 
 std::string count_text(double number) {
   if (number < 1e6) return thousands(number);

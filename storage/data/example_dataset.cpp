@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/text.h"
 #include "storage/data/documents.h"
 
 namespace troupe::storage {
@@ -45,10 +46,10 @@ class ExampleDataset final : public Dataset {
   std::int64_t classes() const override { return classes_; }
   std::string description() const override {
     const auto context = std::to_string(context_);
-    std::string text = std::to_string(count()) + " prompts with answers";
-    if (cut_ > 0) text += ", " + std::to_string(cut_) + " of them cut to " + context + " tokens";
+    std::string text = grouped(count()) + " prompts with answers";
+    if (cut_ > 0) text += ", " + grouped(cut_) + " of them cut to " + context + " tokens";
     if (left_out_ > 0)
-      text += "; " + std::to_string(left_out_) + " more left out, because " + context +
+      text += "; " + grouped(left_out_) + " more left out, because " + context +
               " tokens have no room for the prompt and an answer";
     return text;
   }
@@ -120,10 +121,10 @@ class PairDataset final : public Dataset {
   std::int64_t classes() const override { return classes_; }
   std::vector<std::string> fields() const override { return names_of(form_.offers()); }
   std::string description() const override {
-    std::string text = std::to_string(count()) + " sources with targets";
+    std::string text = grouped(count()) + " sources with targets";
     if (cut_ > 0)
-      text += ", " + std::to_string(cut_) + " of them cut to " + std::to_string(form_.source) +
-              " and " + std::to_string(form_.target) + " tokens";
+      text += ", " + grouped(cut_) + " of them cut to " + std::to_string(form_.source) + " and " +
+              std::to_string(form_.target) + " tokens";
     return text;
   }
 

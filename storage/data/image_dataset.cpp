@@ -2,6 +2,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "core/text.h"
 #include "storage/data/array_dataset.h"
 #include "storage/data/idx.h"
 
@@ -21,7 +22,7 @@ class Images final : public Dataset {
   const SampleShape& shape() const override { return shape_; }
   std::int64_t classes() const override { return classes_; }
   std::string description() const override {
-    return std::to_string(count()) + " images of " + to_string(shape_.input) + ", " +
+    return grouped(count()) + " images of " + to_string(shape_.input) + ", " +
            std::to_string(classes_) + " classes";
   }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "core/text.h"
+
 namespace troupe::storage {
 namespace {
 
@@ -21,7 +23,7 @@ class MixedDataset final : public Dataset {
   const SampleShape& shape() const override { return sources_.front()->shape(); }
   std::int64_t classes() const override { return classes_; }
   std::string description() const override {
-    return "a mixture of " + mixture_ + ", " + std::to_string(count_) + " samples";
+    return "a mixture of " + mixture_ + ", " + grouped(count_) + " samples";
   }
 
   std::vector<std::string> fields() const override { return sources_.front()->fields(); }

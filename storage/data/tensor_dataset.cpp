@@ -3,6 +3,7 @@
 #include <cstring>
 #include <optional>
 
+#include "core/text.h"
 #include "storage/data/array_dataset.h"
 #include "storage/files/safetensors.h"
 
@@ -119,7 +120,7 @@ class Tensors final : public Dataset {
   std::int64_t classes() const override { return classes_; }
   std::string description() const override {
     const bool are_numbers = shape_.target_type == DType::f32;
-    return std::to_string(count()) + " samples, input " + to_string(shape_.input) + ", target " +
+    return grouped(count()) + " samples, input " + to_string(shape_.input) + ", target " +
            to_string(shape_.target) +
            (are_numbers ? " of numbers" : ", " + std::to_string(classes_) + " classes");
   }

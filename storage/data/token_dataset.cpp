@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "core/text.h"
 #include "storage/data/documents.h"
 #include "storage/data/example_dataset.h"
 #include "storage/data/text_samples.h"
@@ -276,12 +277,11 @@ Result<std::unique_ptr<Dataset>> make_token_dataset(
   Windows windows(std::move(sources), options, **maker, classes);
   if (windows.count() == 0) {
     const auto wanted = (*maker)->width() + ((*maker)->wants_next() ? 1 : 0);
-    return Error{path + ": has " + std::to_string(tokens) +
-                 " tokens; one sample of model.context = " + std::to_string(needs.context) +
-                 " needs " + std::to_string(wanted)};
+    return Error{path + ": has " + grouped(tokens) + " tokens; one sample of model.context = " +
+                 std::to_string(needs.context) + " needs " + std::to_string(wanted)};
   }
-  const auto description = std::to_string(tokens) + " " + what +
-                           (files == 1 ? "" : " in " + std::to_string(files) + " files");
+  const auto description =
+      grouped(tokens) + " " + what + (files == 1 ? "" : " in " + std::to_string(files) + " files");
   return std::unique_ptr<Dataset>(std::make_unique<TextDataset>(
       std::move(windows), std::move(*maker), needs, description, classes));
 }

@@ -38,6 +38,15 @@ TEST_CASE("escaping keeps valid characters and replaces invalid ones", "[core]")
   CHECK(escaped("東京", 2) == "東京");
 }
 
+TEST_CASE("long numbers have commas", "[core]") {
+  CHECK(grouped(0) == "0");
+  CHECK(grouped(999) == "999");
+  CHECK(grouped(1000) == "1,000");
+  CHECK(grouped(31887) == "31,887");
+  CHECK(grouped(-100) == "-100");
+  CHECK(grouped(-1234567) == "-1,234,567");
+}
+
 TEST_CASE("edit_distance counts insertions, removals, replacements and swaps", "[core]") {
   CHECK(edit_distance("", "") == 0);
   CHECK(edit_distance("", "abc") == 3);
