@@ -114,7 +114,7 @@ std::string RunScreen::page(const Value& run, double speed, const TextForm& form
   std::string text = joined(head, ", ", columns);
   std::vector<std::string> facts;
   const auto add = [&](const std::string& fact) { facts.push_back(fact); };
-  if (const auto loss = number_of(run, "loss")) add("loss " + brief(*loss));
+  if (const auto loss = number_of(run, "loss")) add("loss " + loss_text(*loss));
   if (rate_) add(thousands(*rate_) + (rate_is_of_tokens_ ? " tokens/s" : " samples/s"));
   if (const auto goodput = number_of(run, "goodput"))
     add("goodput " + brief(100 * *goodput) + " %");
@@ -125,7 +125,7 @@ std::string RunScreen::page(const Value& run, double speed, const TextForm& form
   if (const auto losses = history_.losses(); losses.size() > 1) {
     const auto [low, high] = std::ranges::minmax(losses);
     text += "\nloss from step " + thousands(static_cast<double>(history_.first_step())) +
-            " on, between " + brief(low) + " and " + brief(high) + "\n" +
+            " on, between " + loss_text(low) + " and " + loss_text(high) + "\n" +
             sparkline(losses, columns) + "\n";
   }
   if (const std::string where = text_of(run, "where"); !where.empty())

@@ -99,7 +99,7 @@ ExitCode ls(const FolderArguments& arguments, const CommonFlags& flags) {
       print_columns(checkpoint.directory + "  step " + std::to_string(checkpoint.step) + "  " +
                     std::to_string(bytes_of(*checkpoint.manifest)) + " bytes  weights " +
                     to_string(checkpoint.manifest->weights_digest) +
-                    (loss ? "  validation loss " + brief(*loss, 5) : "") +
+                    (loss ? "  validation loss " + loss_text(*loss) : "") +
                     (best.ok() && *best == checkpoint.directory ? "  best" : "") + "\n");
     } else {
       print_columns(checkpoint.directory + "  " +

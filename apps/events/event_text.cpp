@@ -73,7 +73,7 @@ std::string sentence(const Value& event) {
   }
   if (type == "eval")
     return "step " + text_of(event, "step") + "  validation loss " +
-           brief(number_in(event, "loss"), 5);
+           loss_text(number_in(event, "loss"));
   if (type == "sample")
     return "step " + text_of(event, "step") +
            "  sample: " + sample_text(text_of(event, "prompt") + text_of(event, "text"));

@@ -14,6 +14,13 @@ std::string brief(double number, int digits) {
   return text;
 }
 
+std::string loss_text(double loss) {
+  char text[48];
+  const bool has_usual_size = std::abs(loss) >= 0.01 && std::abs(loss) < 1000;
+  std::snprintf(text, sizeof text, has_usual_size ? "%.4f" : "%.4g", loss);
+  return text;
+}
+
 std::string thousands(double number) { return grouped(std::llround(number)); }
 
 std::string count_text(double number) {

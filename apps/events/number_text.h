@@ -6,6 +6,8 @@ namespace troupe::apps {
 
 /// Formats a number with a few digits: "2.412", "0.00263".
 std::string brief(double number, int digits = 4);
+/// Formats a loss with as many decimals each time: "1.2400".
+std::string loss_text(double loss);
 /// Formats a whole number: "31,887".
 std::string thousands(double number);
 /// Formats a count: "108,288", "124.4 million", "7.2 billion".

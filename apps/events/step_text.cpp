@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <vector>
 
 #include "apps/events/number_text.h"
@@ -25,13 +24,6 @@ std::string position_text(std::int64_t step, std::int64_t total) {
   const std::size_t width = 2 * std::to_string(total).size() + std::string("step  of ").size();
   text.resize(std::max(text.size(), width), ' ');
   return text + "  " + std::string(share.size() < 5 ? 5 - share.size() : 0, ' ') + share;
-}
-
-std::string loss_text(double loss) {
-  char text[48];
-  const bool has_usual_size = std::abs(loss) >= 0.01 && std::abs(loss) < 1000;
-  std::snprintf(text, sizeof text, has_usual_size ? "%.4f" : "%.4g", loss);
-  return text;
 }
 
 }  // namespace

@@ -58,8 +58,8 @@ TEST_CASE("the page of a run shows progress, loss, stages and the newest events 
   const std::string page = history.page(run, 2, {80});
   INFO(page);
   CHECK(page.starts_with("own: running, step 4 of 400, 1 %, 2 steps/s, 3 min 18 s left\n"));
-  CHECK(has(page, "\nloss 1, 31,887 tokens/s\n"));
-  CHECK(has(page, "\nloss from step 1 on, between 1 and 4\n█▃▂▁\n"));
+  CHECK(has(page, "\nloss 1.0000, 31,887 tokens/s\n"));
+  CHECK(has(page, "\nloss from step 1 on, between 1.0000 and 4.0000\n█▃▂▁\n"));
   CHECK(has(page, "\nstage 0 on alpha, 1 on beta\n"));
   CHECK(page.find("saved runs/own") < page.find("warning: the disk is nearly full"));
 }
@@ -92,7 +92,7 @@ TEST_CASE("what does not fit in a row of the page begins another one", "[apps]")
   run.set("loss", 1.0);
   run.set("where", "alpha: device 0; beta: device 1");
   CHECK(history.page(run, 2, {36}) ==
-        "own: running, step 4 of 400, 1 %,\n  2 steps/s, 3 min 18 s left\nloss 1\n\n"
+        "own: running, step 4 of 400, 1 %,\n  2 steps/s, 3 min 18 s left\nloss 1.0000\n\n"
         "alpha: device 0; beta: device 1\n");
   CHECK(has(history.page(run, 2, {20}), "\nalpha: device 0;\n  beta: device 1\n"));
   // A name that is too long stays whole here: the screen cuts its line.
@@ -104,7 +104,7 @@ TEST_CASE("the page of a long run shows its whole loss", "[apps]") {
   for (int i = 1; i <= 100'000; ++i) history.add(step(i, i <= 50'000 ? 4.0 : 1.0));
   const std::string page = history.page(running(100'000), 0, {4});
   INFO(page);
-  CHECK(has(page, "\nloss from step 1 on, between 1 and 4\n██▁▁\n"));
+  CHECK(has(page, "\nloss from step 1 on, between 1.0000 and 4.0000\n██▁▁\n"));
 }
 
 TEST_CASE("repeated steps replace the earlier ones, and an unknown speed shows no time", "[apps]") {

@@ -61,7 +61,7 @@ TEST_CASE("a run's history grows with its events", "[apps]") {
   CHECK(to_json(*value.find("evals")) == "[[3,104,2.25]]");
   const auto& told = *value.find("told")->list();
   REQUIRE(told.size() == 1);
-  CHECK(text_of(told[0], "text") == "step 3  validation loss 2.25");
+  CHECK(text_of(told[0], "text") == "step 3  validation loss 2.2500");
 }
 
 TEST_CASE("steps that a run repeats replace those from before in its history", "[apps]") {
