@@ -1,7 +1,9 @@
 // `troupe up` starts real node processes; only ssh stays on this machine.
 
 #include <signal.h>
+#include <sys/prctl.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -87,6 +89,23 @@ TEST_CASE("up starts nodes on all machines, and down ends only them", "[hosts]")
   CHECK(nothing.out == "no nodes are running\n");
   head.process.send(SIGTERM);
   CHECK(head.process.wait() == 0);  // Only the test may end the head.
+}
+
+TEST_CASE("down does not wait for nodes that have ended but that no init collects", "[hosts]") {
+  // The nodes become children of this process, which leaves them as zombies.
+  REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
+  const Workplace here;
+  Head head(here);
+  here.write("hosts", "alpha slots=2\n");
+  CHECK(with_ssh(here, {"up", "hosts", "--head", head.address}).code == 0);
+  constexpr std::chrono::seconds patience(20);
+  const auto began = std::chrono::steady_clock::now();
+  const Ended down = with_ssh(here, {"down", "--patience", std::to_string(patience.count())});
+  CHECK(std::chrono::steady_clock::now() - began < patience);
+  INFO(down.out << down.err);
+  CHECK(down.code == 0);
+  CHECK(down.out.find("alpha: ended ") != std::string::npos);
+  CHECK(down.out.find("killed") == std::string::npos);
 }
 
 TEST_CASE("up does not remember machines on which nothing was started", "[hosts]") {

@@ -72,12 +72,20 @@ down)
 on alpha <<'SCRIPT' &
 folder="${XDG_STATE_HOME:-$HOME/.local/state}/troupe/up-0123456789abcdef"
 ours() { grep -lzxF TROUPE_UP=up-0123456789abcdef /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }
-wait_for() { timeout "$1" tail -s 0.1 -f --pid="$2" /dev/null & }
+# In a container without an init a process that has ended stays as a zombie. It has no environment.
+runs() { grep -qszxF TROUPE_UP=up-0123456789abcdef "/proc/$1/environ"; }
+seconds() { cut -d. -f1 /proc/uptime; }
+wait_for() { # SECONDS PROCESS: in the background
+  (
+    end=$(($(seconds) + $1))
+    while runs "$2" && [ "$(seconds)" -le "$end" ]; do sleep 0.1; done
+  ) &
+}
 count=$(ours | wc -l)
 for file in "$folder"/*.pid; do
   [ -e "$file" ] || break
   process=$(cat "$file")
-  ours | grep -qx "$process" || continue
+  runs "$process" || continue
   kill -TERM "$process" 2>/dev/null
   wait_for 30 "$process"
 done
@@ -103,12 +111,20 @@ processes+=("$!")
 on me@10.0.0.7 <<'SCRIPT' &
 folder="${XDG_STATE_HOME:-$HOME/.local/state}/troupe/up-0123456789abcdef"
 ours() { grep -lzxF TROUPE_UP=up-0123456789abcdef /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; }
-wait_for() { timeout "$1" tail -s 0.1 -f --pid="$2" /dev/null & }
+# In a container without an init a process that has ended stays as a zombie. It has no environment.
+runs() { grep -qszxF TROUPE_UP=up-0123456789abcdef "/proc/$1/environ"; }
+seconds() { cut -d. -f1 /proc/uptime; }
+wait_for() { # SECONDS PROCESS: in the background
+  (
+    end=$(($(seconds) + $1))
+    while runs "$2" && [ "$(seconds)" -le "$end" ]; do sleep 0.1; done
+  ) &
+}
 count=$(ours | wc -l)
 for file in "$folder"/*.pid; do
   [ -e "$file" ] || break
   process=$(cat "$file")
-  ours | grep -qx "$process" || continue
+  runs "$process" || continue
   kill -TERM "$process" 2>/dev/null
   wait_for 30 "$process"
 done
