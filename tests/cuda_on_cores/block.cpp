@@ -4,23 +4,29 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
 namespace cuda_on_cores {
 
-thread_local dim3 gridDim, blockDim, blockIdx, threadIdx;
+constinit thread_local dim3 gridDim, blockDim, blockIdx, threadIdx;
 
 namespace {
 
 constexpr std::size_t warp = 32;
 constexpr std::size_t stack_bytes = std::size_t{128} << 10;
+constexpr std::size_t page_bytes = 4096;
+// The distance of two stacks' tops within their pages. Without it the tops compete for the same few
+// lines of the cache.
+constexpr std::size_t stagger_bytes = 320;
 
-enum class At { ready, block_barrier, warp_barrier, end };
+enum class At : std::uint8_t { ready, block_barrier, warp_barrier, end };
 
 /// The target of a jump by the compiler's builtin, which needs no system call and no sanitizer
 /// hook. A sanitizer's longjmp would clear its records of all stacks.
@@ -28,21 +34,28 @@ using Place = void* [5];
 /// Must not be in the function that sets the target: the compiler requires that.
 [[noreturn, gnu::noinline]] void go_to(Place& place) { __builtin_longjmp(place, 1); }
 
-/// A thread with its own stack that runs one block after another. It is entered by its context
-/// once, and then by jumps.
+/// A stack on which threads run, one after another. It is entered by its context once, and then by
+/// jumps.
 struct Fiber {
   ucontext_t context = {};
   Place place = {};
   std::unique_ptr<char[]> stack = std::make_unique_for_overwrite<char[]>(stack_bytes);
   bool is_begun = false;
-  At at = At::ready;
 };
 
-/// The block that this core runs now.
+/// The block that this core runs now. A thread runs until it waits or ends. A fiber whose thread
+/// has ended takes the next one, so threads that never wait need a single fiber.
 struct Block {
+  struct Thread {
+    Fiber* fiber = nullptr;
+    At at = At::ready;
+  };
+
   std::vector<std::unique_ptr<Fiber>> fibers;  // Kept for the next blocks.
-  std::size_t threads = 0;
+  std::vector<Thread> threads;
+  std::size_t begun = 0, ended = 0;  // Numbers of threads.
   std::size_t running = 0;
+  bool is_backwards = false;
   Place scheduler = {};
   const std::function<void()>* kernel = nullptr;
   // Values at the block's barrier: of the threads that came so far, and of all.
@@ -59,14 +72,20 @@ struct Block {
   };
   std::vector<Shared> shared;  // Dynamic shared memory, and one more piece that stays `untouched`.
 
-  void run_all();
-  [[gnu::noinline]] void resume(std::size_t thread);
+  void run_all(std::size_t count);
+  std::size_t in_turn(std::size_t i) const { return is_backwards ? threads.size() - 1 - i : i; }
+  void begin_next(Fiber& fiber);
+  void begin_all();
+  void set_running(std::size_t thread);
+  [[gnu::noinline]] void resume(Fiber& fiber);
   [[gnu::noinline]] void pause(At at);
+  [[gnu::noinline]] void end_thread();
   bool release_block();
   bool release_warps();
 };
 
-thread_local Block the_block;
+/// The block of this core, set while it runs one.
+constinit thread_local Block* the_block = nullptr;
 
 /// The content of uninitialized shared memory, which is NaN as a float.
 constexpr std::byte untouched{0xff};
@@ -74,85 +93,106 @@ constexpr std::byte untouched{0xff};
 std::mutex allowed_mutex;
 std::map<void (*)(), std::size_t> allowed;  // The most bytes of each kernel.
 
-void be_thread() {
+void be_threads() {
   for (;;) {
-    (*the_block.kernel)();
-    the_block.pause(At::end);
+    (*the_block->kernel)();
+    the_block->end_thread();
   }
 }
 
-void Block::resume(std::size_t thread) {
+void Block::set_running(std::size_t thread) {
   running = thread;
   threadIdx = dim3(static_cast<unsigned>(thread), 0, 0);
+}
+
+void Block::resume(Fiber& fiber) {
   if (__builtin_setjmp(scheduler) != 0) return;
-  Fiber& fiber = *fibers[thread];
   if (std::exchange(fiber.is_begun, true)) go_to(fiber.place);
   getcontext(&fiber.context);
   fiber.context.uc_stack.ss_sp = fiber.stack.get();
-  fiber.context.uc_stack.ss_size = stack_bytes;
+  fiber.context.uc_stack.ss_size = stack_bytes - fibers.size() * stagger_bytes % page_bytes;
   fiber.context.uc_link = nullptr;
-  makecontext(&fiber.context, be_thread, 0);
+  makecontext(&fiber.context, be_threads, 0);
   setcontext(&fiber.context);
 }
 
 void Block::pause(At at) {
-  Fiber& fiber = *fibers[running];
-  fiber.at = at;
+  threads[running].at = at;
+  Fiber& fiber = *threads[running].fiber;
   if (__builtin_setjmp(fiber.place) == 0) go_to(scheduler);
+}
+
+/// Ends the running thread. Returns when its fiber has another one to run.
+void Block::end_thread() {
+  auto& [fiber, at] = threads[running];
+  at = At::end;
+  ++ended;
+  if (begun < threads.size()) return begin_next(*fiber);
+  if (__builtin_setjmp(fiber->place) == 0) go_to(scheduler);
+}
+
+/// Gives a fiber the next thread that has not begun.
+void Block::begin_next(Fiber& fiber) {
+  set_running(in_turn(begun++));
+  threads[running].fiber = &fiber;
+}
+
+void Block::begin_all() {
+  for (std::size_t used = 0; begun < threads.size(); ++used) {
+    if (used == fibers.size()) fibers.push_back(std::make_unique<Fiber>());
+    begin_next(*fibers[used]);
+    resume(*fibers[used]);
+  }
 }
 
 bool Block::release_block() {
   bool any = false;
-  for (std::size_t t = 0; t < threads; ++t) {
-    const At at = fibers[t]->at;
-    if (at != At::block_barrier && at != At::end) return false;
-    any = any || at == At::block_barrier;
+  for (const auto& thread : threads) {
+    if (thread.at != At::block_barrier && thread.at != At::end) return false;
+    any = any || thread.at == At::block_barrier;
   }
   if (!any) return false;
   heard = std::exchange(said, 0);
-  for (std::size_t t = 0; t < threads; ++t)
-    if (fibers[t]->at == At::block_barrier) fibers[t]->at = At::ready;
+  for (auto& thread : threads)
+    if (thread.at == At::block_barrier) thread.at = At::ready;
   return true;
 }
 
 /// Releases warps whose threads have all arrived, as CUDA requires.
 bool Block::release_warps() {
   bool any = false;
-  for (std::size_t first = 0; first < threads; first += warp) {
-    const std::size_t end = std::min(first + warp, threads);
-    const auto is_there = [&](std::size_t t) { return fibers[t]->at == At::warp_barrier; };
-    bool all = true;
-    for (std::size_t t = first; t < end; ++t) all = all && is_there(t);
-    for (std::size_t t = first; all && t < end; ++t) fibers[t]->at = At::ready;
-    any = any || all;
+  for (std::size_t first = 0; first < threads.size(); first += warp) {
+    const auto of_warp = std::span(threads).subspan(first, std::min(warp, threads.size() - first));
+    if (!std::ranges::all_of(
+            of_warp, [](At at) { return at == At::warp_barrier; }, &Thread::at))
+      continue;
+    for (auto& thread : of_warp) thread.at = At::ready;
+    any = true;
   }
   return any;
 }
 
-void Block::run_all() {
-  while (fibers.size() < threads) fibers.push_back(std::make_unique<Fiber>());
-  exchanged.resize((threads + warp - 1) / warp);
-  turns.assign(threads, 0);
-  for (std::size_t t = 0; t < threads; ++t) fibers[t]->at = At::ready;
+void Block::run_all(std::size_t count) {
+  threads.assign(count, {});
+  exchanged.resize((count + warp - 1) / warp);
+  turns.assign(count, 0);
+  begun = ended = 0;
   // Every other block runs from the last thread to the first.
-  const bool backwards = blockIdx.x % 2 == 1;
-  for (;;) {
-    bool moved = false;
-    for (std::size_t i = 0; i < threads; ++i) {
-      const std::size_t t = backwards ? threads - 1 - i : i;
-      if (fibers[t]->at != At::ready) continue;
-      resume(t);
-      moved = true;
+  is_backwards = blockIdx.x % 2 == 1;
+  begin_all();
+  while (ended < count) {
+    const bool some_warps = release_warps();
+    if (!release_block() && !some_warps) {
+      std::fprintf(stderr, "threads of block (%u, %u) wait for one another in vain\n", blockIdx.x,
+                   blockIdx.y);
+      std::abort();
     }
-    moved = release_warps() || moved;
-    moved = release_block() || moved;
-    if (std::all_of(fibers.begin(), fibers.begin() + static_cast<std::ptrdiff_t>(threads),
-                    [](const auto& fiber) { return fiber->at == At::end; }))
-      return;
-    if (moved) continue;
-    std::fprintf(stderr, "threads of block (%u, %u) wait for one another in vain\n", blockIdx.x,
-                 blockIdx.y);
-    std::abort();
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t t = in_turn(i);
+      if (threads[t].at != At::ready) continue;
+      set_running(t);
+      resume(*threads[t].fiber);
+    }
   }
 }
 
@@ -160,19 +200,20 @@ void Block::run_all() {
 
 void run(const dim3& grid, const dim3& block, std::size_t shared,
          const std::function<void()>& kernel) {
+  thread_local Block of_this_core;
+  the_block = &of_this_core;
   Block::Shared unused;
   unused.bytes.fill(untouched);
   const std::size_t pieces = (shared + unused.bytes.size() - 1) / unused.bytes.size();
-  the_block.kernel = &kernel;
-  the_block.threads = block.x;
+  the_block->kernel = &kernel;
   gridDim = grid;
   blockDim = block;
   for (unsigned y = 0; y < grid.y; ++y)
     for (unsigned x = 0; x < grid.x; ++x) {
       blockIdx = dim3(x, y, 0);
-      the_block.shared.assign(pieces + 1, unused);
-      the_block.run_all();
-      if (the_block.shared.back().bytes == unused.bytes) continue;
+      the_block->shared.assign(pieces + 1, unused);
+      the_block->run_all(block.x);
+      if (the_block->shared.back().bytes == unused.bytes) continue;
       std::fprintf(stderr, "block (%u, %u) wrote behind its shared memory\n", x, y);
       std::abort();
     }
@@ -192,30 +233,30 @@ bool may_share(void (*kernel)(), std::size_t bytes) {
   return found != allowed.end() && bytes <= found->second;
 }
 
-void* dynamic_shared() { return the_block.shared.data(); }
+void* dynamic_shared() { return the_block->shared.data(); }
 
 int wait_for_block(int value) {
-  the_block.said |= value;
-  the_block.pause(At::block_barrier);
-  return the_block.heard;
+  the_block->said |= value;
+  the_block->pause(At::block_barrier);
+  return the_block->heard;
 }
 
-int lane() { return static_cast<int>(the_block.running % warp); }
+int lane() { return static_cast<int>(the_block->running % warp); }
 
 void share_bytes(const void* mine, void* all, std::size_t bytes) {
-  const std::size_t thread = the_block.running;
-  auto& numbers = the_block.exchanged[thread / warp][the_block.turns[thread]++ % 2].numbers;
+  const std::size_t thread = the_block->running;
+  auto& numbers = the_block->exchanged[thread / warp][the_block->turns[thread]++ % 2].numbers;
   std::memcpy(numbers[thread % warp].data(), mine, bytes);
-  the_block.pause(At::warp_barrier);
+  the_block->pause(At::warp_barrier);
   auto* to = static_cast<std::byte*>(all);
   for (const auto& one : numbers) to = std::copy_n(one.data(), bytes, to);
 }
 
 void exchange_bytes(const void* mine, void* theirs, std::size_t bytes, int from) {
-  const std::size_t thread = the_block.running;
-  auto& numbers = the_block.exchanged[thread / warp][the_block.turns[thread]++ % 2].numbers;
+  const std::size_t thread = the_block->running;
+  auto& numbers = the_block->exchanged[thread / warp][the_block->turns[thread]++ % 2].numbers;
   std::memcpy(numbers[thread % warp].data(), mine, bytes);
-  the_block.pause(At::warp_barrier);
+  the_block->pause(At::warp_barrier);
   std::memcpy(theirs, numbers[static_cast<std::size_t>(from)].data(), bytes);
 }
 

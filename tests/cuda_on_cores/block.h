@@ -16,7 +16,7 @@ struct dim3 {
   constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
 
-extern thread_local dim3 gridDim, blockDim, blockIdx, threadIdx;
+extern constinit thread_local dim3 gridDim, blockDim, blockIdx, threadIdx;
 
 /// Runs `kernel` in all threads of all blocks, which have `shared` bytes of dynamic shared memory.
 /// Ends the process if threads of a block deadlock or write behind that memory.

@@ -2,6 +2,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "core/memory/dtype.h"
 #include "kernels/cuda/cublas_lt/library.h"
@@ -116,11 +117,24 @@ void set_number(void* numbers, cudaDataType_t type, std::int64_t at, float value
   }
 }
 
-float element(const void* numbers, const Layout& layout, cublasOperation_t turn, std::int64_t row,
-              std::int64_t column) {
-  if (turn == CUBLAS_OP_T) std::swap(row, column);
-  const float found = number(numbers, layout.type, row + column * layout.stride);
-  return layout.type == CUDA_R_32F ? rounded_to_tf32(found) : found;
+enum class Order { by_row, by_column };
+
+/// Returns a factor as the floats that the tensor cores see, without gaps.
+std::vector<float> read(const void* numbers, const Layout& layout, cublasOperation_t turn,
+                        Order order) {
+  const std::int64_t rows = rows_of(layout, turn), columns = columns_of(layout, turn);
+  const bool by_row = order == Order::by_row;
+  // The distances of neighbours in the order that is wanted, and of its rows or columns.
+  std::int64_t near = by_row ? layout.stride : 1, far = by_row ? 1 : layout.stride;
+  if (turn == CUBLAS_OP_T) std::swap(near, far);
+  std::vector<float> all;
+  all.reserve(static_cast<std::size_t>(rows * columns));
+  for (std::int64_t i = 0; i < (by_row ? rows : columns); ++i)
+    for (std::int64_t j = 0; j < (by_row ? columns : rows); ++j) {
+      const float found = number(numbers, layout.type, i * far + j * near);
+      all.push_back(layout.type == CUDA_R_32F ? rounded_to_tf32(found) : found);
+    }
+  return all;
 }
 
 /// Computes gelu with tanh, the only form that the library has.
@@ -133,18 +147,16 @@ float gelu_slope(float x) {
 }
 
 /// Computes the gradient of a bias: the sums over the rows of the library's a, or the columns of
-/// its b.
-void add_up(const Operation& op, const void* a, const Layout& at, const void* b, const Layout& bt,
-            cudaDataType_t type) {
+/// its b. Both are given as read() returns them.
+void add_up(const Operation& op, const Layout& result, const float* a, const float* b,
+            std::int64_t depth) {
   const bool of_a = op.epilogue == CUBLASLT_EPILOGUE_BGRADA;
   if (!of_a && op.epilogue != CUBLASLT_EPILOGUE_BGRADB) return;
-  const std::int64_t depth = columns_of(at, op.turn_a);
-  const std::int64_t count = of_a ? rows_of(at, op.turn_a) : columns_of(bt, op.turn_b);
-  for (std::int64_t i = 0; i < count; ++i) {
+  const float* const factor = of_a ? a : b;
+  for (std::int64_t i = 0; i < (of_a ? result.rows : result.columns); ++i) {
     float sum = 0;
-    for (std::int64_t k = 0; k < depth; ++k)
-      sum += of_a ? element(a, at, op.turn_a, i, k) : element(b, bt, op.turn_b, k, i);
-    set_number(op.bias, type, i, sum);
+    for (std::int64_t k = 0; k < depth; ++k) sum += factor[i * depth + k];
+    set_number(op.bias, result.type, i, sum);
   }
 }
 
@@ -288,13 +300,16 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   const float scale = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta);
   queue->put([op = *desc, a, b, c, d, at = *a_layout, bt = *b_layout, ct = *c_layout,
               dt = *d_layout, scale, kept] {
-    add_up(op, a, at, b, bt, dt.type);
+    const std::int64_t depth = columns_of(at, op.turn_a);
+    const auto rows_of_a = read(a, at, op.turn_a, Order::by_row);
+    const auto columns_of_b = read(b, bt, op.turn_b, Order::by_column);
+    add_up(op, dt, rows_of_a.data(), columns_of_b.data(), depth);
     for (std::int64_t column = 0; column < dt.columns; ++column)
       for (std::int64_t row = 0; row < dt.rows; ++row) {
+        const float* const x = rows_of_a.data() + row * depth;
+        const float* const y = columns_of_b.data() + column * depth;
         float sum = 0;
-        for (std::int64_t k = 0; k < columns_of(at, op.turn_a); ++k)
-          sum = std::fma(element(a, at, op.turn_a, row, k), element(b, bt, op.turn_b, k, column),
-                         sum);
+        for (std::int64_t k = 0; k < depth; ++k) sum = std::fma(x[k], y[k], sum);
         sum *= scale;
         if (kept != 0) sum += kept * number(c, ct.type, row + column * ct.stride);
         set_number(d, dt.type, row + column * dt.stride, finished(op, dt.type, row, column, sum));

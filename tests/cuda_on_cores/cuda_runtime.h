@@ -262,19 +262,27 @@ inline cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** fun
   *outcome = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return *function ? cudaSuccess : cudaErrorSymbolNotFound;
 }
+namespace cuda_on_cores {
+inline void copy(void* to, const void* from, std::size_t bytes) {
+  reopen_host_memory(to);
+  reopen_host_memory(from);
+  std::memcpy(to, from, bytes);
+}
+}  // namespace cuda_on_cores
+
 /// Fails for memory that is mapped only for another device.
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                                    cudaStream_t queue) {
   if (!cuda_on_cores::may_read(queue->device, from, bytes)) return cudaErrorLaunchFailure;
   const bool all_reachable = cuda_on_cores::is_reachable(from) && cuda_on_cores::is_reachable(to);
   if (!all_reachable && cuda_on_cores::spoils_recording()) return cudaErrorStreamCaptureUnsupported;
-  return outcome_of(queue->put([=] { std::memcpy(to, from, bytes); }));
+  return outcome_of(queue->put([=] { cuda_on_cores::copy(to, from, bytes); }));
 }
 /// Copies through the host what the device cannot read.
 inline cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
                                        cudaStream_t queue) {
   cuda_on_cores::count_staged_copy();
-  return outcome_of(queue->put([=] { std::memcpy(to, from, bytes); }));
+  return outcome_of(queue->put([=] { cuda_on_cores::copy(to, from, bytes); }));
 }
 inline cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t queue) {
   return outcome_of(queue->put([=] { std::memset(to, value, bytes); }));
@@ -306,7 +314,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   cuda_on_cores::count_kernel();
   return outcome_of(config->stream->put(
       [grid = config->gridDim, block = config->blockDim, shared, kernel, arguments...] {
-        const cuda_on_cores::ShutHostMemory shut;
+        cuda_on_cores::shut_host_memory();
         cuda_on_cores::run(grid, block, shared, [&] { kernel(arguments...); });
       }));
 }

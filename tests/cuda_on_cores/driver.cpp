@@ -8,6 +8,7 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -36,6 +37,40 @@ constexpr int nothing = 0xff;
 std::atomic<std::uint64_t> staged = 0;
 std::atomic<bool> peers_refused = false;
 
+void set_access(CUdeviceptr at, std::size_t bytes, int how) {
+  if (mprotect(std::bit_cast<void*>(at), bytes, how) == 0) return;
+  std::perror("pages of the played device");
+  std::abort();
+}
+
+/// Changes the access to pieces of memory that come in the order of their addresses. Takes
+/// neighbours together, since each call of the system is dear.
+class Neighbours {
+ public:
+  explicit Neighbours(int how) : how_(how) {}
+  ~Neighbours() { change(); }
+  Neighbours(const Neighbours&) = delete;
+  Neighbours& operator=(const Neighbours&) = delete;
+
+  void add(CUdeviceptr at, std::size_t bytes) {
+    if (at != begin_ + bytes_) {
+      change();
+      begin_ = at;
+      bytes_ = 0;
+    }
+    bytes_ += bytes;
+  }
+
+ private:
+  void change() const {
+    if (bytes_ > 0) set_access(begin_, bytes_, how_);
+  }
+
+  const int how_;
+  CUdeviceptr begin_ = 0;
+  std::size_t bytes_ = 0;
+};
+
 /// The memory of all devices. Each piece is an anonymous file that is mapped at the piece's
 /// address.
 struct Memory {
@@ -51,6 +86,7 @@ struct Memory {
 
   std::mutex mutex;
   int open = 0;  // The number of threads that may access it now.
+  bool host_is_shut = false;
   CUmemGenericAllocationHandle last = 0;
   std::uint64_t imported = 0;
   std::map<CUmemGenericAllocationHandle, Created> created;
@@ -64,17 +100,22 @@ struct Memory {
     const auto& [begin, piece] = *std::prev(next);
     return at < begin + piece.bytes ? &piece : nullptr;
   }
+  bool is_of_host(const void* at) const {
+    const auto next = of_host.upper_bound(const_cast<void*>(at));
+    if (next == of_host.begin()) return false;
+    const auto& [begin, bytes] = *std::prev(next);
+    return static_cast<const std::byte*>(at) < static_cast<const std::byte*>(begin) + bytes;
+  }
   void protect(int how) {
+    Neighbours pieces(how);
     for (const auto& [at, piece] : mapped)
-      if (!piece.readers.empty()) set(at, piece.bytes, how);
+      if (!piece.readers.empty()) pieces.add(at, piece.bytes);
   }
-  void protect_host(int how) {
-    for (const auto& [begin, bytes] : of_host) set(std::bit_cast<CUdeviceptr>(begin), bytes, how);
-  }
-  static void set(CUdeviceptr at, std::size_t bytes, int how) {
-    if (mprotect(std::bit_cast<void*>(at), bytes, how) == 0) return;
-    std::perror("pages of the played device");
-    std::abort();
+  void protect_host(bool shut) {
+    if (host_is_shut == shut) return;
+    host_is_shut = shut;
+    Neighbours pieces(shut ? PROT_NONE : PROT_READ | PROT_WRITE);
+    for (const auto& [begin, bytes] : of_host) pieces.add(std::bit_cast<CUdeviceptr>(begin), bytes);
   }
 };
 
@@ -201,7 +242,9 @@ OpenMemory::OpenMemory() {
 OpenMemory::~OpenMemory() {
   auto& all = memory();
   const std::lock_guard lock(all.mutex);
-  if (--all.open == 0) all.protect(PROT_NONE);
+  if (--all.open > 0) return;
+  all.protect(PROT_NONE);
+  all.protect_host(false);
 }
 
 void* take_host_memory(std::size_t bytes) {
@@ -229,23 +272,19 @@ bool is_reachable(const void* memory_there) {
   const std::lock_guard lock(all.mutex);
   for (const auto& [begin, piece] : all.mapped)
     if (begin <= at && at < begin + piece.bytes) return true;
-  for (const auto& [begin, bytes] : all.of_host) {
-    const auto first = std::bit_cast<CUdeviceptr>(begin);
-    if (first <= at && at < first + bytes) return true;
-  }
-  return false;
+  return all.is_of_host(memory_there);
 }
 
-ShutHostMemory::ShutHostMemory() : shut_(alone) {
+void shut_host_memory() {
   auto& all = memory();
   const std::lock_guard lock(all.mutex);
-  if (shut_) all.protect_host(PROT_NONE);
+  if (alone) all.protect_host(true);
 }
 
-ShutHostMemory::~ShutHostMemory() {
+void reopen_host_memory(const void* at) {
   auto& all = memory();
   const std::lock_guard lock(all.mutex);
-  if (shut_) all.protect_host(PROT_READ | PROT_WRITE);
+  if (all.host_is_shut && all.is_of_host(at)) all.protect_host(false);
 }
 
 CUresult cuDeviceGet(CUdevice* device, int number) {
@@ -343,7 +382,7 @@ CUresult cuMemSetAccess(CUdeviceptr at, std::size_t bytes, const CUmemAccessDesc
   if (found == all.mapped.end() || found->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
   if (peers_refused && count > 1) return CUDA_ERROR_INVALID_VALUE;
   for (std::size_t i = 0; i < count; ++i) found->second.readers.insert(access[i].location.id);
-  if (all.open > 0) Memory::set(at, bytes, PROT_READ | PROT_WRITE);
+  if (all.open > 0) set_access(at, bytes, PROT_READ | PROT_WRITE);
   return CUDA_SUCCESS;
 }
 

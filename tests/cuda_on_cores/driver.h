@@ -58,18 +58,11 @@ class OpenMemory {
 void* take_host_memory(std::size_t bytes);
 void release_host_memory(void* memory);
 
-/// Protects such host memory from any access while it exists, unless there are other threads, which
-/// may need it.
-class ShutHostMemory {
- public:
-  ShutHostMemory();
-  ~ShutHostMemory();
-  ShutHostMemory(const ShutHostMemory&) = delete;
-  ShutHostMemory& operator=(const ShutHostMemory&) = delete;
-
- private:
-  bool shut_;
-};
+/// Protects such host memory from any access until it is reopened or the work on queues pauses.
+/// Does nothing if there are other threads, which may need it.
+void shut_host_memory();
+/// Reopens it if `at` lies in such host memory, for a piece of work that copies.
+void reopen_host_memory(const void* at);
 
 /// Returns whether the device can access the memory by itself: device memory, or host memory from
 /// take_host_memory().

@@ -23,12 +23,13 @@ struct Numbers {
 
   /// Broadcasts: a size of 1 serves every index; a smaller size serves groups of neighbours.
   float& at(const Index& index, const Shape& of) {
-    std::size_t place = 0;
+    std::int64_t place = 0;
     for (int d = 0; d < rank; ++d) {
-      const std::int64_t here = index[static_cast<std::size_t>(d)] * layout.sizes[d] / of[d];
-      place += static_cast<std::size_t>(here * layout.strides[d]);
+      const std::int64_t all_here = layout.sizes[d], here = index[static_cast<std::size_t>(d)];
+      const std::int64_t served = all_here == of[d] ? here : here * all_here / of[d];
+      place += served * layout.strides[d];
     }
-    return all.at(place);
+    return all.at(static_cast<std::size_t>(place));
   }
   float& at(const Index& index) {
     std::int64_t place = 0;
@@ -46,13 +47,15 @@ void for_each(const Shape& s, Body body) {
 }
 
 void multiply_matrices(Numbers& a, Numbers& b, Numbers& y) {
-  Shape heads = y.layout.sizes;
+  const Shape& heads = y.layout.sizes;
+  const Shape of_b{heads[0], heads[1], b.layout.sizes[2], b.layout.sizes[3]};
+  const std::int64_t depth = a.layout.sizes[3];
   for_each(heads, [&](const Index& i) {
+    const float* x = &a.at({i[0], i[1], i[2], 0});
+    const float* w = &b.at({i[0], i[1], 0, i[3]}, of_b);
     double sum = 0;
-    for (std::int64_t k = 0; k < a.layout.sizes[3]; ++k) {
-      const Shape of_b{heads[0], heads[1], b.layout.sizes[2], b.layout.sizes[3]};
-      sum += double{a.at({i[0], i[1], i[2], k})} * double{b.at({i[0], i[1], k, i[3]}, of_b)};
-    }
+    for (std::int64_t k = 0; k < depth; ++k)
+      sum += double{x[k * a.layout.strides[3]]} * double{w[k * b.layout.strides[2]]};
     y.at(i) = static_cast<float>(sum);
   });
 }
