@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # Sourced first by other scripts, whose argument is the program. Runs the script in new namespaces
 # as their root user, in a temporary folder, and ends all its processes. Exits with 77 if that is
-# not possible. Afterwards `troupe`, `wanted_digest` and `fail TEXT` are defined.
+# not possible. Afterwards `troupe`, `wanted_digest` and `fail TEXT` are defined. The run takes
+# `steps` steps if that is set, and 600 otherwise.
 
 if [ -z "${TROUPE_INSIDE:-}" ]; then
   spaces=(--net --mount --pid --uts --fork --kill-child --mount-proc)
@@ -26,7 +27,7 @@ fail() {
   exit 1
 }
 
-cat >run.toml <<'RUN'
+cat >run.toml <<RUN
 name = "small"
 seed = 3
 [model]
@@ -51,7 +52,7 @@ compute = "fp32"
 [log]
 every = 1
 [train]
-steps = 600
+steps = ${steps:-600}
 RUN
 
 # Prints the digest of the weights that the run below this folder has saved last.
