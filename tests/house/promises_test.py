@@ -16,6 +16,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 FOLDERS = ["core", "kernels", "models", "storage", "schedules", "transport", "actors", "simulation", "apps"]
@@ -94,6 +95,11 @@ def keys_of(schema: dict, above: str = "") -> Iterator[str]:
             yield above + name
 
 
+def has_word(text: str, word: str, before: str, after: str = "") -> bool:
+    """Whether a text has a word between what the expressions take. Begins with the word, which is found fast."""
+    return bool(re.search(rf"{re.escape(word)}(?<={before}{re.escape(word)}){after}", text))
+
+
 def unread_keys(keys: list[str], production: dict[str, str]) -> Iterator[str]:
     code = without_strings("\n".join(production.values()))
     models = "\n".join(text for path, text in production.items() if path.startswith("models/"))
@@ -102,14 +108,14 @@ def unread_keys(keys: list[str], production: dict[str, str]) -> Iterator[str]:
             continue
         if key.startswith("model.") and key not in MODEL:
             leaf = key.split(".")[-1]
-            is_read = bool(re.search(rf'\w+\(options, "{leaf}"\)', models)) or f'options.find("{leaf}")' in models
+            is_read = has_word(models, f'(options, "{leaf}")', before=r"\w") or f'options.find("{leaf}")' in models
             wanted = f'a call such as integer(options, "{leaf}") in models/'
         elif key in CODE:
             is_read = CODE[key] in code
             wanted = f"'{CODE[key]}'"
         else:
             wanted = READERS.get(key, ".".join(key.split(".")[-2:]))
-            is_read = bool(re.search(rf"(?<!\w){re.escape(wanted)}(?![\w(])", code))
+            is_read = has_word(code, wanted, before=r"\W", after=r"(?![\w(])")
         if not is_read:
             yield f"the key {key}: nothing outside config/ reads it; wanted {wanted}"
 
@@ -159,6 +165,15 @@ def wrong_fields(table: str, production: dict[str, str]) -> Iterator[str]:
         yield f"compared the fields of {checked} messages; wanted more than 20"
 
 
+@lru_cache(maxsize=None)
+def lines_of(text: str) -> list[str]:
+    return text.split("\n")
+
+
+def lines_with(word: str, text: str) -> str:
+    return "\n".join(line for line in lines_of(text) if word in line)
+
+
 def is_sent(struct: str, code: str) -> bool:
     """Whether code makes one, as a value, a variable or a result of a function."""
     made = [
@@ -170,13 +185,13 @@ def is_sent(struct: str, code: str) -> bool:
         rf"const {struct}& (\w+)\) \{{ [^}}]*to_message\(\1\)",
         MADE_BY.get(struct, "$^"),
     ]
-    lines = "\n".join(line for line in code.split("\n") if struct in line or struct in MADE_BY)
+    lines = code if struct in MADE_BY else lines_with(struct, code)
     return any(re.search(one, lines) for one in made)
 
 
 def is_received(struct: str, code: str) -> bool:
     """Whether a behavior takes one, or code compares a message's type with its type."""
-    lines = "\n".join(line for line in code.split("\n") if struct in line)
+    lines = lines_with(struct, code)
     behavior = rf"\]\((?:const )?(?:\w+::)?{struct}(?:& ?\w*)?\)"
     return bool(re.search(rf"{behavior}|== (?:\w+::)*{struct}::type|\{{(?:\w+::)*{struct}::type, ", lines))
 
@@ -240,10 +255,10 @@ def untested_commands(program: str, root: Path) -> Iterator[str]:
         yield f"found {len(commands)} commands in the help of the program; wanted more than 40"
     for command in commands:
         quoted = ", ".join(f'"{word}"' for word in command)
-        in_cpp = re.search(rf"[({{]{quoted}[,}})]", cpp)
+        if re.search(rf'{quoted}(?<=[({{]{quoted})[,}})]', cpp):
+            continue
         bare = r"\W+".join(command)
-        in_script = re.search(rf'(?:\btroupe|TROUPE\w*|\bprogram)\W+{bare}(?![\w-])', scripts + "\n" + cpp)
-        if not in_cpp and not in_script:
+        if not re.search(rf'(?:\btroupe|TROUPE\w*|\bprogram)\W+{bare}(?![\w-])', scripts + "\n" + cpp):
             yield f"the command troupe {' '.join(command)}: no test runs it; wanted {{{quoted}, ...}} in tests/"
 
 
