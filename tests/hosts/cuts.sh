@@ -9,6 +9,7 @@
 #
 # TROUPE_CUT_SECONDS: the durations of the cuts, such as "5 30 120" (default 5).
 set -euo pipefail
+steps=400  # So many that a run does not end during its cut.
 # shellcheck source=tests/hosts/inside.sh
 . "$(dirname "${BASH_SOURCE[0]}")/inside.sh"
 
