@@ -22,8 +22,9 @@ struct KeptValue {
   static constexpr int before_units = -1;
 
   std::string name;
-  int made = 0;  // The unit that keeps it, or before_units.
-  int last = 0;  // The last unit that reads it.
+  int made = 0;   // The unit that keeps it, or before_units.
+  int first = 0;  // The first unit that reads it.
+  int last = 0;   // The last one.
   DType type = DType::f32;
   bool has_gradient = true;  // Integers have none, and neither have the model's inputs.
   IntegerBounds bounds = {};

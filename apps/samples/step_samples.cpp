@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "apps/events/event.h"
+#include "apps/samples/decoder_tokens.h"
+#include "apps/samples/encoded_text.h"
 #include "apps/samples/trained_model.h"
 #include "core/text.h"
 #include "storage/checkpoint/checkpoint.h"
@@ -29,11 +31,20 @@ std::string well_formed(std::string_view text) {
   return good;
 }
 
-/// The conversion of a run's samples, and their prompt.
+/// The conversion of a run's samples, their prompt, and the tokens that end them.
 struct Opened {
   Script script;
-  Tokens prompt;
+  Prompt prompt;
+  Tokens ends;
 };
+
+/// Returns the training data, the first source of several.
+Result<std::string> first_source(const config::RunConfig::Data& data) {
+  if (!data.mix) return data.train;
+  auto mixture = Mixture::parse(*data.mix);
+  if (!mixture) return within("data.mix", mixture.error());
+  return std::move(mixture->sources.front());
+}
 
 Result<Opened> opened(storage::Files& files, const config::RunConfig& config,
                       const models::Model& model, const std::string& tokenizer) {
@@ -55,9 +66,17 @@ Result<Opened> opened(storage::Files& files, const config::RunConfig& config,
   if (config.sample.prompt.size() > most_prompt)
     return Error{"sample.prompt: found " + std::to_string(config.sample.prompt.size()) +
                  " bytes, wanted at most " + std::to_string(most_prompt)};
-  auto prompt = script->read(config.sample.prompt);
+  DecoderTokens decoder;
+  if (is_encoder_decoder(model)) {
+    const auto data = first_source(config.data);
+    if (!data) return data.error();
+    const auto tokens = decoder_tokens_of(*data, *script);
+    if (!tokens) return within("sample.every", tokens.error());
+    decoder = *tokens;
+  }
+  auto prompt = prompt_of(model, *script, config.sample.prompt, decoder.start);
   if (!prompt) return within("sample.prompt", prompt.error());
-  return Opened{std::move(*script), std::move(*prompt)};
+  return Opened{std::move(*script), std::move(*prompt), std::move(decoder.ends)};
 }
 
 }  // namespace
@@ -69,10 +88,12 @@ Status check_samples(storage::Files& files, const config::RunConfig& config,
   return Done{};
 }
 
-StepSamples::StepSamples(const Context& context, Script script, Tokens prompt, std::int64_t done)
+StepSamples::StepSamples(const Context& context, Script script, Prompt prompt, Tokens ends,
+                         std::int64_t done)
     : context_(context),
       script_(std::move(script)),
       prompt_(std::move(prompt)),
+      ends_(std::move(ends)),
       done_(done),
       loop_(context.env.make_loop({"samples"})) {}
 
@@ -86,8 +107,8 @@ Result<std::unique_ptr<StepSamples>> StepSamples::open(const Context& context,
                                                        std::int64_t done) {
   auto parts = opened(context.files, context.config, context.model, tokenizer);
   if (!parts) return parts.error();
-  return std::unique_ptr<StepSamples>(
-      new StepSamples(context, std::move(parts->script), std::move(parts->prompt), done));
+  return std::unique_ptr<StepSamples>(new StepSamples(
+      context, std::move(parts->script), std::move(parts->prompt), std::move(parts->ends), done));
 }
 
 void StepSamples::saved(std::int64_t step, const std::string& directory) {
@@ -138,7 +159,8 @@ Result<std::string> StepSamples::text_from(const std::string& directory) {
   if (!trained) return trained.error();
   std::string text;
   bool is_late = false;
-  const Sampling sampling{config.sample.tokens, config.sample.temperature, 0, config.sample.seed};
+  const Sampling sampling{config.sample.tokens, config.sample.temperature, 0, config.sample.seed,
+                          ends_};
   generate(**trained, script_, sampling, prompt_, [&](const std::string& token) {
     text += token;
     if (is_awaited_) context_.alive();

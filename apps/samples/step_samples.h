@@ -48,14 +48,15 @@ class StepSamples {
   void when_idle(std::function<void()> then);
 
  private:
-  StepSamples(const Context& context, Script script, Tokens prompt, std::int64_t done);
+  StepSamples(const Context& context, Script script, Prompt prompt, Tokens ends, std::int64_t done);
   void write(std::int64_t step, const std::string& directory);
   Result<std::string> text_from(const std::string& directory);
   void warn(const std::string& text) const;
 
   const Context context_;
   const Script script_;
-  const Tokens prompt_;
+  const Prompt prompt_;
+  const Tokens ends_;
   std::int64_t done_;  // The step of the newest checkpoint. Used by the thread that saves.
   std::atomic<int> pending_ = 0;
   std::atomic<bool> is_stopped_ = false;

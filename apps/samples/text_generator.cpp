@@ -5,11 +5,14 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
+#include <memory>
 #include <span>
 #include <sstream>
 #include <utility>
 
+#include "apps/samples/encoded_text.h"
 #include "core/random.h"
+#include "storage/data/documents.h"
 
 namespace troupe::apps {
 namespace {
@@ -24,9 +27,10 @@ std::uint64_t rank_of(float logit, std::size_t token) {
 }
 std::size_t token_of(std::uint64_t rank) { return rank & 0xffffffffu; }
 
-/// Draws a token from the `top_k` likeliest (0: all) by a random number in [0, 1).
-std::int32_t draw(std::span<const float> logits, double temperature, std::int64_t top_k,
-                  double random) {
+/// Draws a token by a random number in [0, 1).
+std::int32_t draw(std::span<const float> logits, const Sampling& sampling, double random) {
+  const auto top_k = sampling.top_k;
+  const double temperature = sampling.temperature;
   std::vector<std::uint64_t> ranks(logits.size());
   for (std::size_t i = 0; i < logits.size(); ++i) ranks[i] = rank_of(logits[i], i);
   const auto drawn = [](std::uint64_t rank) { return static_cast<std::int32_t>(token_of(rank)); };
@@ -42,24 +46,42 @@ std::int32_t draw(std::span<const float> logits, double temperature, std::int64_
   double sum = 0;
   for (std::size_t i = 0; i < count; ++i)
     upto[i] = sum += std::exp((logits[token_of(ranks[i])] - highest) / temperature);
-  const auto found = std::upper_bound(upto.begin(), upto.end(), random * sum);
-  return drawn(ranks[std::min(static_cast<std::size_t>(found - upto.begin()), count - 1)]);
+  auto end = upto.end();
+  if (sampling.top_p < 1) {
+    const auto last = std::lower_bound(upto.begin(), upto.end() - 1, sampling.top_p * sum);
+    sum = *last;
+    end = last + 1;
+  }
+  const auto found = std::upper_bound(upto.begin(), end, random * sum);
+  return drawn(ranks[static_cast<std::size_t>(std::min(found, end - 1) - upto.begin())]);
 }
 
-/// Computes what may follow a text that grows token by token. While the text fits the context, a
-/// token costs one row of each product. Beyond it the positions of all tokens change with each new
-/// one, so each costs a pass over the whole context.
+/// Computes what may follow a text that grows token by token.
 class Reader {
  public:
+  virtual ~Reader() = default;
+  /// Returns the logits of the next token. The text must begin with that of the last call.
+  virtual std::span<const float> behind(const Tokens& text) = 0;
+};
+
+std::span<const float> last_row(const Tensor& logits) {
+  const auto classes = logits.shape().last();
+  return {logits.f32() + logits.count() - classes, static_cast<std::size_t>(classes)};
+}
+
+/// The text of a causal model. While it fits the context, a token costs one row of each product.
+/// Beyond it the positions of all tokens change with each new one, so each costs a pass over the
+/// whole context.
+class CausalReader final : public Reader {
+ public:
   /// The text will have at most `most` tokens.
-  Reader(TrainedModel& model, std::size_t most)
+  CausalReader(TrainedModel& model, std::size_t most)
       : model_(model), context_(static_cast<std::size_t>(model.model().sample.input[0])) {
     if (model.can_continue())
       text_ = model.begin_text(static_cast<std::int64_t>(std::min(most, context_)));
   }
 
-  /// Returns the logits of the next token. The text must begin with that of the last call.
-  std::span<const float> behind(const Tokens& text) {
+  std::span<const float> behind(const Tokens& text) override {
     const bool is_longer = text.size() > context_;
     if (is_longer) text_.reset();  // Frees the caches.
     if (text_)
@@ -67,8 +89,7 @@ class Reader {
           last_of(text, text.size() - static_cast<std::size_t>(text_->tokens)), *text_);
     else
       logits_ = model_.evaluate(last_of(text, is_longer ? context_ : text.size()));
-    const auto classes = model_.model().classes;
-    return {logits_.f32() + logits_.count() - classes, static_cast<std::size_t>(classes)};
+    return last_row(logits_);
   }
 
  private:
@@ -85,6 +106,30 @@ class Reader {
   Tensor logits_;
 };
 
+/// The text of a decoder.
+class DecoderReader final : public Reader {
+ public:
+  DecoderReader(TrainedModel& model, Tokens source)
+      : text_(model, std::move(source)),
+        most_(static_cast<std::size_t>(model.model().sample.target[0])) {}
+
+  std::span<const float> behind(const Tokens& text) override {
+    const auto count = std::min(text.size(), most_);
+    logits_ = text_.behind({text.end() - static_cast<std::ptrdiff_t>(count), text.end()});
+    return last_row(logits_);
+  }
+
+ private:
+  EncodedText text_;
+  std::size_t most_;
+  Tensor logits_;
+};
+
+std::unique_ptr<Reader> reader_of(TrainedModel& model, Prompt& prompt, std::size_t most) {
+  if (prompt.read.empty()) return std::make_unique<CausalReader>(model, most);
+  return std::make_unique<DecoderReader>(model, std::move(prompt.read));
+}
+
 }  // namespace
 
 Result<Script> Script::open(storage::Files& files, const std::string& tokenizer,
@@ -96,6 +141,23 @@ Result<Script> Script::open(storage::Files& files, const std::string& tokenizer,
   if (!opened) return opened.error();
   script.tokenizer_ = std::move(*opened);
   return script;
+}
+
+std::optional<std::int32_t> Script::end() const {
+  if (is_of_numbers()) return {};
+  return storage::end_of_documents(tokenizer_ ? &*tokenizer_ : nullptr);
+}
+
+Result<Tokens> Script::read_document(const std::string& text) const {
+  auto tokens = read(text);
+  if (!tokens) return tokens;
+  if (tokenizer_ && !tokenizer_->around().behind.empty()) {
+    const auto& behind = tokenizer_->around().behind;
+    tokens->insert(tokens->end(), behind.begin(), behind.end());
+  } else if (const auto last = end()) {
+    tokens->push_back(*last);
+  }
+  return tokens;
 }
 
 Result<Tokens> Script::read(const std::string& text) const {
@@ -136,19 +198,53 @@ std::string Script::Writer::next(std::int32_t token) {
 
 std::string Script::Writer::rest() { return stream_ ? stream_->rest() : ""; }
 
-void generate(TrainedModel& model, const Script& script, const Sampling& sampling, Tokens tokens,
-              const std::function<bool(const std::string& text)>& take) {
-  // A model needs at least one token.
-  if (tokens.empty()) tokens.push_back(0);
-  Script::Writer writer(script, tokens);
-  Reader reader(model, tokens.size() + static_cast<std::size_t>(sampling.tokens));
+Status check_writes_text(const models::Model& model) {
+  if (model.sample.input_type != DType::i32)
+    return Error{"a " + model.kind + " takes no tokens; only language models can be sampled from"};
+  if (!model.predicts_tokens())
+    return Error{"a " + model.kind +
+                 " predicts numbers, not tokens; only language models can be sampled from"};
+  const auto& more = model.sample.more;
+  if (!more.empty() && !is_encoder_decoder(model))
+    return Error{
+        "a " + model.kind + " takes more inputs than the text that it would continue, such as '" +
+        more.front().name +
+        "'; only models of one input, and those of an encoder and a decoder, can be sampled from"};
+  return Done{};
+}
+
+Result<Prompt> prompt_of(const models::Model& model, const Script& script, const std::string& text,
+                         std::int32_t start) {
+  const bool has_encoder = is_encoder_decoder(model);
+  auto tokens = has_encoder ? script.read_document(text) : script.read(text);
+  if (!tokens) return tokens.error();
+  if (tokens->empty()) tokens->push_back(0);  // A model needs at least one token.
+  if (!has_encoder) return Prompt{{}, std::move(*tokens)};
+  const auto most = model.sample.input[0];
+  if (std::ssize(*tokens) > most)
+    return Error{"found " + std::to_string(tokens->size()) +
+                 " tokens, wanted at most as many as the encoder reads, " + std::to_string(most)};
+  return Prompt{std::move(*tokens), {start}};
+}
+
+Tokens generate(TrainedModel& model, const Script& script, const Sampling& sampling, Prompt prompt,
+                const std::function<bool(const std::string& text)>& take) {
+  Tokens text = prompt.written;
+  const auto before = std::ssize(text);
+  const auto drawn = [&] { return Tokens(text.begin() + before, text.end()); };
+  // A decoder's text does not go on with another one.
+  Script::Writer writer(script, prompt.read.empty() ? text : Tokens());
+  const auto reader =
+      reader_of(model, prompt, text.size() + static_cast<std::size_t>(sampling.tokens));
   for (std::int64_t i = 0; i < sampling.tokens; ++i) {
-    const auto last = reader.behind(tokens);
+    const auto last = reader->behind(text);
     const auto word = RandomKey{.seed = sampling.seed}.words(static_cast<std::uint32_t>(i))[0];
-    tokens.push_back(draw(last, sampling.temperature, sampling.top_k, uniform(word)));
-    if (!take(writer.next(tokens.back()))) return;
+    text.push_back(draw(last, sampling, uniform(word)));
+    if (std::ranges::find(sampling.ends, text.back()) != sampling.ends.end()) break;
+    if (!take(writer.next(text.back()))) return drawn();
   }
   take(writer.rest());
+  return drawn();
 }
 
 }  // namespace troupe::apps

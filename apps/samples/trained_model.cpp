@@ -1,8 +1,10 @@
 #include "apps/samples/trained_model.h"
 
+#include <cstddef>
 #include <utility>
 #include <vector>
 
+#include "apps/weights/export_folder.h"
 #include "apps/weights/foreign_weights.h"
 #include "config/model_kinds.h"
 #include "models/train/trained.h"
@@ -21,10 +23,29 @@ Result<std::map<std::string, storage::TensorView>> averages_of(
                ": --ema: found no averages of weights; a run keeps them if train.ema is set"};
 }
 
+TrainedUnits::TrainedUnits(const models::Model& model, models::UnitRange units, Stream& stream,
+                           const models::Weights& of_model, kernels::Precision precision)
+    : stream_(stream), stage_(model, units, {.precision = precision}) {
+  std::ptrdiff_t slots = 0, buffers = 0;  // The numbers of slots and buffers of the units before.
+  for (int i = 0; i < units.first; ++i) {
+    const auto& layer = *model.units[static_cast<std::size_t>(i)].layer;
+    slots += std::ssize(layer.parameters());
+    buffers += std::ssize(layer.buffers());
+  }
+  const auto part = [](const auto& all, std::ptrdiff_t first, const auto& own) {
+    return std::vector(all.begin() + first, all.begin() + first + std::ssize(own));
+  };
+  weights_ = {.version = of_model.version,
+              .slots = part(of_model.slots, slots, stage_.parameters()),
+              .buffers = part(of_model.buffers, buffers, stage_.buffers()),
+              .loss_scale = of_model.loss_scale};
+}
+
 TrainedModel::TrainedModel(models::Model model, std::string directory, int threads,
                            kernels::Precision precision)
     : model_(std::move(model)),
       directory_(std::move(directory)),
+      precision_(precision),
       stream_(memory_, threads),
       stage_(model_, {0, static_cast<int>(model_.units.size())}, {.precision = precision}) {
   prepare_computing_thread();
@@ -37,6 +58,8 @@ Result<std::unique_ptr<TrainedModel>> TrainedModel::open(const storage::Checkpoi
   if (!model) return within(checkpoint.directory(), model.error());
   std::unique_ptr<TrainedModel> trained(
       new TrainedModel(std::move(*model), checkpoint.directory(), threads, precision));
+  if (const Value* beside = checkpoint.manifest().state.find(std::string(kept_beside)))
+    trained->beside_ = *beside;
   std::map<std::string, storage::TensorView> averages;
   if (which == WhichWeights::averaged) {
     auto found = averages_of(checkpoint);

@@ -26,6 +26,24 @@ enum class WhichWeights { newest, averaged };
 Result<std::map<std::string, storage::TensorView>> averages_of(
     const storage::Checkpoint& checkpoint);
 
+/// Consecutive units of a trained model, which must outlive them.
+class TrainedUnits {
+ public:
+  /// Evaluates a bundle as it comes before the first of the units.
+  models::Bundle evaluate(models::Bundle input) {
+    return stage_.evaluate(stream_, weights_, std::move(input));
+  }
+
+ private:
+  friend class TrainedModel;
+  TrainedUnits(const models::Model& model, models::UnitRange units, Stream& stream,
+               const models::Weights& of_model, kernels::Precision precision);
+
+  Stream& stream_;
+  models::Stage stage_;
+  models::Weights weights_;
+};
+
 /// The model of a checkpoint with its weights, ready for evaluation on the thread that opens it.
 class TrainedModel {
  public:
@@ -42,6 +60,16 @@ class TrainedModel {
   /// Returns logits if there are no targets, else the loss of each target.
   Tensor evaluate(models::Bundle inputs, Tensor targets = {}) {
     return stage_.evaluate(stream_, *weights_, std::move(inputs), std::move(targets)).stream;
+  }
+
+  TrainedUnits units(models::UnitRange range) {
+    return {model_, range, stream_, *weights_, precision_};
+  }
+
+  /// Returns a text that lay beside the weights when they were imported, or null: config.json.
+  const std::string* text_beside(const std::string& name) const {
+    const Value* text = beside_.find(name);
+    return text ? text->text() : nullptr;
   }
 
   /// Returns whether the model can go on with a text without reading all of it again: each position
@@ -61,6 +89,8 @@ class TrainedModel {
 
   models::Model model_;
   std::string directory_;
+  Value beside_;
+  kernels::Precision precision_;
   MemoryPool memory_;  // Outlives all tensors below.
   Stream stream_;
   models::Stage stage_;

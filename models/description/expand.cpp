@@ -353,9 +353,9 @@ class Expander {
 
   /// Notes that the unit in the making reads a value.
   KeptValue& note_reader(Kept& kept) {
-    kept.is_read = true;
     auto& value = model_.kept[static_cast<std::size_t>(kept.number)];
     value.last = static_cast<int>(model_.units.size());
+    if (!std::exchange(kept.is_read, true)) value.first = value.last;
     return value;
   }
 
@@ -470,6 +470,7 @@ class Expander {
     const int last = static_cast<int>(model_.units.size()) - 1;
     for (auto& kept : model_.kept) {  // Steps behind the last unit have joined it.
       kept.made = std::min(kept.made, last);
+      kept.first = std::min(kept.first, last);
       kept.last = std::min(kept.last, last);
     }
   }

@@ -7,6 +7,7 @@ Run by hand where torch and transformers are, and commit what it writes:
     python3 tests/golden/make.py              # all families
     python3 tests/golden/make.py qwen3 phi    # some
     python3 tests/golden/make.py --losses     # llama/losses.json alone
+    python3 tests/golden/make.py --generated  # generated.json of t5 and t5_v1_1 alone
     python3 tests/golden/make.py --load DIR --like qwen3
 
 Each family is a folder as transformers writes it (config.json, model.safetensors in float32), with
@@ -21,6 +22,9 @@ Each family is a folder as transformers writes it (config.json, model.safetensor
   that of the balance loss, and losses leave it out.
 
 llama/losses.json has the losses and the norms of gradients of all steps for other forms of the loss. With `ignore`, the first `left_out` targets of each sample do not count.
+
+t5/generated.json has texts that the decoder writes for some sources: the likeliest tokens, as `generate` gives them, with
+the probabilities of all tokens before each.
 
 --load reads a folder with from_pretrained and prints its logits; with --like their greatest
 difference from those of a family.
@@ -307,6 +311,36 @@ def make_losses(name="llama"):
     (folder / "losses.json").write_text(json.dumps(made, indent=1) + "\n")
 
 
+def make_generated(name):
+    """Writes the texts of three sources. A token of the first one ends texts, so that it is a short one."""
+    folder = HERE / name
+    config = transformers.AutoConfig.from_pretrained(folder)
+    config._attn_implementation = "eager"
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, config=config, dtype=torch.float32).eval()
+    generator = torch.Generator().manual_seed(77)
+    most, texts = TARGET - 1, []
+    with in_float64():
+        wide = type(model)(config).to(torch.float64)
+        if name == "t5_v1_1":
+            untied(wide, name)
+        wide.load_state_dict({key: value.to(torch.float64) for key, value in model.state_dict().items()})
+        wide.eval()
+        options = dict(max_new_tokens=most, do_sample=False, num_beams=1, use_cache=False, output_scores=True,
+                       return_dict_in_generate=True)
+        sources, ends = [], []
+        while not ends:  # The first source gets a text in which a new token comes late enough.
+            sources = [torch.randint(2, VOCAB, (1, length), generator=generator) for length in (5, 13, SOURCE)]
+            whole = wide.generate(sources[0], eos_token_id=None, **options).sequences[0, 1:].tolist()
+            ends = [token for at, token in enumerate(whole) if at >= 2 and token not in whole[:at]]
+        end = ends[0]
+        for source in sources:
+            made = wide.generate(source, eos_token_id=end, **options)
+            texts.append({"source": source[0].tolist(), "tokens": made.sequences[0, 1:].tolist(),
+                          "probabilities": [[round(p, 9) for p in scores[0].softmax(-1).tolist()] for scores in made.scores]})
+    (folder / "generated.json").write_text(json.dumps({"family": name, **WANTED, "most": most, "end": end, "texts": texts}) + "\n")
+    print(f"{name}: {[len(text['tokens']) for text in texts]} tokens")
+
+
 def load(folder, like):
     loader = CLASSES.get(FAMILIES[like][0] if like else "", transformers.AutoModelForCausalLM)
     model = loader.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
@@ -323,6 +357,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("family", nargs="*", help="default: all")
     parser.add_argument("--losses", action="store_true")
+    parser.add_argument("--generated", action="store_true")
     parser.add_argument("--load", metavar="DIR")
     parser.add_argument("--like", metavar="FAMILY", choices=FAMILIES)
     arguments = parser.parse_args()
@@ -333,9 +368,12 @@ def main():
         return load(arguments.load, arguments.like)
     if arguments.losses:
         return make_losses()
-    for name in arguments.family or FAMILIES:
+    for name in arguments.family or ([] if arguments.generated else FAMILIES):
         make(name)
-    if not arguments.family:
+    if arguments.generated or not arguments.family:
+        for name in ["t5", "t5_v1_1"]:
+            make_generated(name)
+    if not arguments.family and not arguments.generated:
         make_losses()
 
 

@@ -64,14 +64,16 @@ TEST_CASE("T5 and BERT have the same bits under every plan", "[apps]") {
   CHECK(one == digest_of_run(here, {"name=two", "pipeline.stages=2", "pipeline.replicas=2"}));
   CHECK(one == digest_of_run(here, {"name=again", "pipeline.stages=2", "pipeline.recompute=true",
                                     "pipeline.schedule=zb-h1"}));
-  if (!is_t5) return;
+  if (!is_t5) {
+    const Ended sample = troupe::tests::troupe(here, {"sample", "one"});
+    CHECK(sample.code == 3);
+    CHECK(mentions(sample.err, "takes more inputs than the text that it would continue"));
+    return;
+  }
   CHECK(one == digest_of_run(here, {"name=four", "pipeline.stages=4"}));
   CHECK(one == digest_of_run(here, {"name=five", "pipeline.stages=5", "pipeline.schedule=gpipe"}));
   CHECK(one == digest_of_run(here, {"name=rounds", "pipeline.stages=2", "pipeline.chunks=2",
                                     "pipeline.schedule=interleaved"}));
-  const Ended sample = troupe::tests::troupe(here, {"sample", "one"});
-  CHECK(sample.code == 3);
-  CHECK(mentions(sample.err, "takes more inputs than the text that it would continue"));
 }
 
 TEST_CASE("a plan's bytes of T5 are those that training holds", "[apps]") {
