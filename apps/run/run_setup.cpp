@@ -170,6 +170,9 @@ storage::DataNeeds needs_of(const models::Model& model) {
   return needs;
 }
 
+/// The vocabulary of a model that is built to see its inputs, before the data tells its own.
+constexpr std::int64_t provisional_vocabulary = std::int64_t{1} << 24;
+
 /// Returns what a model needs of its data. The description of a model of one's own may call options
 /// such as the length of texts as it likes.
 Result<storage::DataNeeds> needs_of(const config::RunConfig::Model& model) {
@@ -179,19 +182,42 @@ Result<storage::DataNeeds> needs_of(const config::RunConfig::Model& model) {
   if (!kind) return kind.error();
   needs.target_type = kind->target_type();
   needs.target_bounds = kind->target_bounds();
+  const bool is_from_data = model.vocabulary_from_data();
   const bool has_one_input = kind->inputs() == 1;
-  if (model.vocabulary_from_data() && has_one_input) return needs;
-  if (model.vocabulary_from_data())
-    return Error{"model.vocab = \"auto\", but a " + kind->name() + " takes " +
-                 std::to_string(kind->inputs()) + " inputs; set model.vocab to a number"};
-  needs.vocabulary = integer_in(model.options, "vocab");
-  if (model.description.is_null() && has_one_input) return needs;
-  const auto built = config::model_from(model.table_for(0));
+  if (!is_from_data) needs.vocabulary = integer_in(model.options, "vocab");
+  if (has_one_input && (is_from_data || model.description.is_null())) return needs;
+  const auto built = config::model_from(model.table_for(provisional_vocabulary));
   if (!built) return built.error();
-  if (built->sample.input_type != DType::i32 && has_one_input) return needs;
+  if (built->sample.more.empty() &&
+      (is_from_data || model.description.is_null() || built->sample.input_type != DType::i32))
+    return needs;
   needs = needs_of(*built);
-  needs.vocabulary = built->classes > 0 ? built->classes : built->sample.bounds.below;
+  if (!is_from_data) {
+    needs.vocabulary = built->classes > 0 ? built->classes : built->sample.bounds.below;
+    return needs;
+  }
+  const auto smaller = config::model_from(model.table_for(provisional_vocabulary - 1));
+  if (!smaller) return smaller.error();
+  const auto other = needs_of(*smaller);
+  for (std::size_t i = 0; i < needs.inputs.size(); ++i)
+    if (needs.inputs[i].bounds.below != other.inputs[i].bounds.below) {
+      needs.inputs[i].bounds.below = 0;
+      needs.inputs[i].of_vocabulary = true;
+    }
   return needs;
+}
+
+/// Checks the inputs of a model whose vocabulary is that of the data, so many tokens.
+Status check_vocabulary(const models::Model& model, const storage::DataNeeds& needs,
+                        std::int64_t classes) {
+  const auto built = needs_of(model);
+  for (std::size_t i = 0; i < needs.inputs.size(); ++i)
+    if (needs.inputs[i].of_vocabulary && built.inputs[i].bounds.below < classes)
+      return Error{"model.vocab = \"auto\" is " + std::to_string(classes) +
+                   " here, but the input '" + needs.inputs[i].field.name + "' takes tokens below " +
+                   std::to_string(built.inputs[i].bounds.below) +
+                   "; set model.vocab to a number that has room for all"};
+  return Done{};
 }
 
 Result<RunSetup> set_up(storage::Files& files, const config::RunConfig& config) {
@@ -247,6 +273,7 @@ Result<RunSetup> set_up(storage::Files& files, const config::RunConfig& config) 
   auto model = config::model_from(setup.model_description);
   if (!model) return model.error();
   setup.model = std::move(*model);
+  if (auto good = check_vocabulary(setup.model, needs, classes); !good) return good.error();
   models::freeze(setup.model, config.optimizer.groups);
 
   if (auto good = fits(train_key, *setup.train, setup.model); !good) return good.error();

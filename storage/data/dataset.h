@@ -88,6 +88,8 @@ class Dataset {
 struct InputNeed {
   Field field;
   IntegerBounds bounds = {};  // The bounds of integers.
+  /// Whether they are below the vocabulary, which the data decides. They have no bounds then.
+  bool of_vocabulary = false;
 
   friend bool operator==(const InputNeed&, const InputNeed&) = default;
 };

@@ -214,7 +214,7 @@ Result<std::vector<Column>> input_columns(const Safetensors& file, const DataNee
     input->limit = limit;
     columns.push_back(std::move(*input));
   }
-  for (const auto& [field, bounds] : needs.inputs) {
+  for (const auto& [field, bounds, of_vocabulary] : needs.inputs) {
     auto input = column(file, field.name);
     if (!input) return input.error();
     if (bounds.below > 0) input->limit = bounds.below;
@@ -240,22 +240,28 @@ Result<std::unique_ptr<Dataset>> open_tensors(DataSpec spec, const DataNeeds& ne
   target->limit = limit;
   if (needs.ignore) target->ignore = *needs.ignore;
   if (!target->integer) target->bounds = needs.target_bounds;
+  // Several inputs have bounds of their own, unless they are below the vocabulary.
+  const auto counts = [&](std::size_t i) {
+    return needs.inputs.empty() || needs.inputs[i].of_vocabulary;
+  };
   std::int64_t most = 0;
-  for (const auto& input : *inputs) {
+  for (std::size_t i = 0; i < inputs->size(); ++i) {
+    const auto& input = (*inputs)[i];
     if (input.view.shape[0] != target->view.shape[0])
       return Error{path + ": " + input.view.name + " has " + std::to_string(input.view.shape[0]) +
                    " samples and target " + std::to_string(target->view.shape[0]) +
                    "; as many were wanted"};
     const auto of_input = largest(input);
     if (!of_input) return within(path, of_input.error());
-    if (needs.inputs.empty()) most = *of_input;  // Several inputs have bounds of their own.
+    if (counts(i)) most = std::max(most, *of_input);
   }
   if (auto good = check_numbers(*target); !good) return within(path, good.error());
   const auto of_target = largest(*target);
   if (!of_target) return within(path, of_target.error());
   const auto classes = std::max(most, *of_target) + 1;
-  for (auto* column : {&inputs->front(), &*target})
-    if (needs.inputs.empty()) column->limit = classes;
+  for (std::size_t i = 0; i < inputs->size(); ++i)
+    if (counts(i)) (*inputs)[i].limit = classes;
+  if (counts(0)) target->limit = classes;
   return std::unique_ptr<Dataset>(std::make_unique<Tensors>(
       path, std::move(*file), std::move(*inputs), std::move(*target), classes));
 }

@@ -269,6 +269,12 @@ Result<std::unique_ptr<Dataset>> make_token_dataset(
   auto classes = std::max(vocabulary, std::int64_t{largest} + 1);
   if (options.mask > 0 || options.corrupt > 0) {  // They put tokens into the text.
     const auto given = std::max(needs.vocabulary, needs.classes);
+    const bool lacks_sentinel = options.corrupt > 0 && !options.sentinel && !needs.inputs.empty();
+    if (lacks_sentinel && given == 0 && vocabulary == 0)
+      return Error{
+          path + ": corrupt puts the highest tokens into the text, and nothing says how " +
+          "many tokens there are; give sentinel, the highest of them, or set model.vocab " +
+          "to a number"};
     classes = std::max(classes, given > 0 ? given : options.least_vocabulary());
   }
   auto maker = make_sample_maker(options, needs, classes);
