@@ -89,6 +89,14 @@ Result<models::Model> model_from(const Value& table) {
   return kind->build(*options);
 }
 
+Value table_of_writer(Value table) {
+  const auto kind = kind_of(table);
+  const bool is_shipped = !table.find("description");
+  const Value* apart = table.find("apart");
+  if (kind && is_shipped && apart && apart->boolean()) table.set("apart", false);
+  return table;
+}
+
 std::string_view model_kind_text(std::string_view name) {
   const auto found = std::ranges::find(shipped, name, &Shipped::name);
   assert(found != std::end(shipped));

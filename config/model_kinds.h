@@ -33,6 +33,10 @@ Result<models::ModelKind> kind_of(const Value& table);
 /// Builds the model of such a table. Missing options take their defaults.
 Result<models::Model> model_from(const Value& table);
 
+/// Returns the table of a model with the same weights that writes a text: a text is one document,
+/// so that nothing keeps documents apart (`apart`).
+Value table_of_writer(Value table);
+
 /// Returns the text of the description of a kind that find_model_kind() finds.
 std::string_view model_kind_text(std::string_view name);
 

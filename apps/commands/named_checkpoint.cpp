@@ -79,13 +79,13 @@ Result<std::optional<config::RunConfig>> config_of(storage::Files& files,
 }
 
 Result<std::unique_ptr<TrainedModel>> open_model(storage::Files& files, const std::string& path,
-                                                 int threads, Products products,
-                                                 WhichWeights which) {
+                                                 int threads, Products products, WhichWeights which,
+                                                 ModelUse use) {
   const auto checkpoint = open_checkpoint(files, path);
   if (!checkpoint) return checkpoint.error();
   const auto precision =
       products == Products::as_trained ? precision_of(*checkpoint) : kernels::Precision::fp32;
-  return TrainedModel::open(*checkpoint, threads, precision, which);
+  return TrainedModel::open(*checkpoint, threads, precision, which, use);
 }
 
 }  // namespace troupe::apps

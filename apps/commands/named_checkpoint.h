@@ -41,6 +41,7 @@ enum class Products { fp32, as_trained };
 /// Opens the model of a checkpoint that open_checkpoint() finds.
 Result<std::unique_ptr<TrainedModel>> open_model(storage::Files& files, const std::string& path,
                                                  int threads, Products products = Products::fp32,
-                                                 WhichWeights which = WhichWeights::newest);
+                                                 WhichWeights which = WhichWeights::newest,
+                                                 ModelUse use = ModelUse::as_trained);
 
 }  // namespace troupe::apps

@@ -50,7 +50,8 @@ Status check_token(std::string_view option, std::int32_t token, const Script& sc
 
 ExitCode sample(const SampleArguments& arguments, const CommonFlags&) {
   const auto files = storage::disk_files();
-  auto trained = open_model(*files, arguments.checkpoint, own_machine_share().cores());
+  auto trained = open_model(*files, arguments.checkpoint, own_machine_share().cores(),
+                            Products::fp32, WhichWeights::newest, ModelUse::writing);
   if (!trained) return invalid(trained.error());
   TrainedModel& model = **trained;
   if (auto good = check_writes_text(model.model()); !good)

@@ -8,6 +8,8 @@
 #include "apps/samples/decoder_tokens.h"
 #include "apps/samples/encoded_text.h"
 #include "apps/samples/trained_model.h"
+#include "config/model_kinds.h"
+#include "core/mixture.h"
 #include "core/text.h"
 #include "storage/checkpoint/checkpoint.h"
 
@@ -47,14 +49,13 @@ Result<std::string> first_source(const config::RunConfig::Data& data) {
 }
 
 Result<Opened> opened(storage::Files& files, const config::RunConfig& config,
-                      const models::Model& model, const std::string& tokenizer) {
-  if (!model.predicts_tokens())
-    return Error{"sample.every: a " + model.kind +
-                 " writes no text; leave it out, or train a language model"};
-  if (!model.sample.more.empty())
-    return Error{"sample.every: a " + model.kind +
-                 " takes more inputs than the text that it would continue, such as '" +
-                 model.sample.more.front().name + "'; leave it out"};
+                      const models::Model& trained, const std::string& tokenizer) {
+  const auto made =
+      config::model_from(config::table_of_writer(config.model.table_for(trained.classes)));
+  if (!made) return made.error();
+  const models::Model& model = *made;
+  if (auto good = check_writes_text(model); !good)
+    return Error{"sample.every: " + good.error().text + "; leave it out"};
   auto script = Script::open(files, tokenizer, model.classes);
   if (!script) return within("sample.every", script.error());
   if (script->is_of_numbers())
@@ -155,7 +156,8 @@ Result<std::string> StepSamples::text_from(const std::string& directory) {
   const auto checkpoint = storage::Checkpoint::open(context_.files, directory);
   if (!checkpoint) return checkpoint.error();
   // One thread: the devices need the cores. The number of threads changes no bit.
-  const auto trained = TrainedModel::open(*checkpoint, 1);
+  const auto trained = TrainedModel::open(*checkpoint, 1, kernels::Precision::fp32,
+                                          WhichWeights::newest, ModelUse::writing);
   if (!trained) return trained.error();
   std::string text;
   bool is_late = false;

@@ -53,8 +53,10 @@ TrainedModel::TrainedModel(models::Model model, std::string directory, int threa
 
 Result<std::unique_ptr<TrainedModel>> TrainedModel::open(const storage::Checkpoint& checkpoint,
                                                          int threads, kernels::Precision precision,
-                                                         WhichWeights which) {
-  auto model = config::model_from(checkpoint.manifest().model);
+                                                         WhichWeights which, ModelUse use) {
+  const Value& described = checkpoint.manifest().model;
+  auto model =
+      config::model_from(use == ModelUse::writing ? config::table_of_writer(described) : described);
   if (!model) return within(checkpoint.directory(), model.error());
   std::unique_ptr<TrainedModel> trained(
       new TrainedModel(std::move(*model), checkpoint.directory(), threads, precision));

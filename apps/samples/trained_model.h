@@ -21,6 +21,9 @@ namespace troupe::apps {
 /// The weights of a checkpoint: the newest, or their exponential average (train.ema).
 enum class WhichWeights { newest, averaged };
 
+/// Whether a model is as it was trained, or writes a text (config::table_of_writer).
+enum class ModelUse { as_trained, writing };
+
 /// Returns the views of a checkpoint's averages of weights, by the name of the weight. Fails if it
 /// has none.
 Result<std::map<std::string, storage::TensorView>> averages_of(
@@ -51,7 +54,7 @@ class TrainedModel {
   static Result<std::unique_ptr<TrainedModel>> open(
       const storage::Checkpoint& checkpoint, int threads,
       kernels::Precision precision = kernels::Precision::fp32,
-      WhichWeights which = WhichWeights::newest);
+      WhichWeights which = WhichWeights::newest, ModelUse use = ModelUse::as_trained);
 
   const models::Model& model() const { return model_; }
   const std::string& directory() const { return directory_; }

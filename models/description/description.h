@@ -80,6 +80,7 @@ struct Description {
     bool has_integers = false;
     PlacedFormula shape;
     std::optional<PlacedFormula> below;  // For tokens. Integers without it are spans.
+    std::optional<PlacedFormula> when;   // Null: it is always there, as the first one is.
     Place place;
   };
   std::vector<Input> inputs;  // In the order of declaration. The stream begins with the first.

@@ -103,6 +103,7 @@ class Expander {
   void read_inputs() {
     for (const auto& input : description_.inputs) {
       const bool is_first = &input == &description_.inputs.front();
+      if (input.when && !at_.truth(*input.when)) continue;
       const Flow flow =
           flow_of_input(input, is_first ? InputPlace::first : InputPlace::behind, at_);
       if (at_.fault) return;

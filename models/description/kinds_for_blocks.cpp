@@ -96,7 +96,7 @@ Status check_rope(const kernels::RopeForm& form, std::int64_t head_width) {
 }
 
 Status check_fused(const StepOptions& options, const Flow& input) {
-  for (const std::string_view name : {"span", "memory", "relative", "rate", "q_init"})
+  for (const std::string_view name : {"memory", "relative", "rate", "q_init"})
     if (options.has(name)) return Error{"has " + std::string(name) + " with four projections only"};
   if (options.has("kv_heads")) return Error{"has as many kv_heads as heads in a fused projection"};
   if (options.has("qk_norm")) return Error{"normalizes no heads (qk_norm) in a fused projection"};
@@ -246,7 +246,9 @@ void build_fused(const StepContext& context, const std::string& name) {
   const auto width = context.input.width();
   add_linear(context, context.name + "." + name, {width, 3 * width}, options.boolean("bias"),
              options.init("init"));
-  if (options.has("rope")) {
+  const auto* span = options.read("span");
+  if (span) context.look_over(*span, context.input.shape[0]);
+  if (options.has("rope") || span) {
     const auto order = options.text("order") == "per_head" ? FusedAttention::Order::per_head
                                                            : FusedAttention::Order::qkv;
     context.add(std::make_unique<const FusedAttention>(core_of(context), order));
@@ -373,7 +375,7 @@ std::vector<StepKind> kinds_for_blocks() {
             {.name = "span",
              .type = Type::value,
              .help = "Spans: the first and the end of what each position may look at. The mask and "
-                     "the window cut them further. With four projections. Default: all."},
+                     "the window cut them further. Default: all."},
             {.name = "memory",
              .type = Type::value,
              .help = "The value that keys and values are made of, for cross attention. With four "

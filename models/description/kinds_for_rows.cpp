@@ -58,6 +58,16 @@ void build_embed(const StepContext& context) {
 Result<Flow> check_positions(const StepOptions& options, const Flow& input) {
   if (!is_sequence(input)) return not_taken("a sequence of rows", input);
   const auto rows = options.integer("rows");
+  if (const auto* of = options.read("of")) {
+    if (options.has("row")) return Error{"has either of or row"};
+    if (of->flow.kind != Flow::Kind::tokens || of->flow.shape[0] != input.shape[0])
+      return Error{"takes a number of a row (of) for each row of " + to_text(input) + " and gets " +
+                   to_text(of->flow)};
+    if (of->flow.below > rows)
+      return Error{"has " + std::to_string(rows) + " rows, but numbers of rows (of) are below " +
+                   std::to_string(of->flow.below)};
+    return input;
+  }
   const auto wanted = options.has("row") ? options.integer("row") + 1 : input.shape[0];
   if (wanted > rows)
     return Error{
@@ -69,14 +79,16 @@ Result<Flow> check_positions(const StepOptions& options, const Flow& input) {
 void build_positions(const StepContext& context) {
   const auto& options = context.options;
   const auto rows = options.integer("rows"), width = context.input.width();
-  const auto row = options.has("row") ? std::optional(options.integer("row")) : std::nullopt;
+  const auto* of = options.read("of");
   const bool is_table = options.text("form") == "table";
   context.add(std::make_unique<const PositionEmbedding>(
       Parameter{.name = context.name + (is_table ? ".weight" : ""),
                 .shape = is_table ? Shape{rows, width} : Shape{1, rows, width},
                 .init = options.init("init").value_or(Init::normal(0.02)),
                 .place = place_of(options)},
-      row));
+      PositionEmbedding::Rows{
+          .all = options.has("row") ? std::optional(options.integer("row")) : std::nullopt,
+          .kept = of ? std::optional(of->number) : std::nullopt}));
 }
 
 // class_token, first
@@ -177,6 +189,10 @@ std::vector<StepKind> kinds_for_rows() {
                     .help = "The row that every position gets, such as the type of all tokens in "
                             "BERT. Default: each position its own.",
                     .most = 1 << 24},
+                   {.name = "of",
+                    .type = Type::value,
+                    .help = "The numbers of the rows that positions get: an input of integers, or "
+                            "tokens that a keep marked. Default: 0, 1, 2 and so on."},
                    init_option(),
                    place_option("hidden")},
        .check = check_positions,

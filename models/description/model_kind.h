@@ -31,7 +31,7 @@ class ModelKind {
   const std::string& name() const;
   const std::string& help() const;  // One sentence.
   std::span<const Option> options() const;
-  /// Returns the number of inputs that its models take.
+  /// Returns the number of inputs that its models take at most.
   std::size_t inputs() const;
   /// Names that a configuration may give in place of the kind's.
   std::span<const Preset> presets() const;

@@ -112,6 +112,11 @@ const std::vector<Option>& common_options() {
        .least = 0,
        .most = 1 << 24,
        .help = "Sliding window: the last positions that each one sees; 0 means all."},
+      {.name = "apart",
+       .type = boolean,
+       .fallback = false,
+       .help = "Documents of a sample do not see each other, and positions begin anew with each. "
+               "The data says where they are."},
       {.name = "norm_eps",
        .type = number,
        .least = 1e-12,

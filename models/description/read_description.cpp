@@ -139,7 +139,7 @@ class Reader {
     if (!is_parameter_name(name))
       return sink_.fail(input, path, "the name of an input has 1 to 256 letters, digits and ._-/:");
     if (!input.map()) return sink_.fail(input, path, "an input is a table: { type, shape, below }");
-    sink_.check_keys(input, path, {"type", "shape", "below"});
+    sink_.check_keys(input, path, {"type", "shape", "below", "when"});
     const auto type = text_in(input, "type");
     if (type != "i32" && type != "f32")
       return sink_.fail(input, path, "type is \"i32\" (tokens) or \"f32\" (numbers)");
@@ -147,6 +147,7 @@ class Reader {
                             .has_integers = type == "i32",
                             .shape = {},
                             .below = {},
+                            .when = {},
                             .place = {input.position, path}};
     const Value* shape = input.find("shape");
     if (!shape || !shape->list())
@@ -158,6 +159,12 @@ class Reader {
     if (are_tokens != (below != nullptr))
       return sink_.fail(input, path, "tokens, and only they, need below: all are smaller");
     if (below) made.below = sink_.parse(*below, path + ".below", Formula::Texts::expressions);
+    if (const Value* when = input.find("when")) {
+      if (made_.inputs.empty())
+        return sink_.fail(*when, path,
+                          "the first input, with which the stream begins, has no when");
+      made.when = sink_.parse(*when, path + ".when", Formula::Texts::expressions);
+    }
     made_.inputs.push_back(std::move(made));
   }
 

@@ -20,6 +20,7 @@ storage::DataNeeds needs_of(const Model& model) {
   const auto& form = model.sample;
   storage::DataNeeds needs{
       .context = form.input[0], .vocabulary = model.classes, .ignore = model.ignore};
+  if (form.more.empty()) return needs;
   needs.inputs.push_back({{form.input_name, form.input, form.input_type}, form.bounds});
   for (std::size_t i = 0; i < form.more.size(); ++i)
     needs.inputs.push_back(
@@ -28,9 +29,13 @@ storage::DataNeeds needs_of(const Model& model) {
   return needs;
 }
 
-/// Returns the losses of all targets that count, in the order of the data. The model has the
-/// weights of a seed.
-std::vector<float> losses_of(const Model& model, storage::Files& files, const std::string& data) {
+/// The losses of all targets that count, in the order of the data, and the gradients of their mean.
+struct Learned {
+  std::vector<float> losses, gradients;
+};
+
+/// Returns what the data teaches a model with the weights of a seed.
+Learned learned_from(const Model& model, storage::Files& files, const std::string& data) {
   const auto opened = storage::open_dataset(data, needs_of(model), files);
   if (!opened) FAIL(opened.error().text);
   const auto count = (*opened)->count();
@@ -39,16 +44,45 @@ std::vector<float> losses_of(const Model& model, storage::Files& files, const st
   Stream stream(memory);
   auto batch = storage::MicroBatches(**opened, order, count, count).read(memory, 0, 0);
   REQUIRE(batch);
-  const Stage stage(model, {0, static_cast<int>(model.units.size())}, {});
-  const Optimizer optimizer({}, stage.parameters(), stage.buffers(), kernels::Precision::fp32);
+  Stage stage(model, {0, static_cast<int>(model.units.size())}, {});
+  Optimizer optimizer({}, stage.parameters(), stage.buffers(), kernels::Precision::fp32);
   Bundle inputs = batch->input;
   inputs.kept = batch->more;
   const auto weights = optimizer.initial(stream, 1);
-  const Tensor losses = stage.evaluate(stream, *weights, std::move(inputs), batch->target).stream;
-  std::vector<float> counted;
+  const auto all = batch->target.count();
+  const auto counted = all - std::ranges::count(batch->target.numbers<std::int32_t>(),
+                                                model.ignore.value_or(INT32_MIN));
+  stage.begin_step(Share::whole(1, 1), counted);
+  const Tensor losses =
+      stage.forward(stream, {.targets = {all, counted}}, *weights, std::move(inputs), batch->target)
+          .stream;
+  Learned learned;
   for (std::int64_t i = 0; i < losses.count(); ++i)
-    if (batch->target.data<std::int32_t>()[i] != model.ignore) counted.push_back(losses.f32()[i]);
-  return counted;
+    if (batch->target.data<std::int32_t>()[i] != model.ignore)
+      learned.losses.push_back(losses.f32()[i]);
+  stage.backward(stream, 0, *weights, {});
+  auto gradients = join(stream, {stage.take_gradients()});
+  for (const auto& slot : gradients.slots) {
+    if (slot.empty()) continue;
+    const auto numbers = slot.numbers<float>();
+    learned.gradients.insert(learned.gradients.end(), numbers.begin(), numbers.end());
+  }
+  return learned;
+}
+
+std::vector<float> losses_of(const Model& model, storage::Files& files, const std::string& data) {
+  return learned_from(model, files, data).losses;
+}
+
+/// Returns the greatest difference relative to the greatest number.
+double difference(const std::vector<float>& ours, const std::vector<float>& wanted) {
+  REQUIRE(ours.size() == wanted.size());
+  double most = 0, greatest = 0;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    most = std::max(most, std::abs(static_cast<double>(ours[i]) - wanted[i]));
+    greatest = std::max(greatest, std::abs(static_cast<double>(wanted[i])));
+  }
+  return most / greatest;
 }
 
 void put_tokens(storage::Files& files, const std::vector<std::int32_t>& tokens) {
@@ -157,4 +191,53 @@ TEST_CASE("documents side by side have the losses that they have alone", "[model
   for (std::size_t i = 0; i < apart.size(); ++i)
     difference = std::max(difference, std::abs(static_cast<double>(looking_back[i] - apart[i])));
   CHECK(difference > 1e-3);
+}
+
+TEST_CASE("documents that shipped kinds keep apart teach what they teach alone", "[models]") {
+  storage::MemoryFiles files;
+  std::vector<std::int32_t> tokens;
+  std::int32_t next = 0;
+  for (const auto length : {8, 4, 4, 8, 12, 3, 9, 5, 2, 5})
+    for (int i = 0; i < length; ++i)
+      tokens.push_back(i + 1 == length ? 3 : 4 + (next = (next * 31 + 17) % 96));
+  tokens.push_back(3);  // The token behind the last sample.
+  put_tokens(files, tokens);
+  const std::string kind =
+      GENERATE("gpt2", "llama", "gpt_neox", "gptj", "phi", "gemma", "mixtral", "qwen3_moe");
+  CAPTURE(kind);
+  const auto model = [&](bool apart) {
+    auto options = table({{"vocab", 100},
+                          {"context", 12},
+                          {"width", 16},
+                          {"layers", 2},
+                          {"heads", 2},
+                          {"apart", apart},
+                          {"loss", table({{"ignore", -100}})}});
+    if (kind == "gptj") options.set("rotary", 4);
+    if (kind == "gpt_neox") options.set("rotary", 0.5);
+    if (kind == "llama") options.set("window", 5);
+    if (kind == "gemma") options.set("ffn", 24);
+    // A balance loss is of all tokens of a micro-batch, also of padding.
+    if (kind == "mixtral" || kind == "qwen3_moe") options.set("balanced", false);
+    return build(kind, options);
+  };
+  const auto sorted = [](std::vector<float> losses) {
+    std::ranges::sort(losses);
+    return losses;
+  };
+  const auto own = model(true);
+  const auto apart = learned_from(own, files, "a.bin?end=3&documents=apart");
+  const auto alone = learned_from(own, files, "a.bin?end=3&documents=padded");
+  REQUIRE(apart.losses.size() == 60 - 10);
+  CHECK(difference(sorted(apart.losses), sorted(alone.losses)) < 1e-5);
+  CHECK(difference(apart.gradients, alone.gradients) < 1e-5);
+  // Alone is alone: a model that keeps nothing apart learns the same from documents of their own.
+  const auto plain = model(false);
+  CHECK(plain.sample.more.empty());
+  const auto padded = learned_from(plain, files, "a.bin?end=3&documents=padded");
+  CHECK(difference(sorted(padded.losses), sorted(alone.losses)) < 1e-5);
+  CHECK(difference(padded.gradients, alone.gradients) < 1e-5);
+  const auto joined = learned_from(plain, files, "a.bin?end=3&documents=apart");
+  CHECK(difference(sorted(joined.losses), sorted(apart.losses)) > 1e-4);
+  CHECK(difference(joined.gradients, apart.gradients) > 1e-3);
 }

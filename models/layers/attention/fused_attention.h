@@ -7,8 +7,8 @@
 
 namespace troupe::models {
 
-/// Attention with rotary positions over rows [batch, length, 3 width] that one projection made of
-/// queries, keys and values. It has no parameters.
+/// Attention with rotary positions or with spans, over rows [batch, length, 3 width] that one
+/// projection made of queries, keys and values. It has no parameters.
 class FusedAttention final : public Layer {
  public:
   enum class Order : std::uint8_t {
