@@ -62,9 +62,32 @@ Result<std::vector<std::int32_t>> tokens_in(const Value::List& list) {
   return tokens;
 }
 
-/// Returns whether a line is a pair. Documents may tell their source, too.
-bool is_pair(const Value& line) {
-  return line.find("source") && line.find("target") && !line.find("text") && !line.find("tokens");
+/// The keys and the name of a line with two texts.
+struct TwoTexts {
+  LineKind kind;
+  const char *first, *second, *name;
+  const char *what, *all;  // In errors.
+  bool first_ends;         // Whether the first text ends as a document does.
+
+  /// Documents may have these keys, too.
+  bool are_in(const Value& line) const {
+    return line.find(first) && line.find(second) && !line.find("text") && !line.find("tokens");
+  }
+};
+
+constexpr TwoTexts two_texts[] = {{LineKind::examples, "prompt", "answer", "example",
+                                   "prompt with an answer", "prompts and answers", false},
+                                  {LineKind::pairs, "source", "target", "pair",
+                                   "source with a target", "sources and targets", true},
+                                  {LineKind::sentences, "first", "second", "pair of sentences",
+                                   "first text with a second", "first and second texts", true}};
+
+/// Returns what a line with two texts is, or null if it has one. A prompt alone tells an example.
+const TwoTexts* two_texts_in(const Value& line) {
+  for (const auto& form : two_texts)
+    if (form.are_in(line) || (form.kind == LineKind::examples && line.find(form.first)))
+      return &form;
+  return nullptr;
 }
 
 Result<std::vector<std::int32_t>> read_document(std::string_view line, const Tokenizer* tokenizer) {
@@ -75,12 +98,10 @@ Result<std::vector<std::int32_t>> read_document(std::string_view line, const Tok
     end_document(tokens, tokenizer);
     return tokens;
   }
-  if (const bool is_example = document->find("prompt"); is_example || is_pair(*document))
-    return Error{std::string("1: is a ") +
-                 (is_example ? "prompt with an answer" : "source with a target") +
+  if (const auto* form = two_texts_in(*document))
+    return Error{std::string("1: is a ") + form->what +
                  ", and a document was wanted here; a .jsonl file has lines of one kind, and of " +
-                 (is_example ? "prompts and answers" : "sources and targets") +
-                 " no shards are made: name the file itself in data.train"};
+                 form->all + " no shards are made: name the file itself in data.train"};
   const auto* list = document->find("tokens");
   if (!list || !list->list())
     return Error{"1: is no document; a map with \"text\", or with a list \"tokens\", was wanted"};
@@ -90,15 +111,12 @@ Result<std::vector<std::int32_t>> read_document(std::string_view line, const Tok
 Result<Example> read_example(std::string_view line, LineKind kind, const Tokenizer* tokenizer) {
   const auto map = parse_line(line);
   if (!map) return map.error();
-  const bool of_pair = kind == LineKind::pairs;
-  const std::string first_key = of_pair ? "source" : "prompt";
-  const std::string second_key = of_pair ? "target" : "answer";
-  const Value *first = map->find(first_key), *second = map->find(second_key);
+  const auto& form = *std::ranges::find(two_texts, kind, &TwoTexts::kind);
+  const Value *first = map->find(form.first), *second = map->find(form.second);
   const auto is_good = [](const Value* part) { return part && (part->text() || part->list()); };
   if (!is_good(first) || !is_good(second))
-    return Error{"1: is no " + std::string(of_pair ? "pair" : "example") + "; a map with \"" +
-                 first_key + "\" and \"" + second_key +
-                 "\", each a text or a list of tokens, was wanted"};
+    return Error{"1: is no " + std::string(form.name) + "; a map with \"" + form.first +
+                 "\" and \"" + form.second + "\", each a text or a list of tokens, was wanted"};
   Example example;
   const auto read = [&](const Value& part, bool begins, bool ends, std::vector<std::int32_t>& to,
                         std::size_t& ending) -> Status {
@@ -114,7 +132,7 @@ Result<Example> read_example(std::string_view line, LineKind kind, const Tokeniz
     ending = to.size() - before;
     return Done{};
   };
-  if (auto good = read(*first, true, of_pair, example.prompt, example.prompt_ending); !good)
+  if (auto good = read(*first, true, form.first_ends, example.prompt, example.prompt_ending); !good)
     return good.error();
   if (auto good = read(*second, false, true, example.answer, example.answer_ending); !good)
     return good.error();
@@ -173,8 +191,8 @@ LineKind kind_of_lines(const std::string& path, std::string_view contents) {
     contents.remove_prefix(std::min(end + 1, contents.size()));
     if (is_blank(line)) continue;
     const auto first = parse_line(line);
-    if (first && first->find("prompt")) return LineKind::examples;
-    return first && is_pair(*first) ? LineKind::pairs : LineKind::documents;
+    const auto* form = first ? two_texts_in(*first) : nullptr;
+    return form ? form->kind : LineKind::documents;
   }
   return LineKind::documents;
 }

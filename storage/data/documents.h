@@ -28,14 +28,15 @@ std::optional<std::int32_t> end_of_documents(const Tokenizer* tokenizer);
 /// The form of the lines of a file.
 enum class LineKind : std::uint8_t {
   documents,
-  examples,  // A "prompt", and the "answer" that a model should give.
-  pairs,     // A "source" that an encoder reads, and the "target" that a decoder writes.
+  examples,   // A "prompt", and the "answer" that a model should give.
+  pairs,      // A "source" that an encoder reads, and the "target" that a decoder writes.
+  sentences,  // A "first" and a "second" text that an encoder reads side by side.
 };
 
-/// Returns what the first line that is not blank is. Only .jsonl files have examples and pairs.
+/// Returns what the first line that is not blank is. Only .jsonl files have two texts on a line.
 LineKind kind_of_lines(const std::string& path, std::string_view contents);
 
-/// The two texts of an example or a pair.
+/// The two texts of a line.
 struct Example {
   std::vector<std::int32_t> prompt;
   std::vector<std::int32_t> answer;
@@ -43,9 +44,9 @@ struct Example {
   std::size_t prompt_ending = 0, answer_ending = 0;
 };
 
-/// Calls `give` with each line that is not blank of a file of examples or pairs: a map with two
-/// texts or lists of tokens. A text that is an answer, a source or a target ends as a document
-/// does. Otherwise like for_each_document().
+/// Calls `give` with each line that is not blank of a file with two texts on a line: a map with two
+/// texts or lists of tokens. A text that is no prompt ends as a document does, and the first one
+/// begins as one. Otherwise like for_each_document().
 Status for_each_example(const std::string& path, std::string_view contents, LineKind kind,
                         const Tokenizer* tokenizer, const std::function<Status(Example)>& give);
 

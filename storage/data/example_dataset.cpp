@@ -151,6 +151,76 @@ class PairDataset final : public Dataset {
   std::int64_t cut_ = 0;
 };
 
+/// Cuts two texts to a length of both: always the longer one, and of equal ones the second.
+void cut_both_to(std::int64_t length, Example& texts) {
+  auto first = std::ssize(texts.prompt), second = std::ssize(texts.answer);
+  while (first + second > length) --(first > second ? first : second);
+  cut_to(first, texts.prompt_ending, texts.prompt);
+  cut_to(second, texts.answer_ending, texts.answer);
+}
+
+/// First and second texts, one behind the other.
+class SentenceDataset final : public Dataset {
+ public:
+  explicit SentenceDataset(std::int64_t context) : context_(context) {}
+
+  void add(Example texts) {
+    cut_ += std::ssize(texts.prompt) + std::ssize(texts.answer) > context_ ? 1 : 0;
+    cut_both_to(context_, texts);
+    for (const auto* part : {&texts.prompt, &texts.answer}) {
+      for (const auto token : *part) classes_ = std::max(classes_, std::int64_t{token} + 1);
+      tokens_.insert(tokens_.end(), part->begin(), part->end());
+    }
+    samples_.push_back({tokens_.size(), std::ssize(texts.prompt)});
+  }
+  /// Sets what makes samples, once all texts are there.
+  void finish(std::unique_ptr<SampleMaker> maker, const DataNeeds& needs, std::int64_t classes) {
+    maker_ = std::move(maker);
+    shape_ = shape_for(needs, maker_->offers(), maker_->target());
+    classes_ = classes;
+  }
+
+  std::int64_t count() const override { return std::ssize(samples_); }
+  const SampleShape& shape() const override { return shape_; }
+  std::int64_t classes() const override { return classes_; }
+  std::vector<std::string> fields() const override { return names_of(maker_->offers()); }
+  std::string description() const override {
+    std::string text = std::to_string(count()) + " first texts with second ones";
+    if (cut_ > 0)
+      text += ", " + std::to_string(cut_) + " of them cut to " + std::to_string(context_) +
+              " tokens together";
+    return text;
+  }
+
+  Status read(const Place& place, const SampleSpans& to) const override {
+    assert(place.sample >= 0 && place.sample < count());
+    assert(to.fits(shape_));
+    const auto at = static_cast<std::size_t>(place.sample);
+    const auto first = at == 0 ? 0 : samples_[at - 1].end;
+    const std::span tokens(tokens_.data() + first, samples_[at].end - first);
+    const Window window{.tokens = {tokens.begin(), tokens.end()},
+                        .behind = {},
+                        .ends = {std::ssize(tokens)},
+                        .second = samples_[at].second};
+    maker_->make(window, place).write(shape_, to);
+    return Done{};
+  }
+
+ private:
+  struct Sample {
+    std::size_t end = 0;      // In tokens_.
+    std::int64_t second = 0;  // The beginning of the second text in the sample.
+  };
+
+  std::int64_t context_;
+  std::unique_ptr<SampleMaker> maker_;
+  SampleShape shape_;
+  std::vector<std::int32_t> tokens_;  // All samples, one after another.
+  std::vector<Sample> samples_;
+  std::int64_t classes_ = 1;
+  std::int64_t cut_ = 0;
+};
+
 /// Refuses options of texts that are not for prompts or pairs.
 Status check_options(const TextOptions& options) {
   if (options.documents == TextOptions::Documents::joined && options.mask == 0 &&
@@ -163,8 +233,9 @@ Status check_options(const TextOptions& options) {
 template <class Add>
 Status add_all(const std::string& path, std::string_view contents, LineKind kind,
                const Tokenizer* tokenizer, const DataNeeds& needs, Add add) {
-  const std::int64_t most = std::max(needs.classes, kind == LineKind::pairs ? needs.vocabulary : 0);
-  const std::string what = kind == LineKind::pairs ? "pair" : "example";
+  const bool is_example = kind == LineKind::examples;
+  const std::int64_t most = std::max(needs.classes, is_example ? 0 : needs.vocabulary);
+  const std::string what = is_example ? "example" : "pair";
   return for_each_example(path, contents, kind, tokenizer, [&](Example example) -> Status {
     for (const auto* part : {&example.prompt, &example.answer})
       for (const auto token : *part)
@@ -172,7 +243,7 @@ Status add_all(const std::string& path, std::string_view contents, LineKind kind
           return Error{"the " + what + " has the token " + std::to_string(token) +
                        ", but the model's vocabulary has " + std::to_string(most) +
                        "; set model.vocab to more than the largest token" +
-                       (kind == LineKind::pairs ? "" : ", or to \"auto\"")};
+                       (!is_example ? "" : ", or to \"auto\"")};
     add(std::move(example));
     return Done{};
   });
@@ -198,7 +269,8 @@ Result<std::unique_ptr<Dataset>> make_example_dataset(const std::string& path,
   if (dataset->count() == 0)
     return Error{path + ": has no prompt that leaves room for an answer in model.context = " +
                  std::to_string(needs.context) + " tokens"};
-  dataset->set_least_classes(tokenizer ? tokenizer->vocabulary() : 0);
+  dataset->set_least_classes(
+      std::max(options.pad.value_or(0) + std::int64_t{1}, tokenizer ? tokenizer->vocabulary() : 0));
   return std::unique_ptr<Dataset>(std::move(dataset));
 }
 
@@ -221,7 +293,40 @@ Result<std::unique_ptr<Dataset>> make_pair_dataset(const std::string& path,
                               [&](Example pair) { dataset->add(std::move(pair)); });
   if (!status) return status.error();
   if (dataset->count() == 0) return Error{path + ": has no source with a target"};
-  dataset->set_least_classes(tokenizer ? tokenizer->vocabulary() : 0);
+  dataset->set_least_classes(
+      std::max(options.least_with_padding(), tokenizer ? tokenizer->vocabulary() : 0));
+  return std::unique_ptr<Dataset>(std::move(dataset));
+}
+
+Result<std::unique_ptr<Dataset>> make_sentence_dataset(const std::string& path,
+                                                       std::string_view contents,
+                                                       const Tokenizer* tokenizer,
+                                                       const TextOptions& options,
+                                                       const DataNeeds& needs) {
+  if (options.documents != TextOptions::Documents::joined || options.corrupt > 0)
+    return Error{path + ": documents and corrupt are for documents, and these are lines of two " +
+                 "texts; leave them out"};
+  if (options.mask == 0)
+    return Error{path +
+                 ": has a first and a second text on each line, of which words are masked; " +
+                 "give mask and mask_id: mask=0.15&mask_id=103"};
+  if (!needs.ignore)
+    return Error{path +
+                 ": not all of its targets count; set model.loss.ignore = -100, the target " +
+                 "that stands for the others"};
+  const auto context = length_of(needs, "tokens", needs.context);
+  auto dataset = std::make_unique<SentenceDataset>(context);
+  const auto status = add_all(path, contents, LineKind::sentences, tokenizer, needs,
+                              [&](Example texts) { dataset->add(std::move(texts)); });
+  if (!status) return status.error();
+  if (dataset->count() == 0) return Error{path + ": has no first text with a second one"};
+  const auto given = std::max(needs.vocabulary, needs.classes);
+  const auto known = std::max(tokenizer ? tokenizer->vocabulary() : 0, options.least_vocabulary());
+  const auto classes = std::max(dataset->classes(), given > 0 ? given : known);
+  auto maker = make_sample_maker(options, needs, classes);
+  if (!maker) return within(path, maker.error());
+  dataset->finish(std::move(*maker), needs,
+                  std::max(classes, options.pad.value_or(0) + std::int64_t{1}));
   return std::unique_ptr<Dataset>(std::move(dataset));
 }
 

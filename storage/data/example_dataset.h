@@ -27,4 +27,12 @@ Result<std::unique_ptr<Dataset>> make_pair_dataset(const std::string& path,
                                                    const TextOptions& options,
                                                    const DataNeeds& needs);
 
+/// Opens two texts on each line: a file of LineKind::sentences, for masked words. A sample has
+/// both, one behind the other. If they are too long, the longer one is cut before its end.
+Result<std::unique_ptr<Dataset>> make_sentence_dataset(const std::string& path,
+                                                       std::string_view contents,
+                                                       const Tokenizer* tokenizer,
+                                                       const TextOptions& options,
+                                                       const DataNeeds& needs);
+
 }  // namespace troupe::storage

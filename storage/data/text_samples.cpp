@@ -104,7 +104,8 @@ std::optional<std::int32_t> token_if_given(DataSpec& spec, std::string_view key)
 std::vector<Field> fields_of_text(std::int64_t context) {
   return {{"tokens", {context}, DType::i32},
           {"span", {context, 2}, DType::i32},
-          {"positions", {context}, DType::i32}};
+          {"positions", {context}, DType::i32},
+          {"token_types", {context}, DType::i32}};
 }
 
 MadeSample sample_of_text(const Window& window, std::int64_t context, std::int32_t pad,
@@ -112,8 +113,12 @@ MadeSample sample_of_text(const Window& window, std::int64_t context, std::int32
   const auto length = static_cast<std::size_t>(context);
   MadeSample made{{{"tokens", padded_to(window.tokens, context, pad)},
                    {"span", Tokens(2 * length, 0)},
-                   {"positions", Tokens(length, 0)}},
+                   {"positions", Tokens(length, 0)},
+                   {"token_types", Tokens(length, 0)}},
                   Tokens(length, ignore)};
+  if (window.second > 0)
+    for (auto i = static_cast<std::size_t>(window.second); i < window.tokens.size(); ++i)
+      made.fields[3].second[i] = 1;
   std::int64_t first = 0;
   for (const auto end : window.ends) {
     for (auto i = first; i < end; ++i) {
@@ -171,6 +176,10 @@ Result<TextOptions> TextOptions::read(DataSpec& spec) {
 std::int64_t TextOptions::least_vocabulary() const {
   return std::max({std::int64_t{mask_id.value_or(0)} + 1, std::int64_t{special_end},
                    std::int64_t{sentinel.value_or(0)} + 1});
+}
+
+std::int64_t TextOptions::least_with_padding() const {
+  return std::max(std::int64_t{pad.value_or(0)}, std::int64_t{start}) + 1;
 }
 
 void MadeSample::write(const SampleShape& shape, const SampleSpans& to) const {

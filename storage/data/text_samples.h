@@ -40,6 +40,8 @@ struct TextOptions {
 
   /// Returns a vocabulary that has all tokens of the options.
   std::int64_t least_vocabulary() const;
+  /// Returns a vocabulary that has the tokens of padding, and of a decoder's beginning.
+  std::int64_t least_with_padding() const;
   /// Returns whether some targets do not count.
   bool needs_ignored_targets() const {
     return documents != Documents::joined || mask > 0 || corrupt > 0;
@@ -52,6 +54,7 @@ struct Window {
   std::optional<std::int32_t> behind;  // The token behind them, if it is of the last document.
   /// Where each document ends in the window. The first begins with it, and the last ends with it.
   std::vector<std::int64_t> ends;
+  std::int64_t second = 0;  // The beginning of the second of two texts. 0: there is one.
 };
 
 /// The inputs of a sample by name, and its targets. All are integers.
@@ -63,7 +66,8 @@ struct MadeSample {
   void write(const SampleShape& shape, const SampleSpans& to) const;
 };
 
-/// Returns the fields of a text: its tokens, what each may look at, and its place in its document.
+/// Returns the fields of a text: its tokens, what each may look at, its place in its document, and
+/// its type: 1 in the second of two texts, else 0.
 std::vector<Field> fields_of_text(std::int64_t context);
 /// Returns those of a window, which is padded to the context. No target counts yet.
 MadeSample sample_of_text(const Window& window, std::int64_t context, std::int32_t pad,

@@ -286,6 +286,8 @@ Result<std::unique_ptr<Dataset>> make_token_dataset(
     return Error{path + ": has " + grouped(tokens) + " tokens; one sample of model.context = " +
                  std::to_string(needs.context) + " needs " + std::to_string(wanted)};
   }
+  const bool is_padded = options.documents == TextOptions::Documents::padded || options.corrupt > 0;
+  if (is_padded) classes = std::max(classes, options.least_with_padding());
   const auto description =
       grouped(tokens) + " " + what + (files == 1 ? "" : " in " + std::to_string(files) + " files");
   return std::unique_ptr<Dataset>(std::make_unique<TextDataset>(
@@ -319,6 +321,8 @@ Result<std::unique_ptr<Dataset>> open_text(DataSpec spec, const DataNeeds& needs
       return make_example_dataset(path, bytes->text(), encoder, *options, needs);
     case LineKind::pairs:
       return make_pair_dataset(path, bytes->text(), encoder, *options, needs);
+    case LineKind::sentences:
+      return make_sentence_dataset(path, bytes->text(), encoder, *options, needs);
     case LineKind::documents:
       break;
   }

@@ -15,7 +15,8 @@ Each family is a folder as transformers writes it (config.json, model.safetensor
 - data.safetensors: `input` and `target`, tokens [steps * samples, length], and `logits` of the first
   step's samples before training. Samples of t5 and bert have other lengths each: `span` says what
   each position looks at, nothing if it is padding. T5 has `memory_span` and `decoder_tokens` too.
-  A target of -100 does not count;
+  bert_pairs
+  has `token_types`. A target of -100 does not count;
 - trace.json: the loss and the norm of each parameter's gradient at the first step, the losses of
   all steps of AdamW, and by how much the loss moves if float32 stays where transformers computes in
   float32 even in a float64 model (RMSNorm, rotary positions, softmax). Gradients of experts include
@@ -82,6 +83,8 @@ FAMILIES = {
     "t5_v1_1": ("T5", dict(T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False)),
     "bert": ("Bert", dict(SIZES, max_position_embeddings=20, intermediate_size=40, type_vocab_size=2,
                           hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, pad_token_id=None)),
+    "bert_pairs": ("Bert", dict(SIZES, max_position_embeddings=20, intermediate_size=40, type_vocab_size=2,
+                                hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, pad_token_id=None)),
 }
 CLASSES = {"T5": transformers.AutoModelForSeq2SeqLM, "Bert": transformers.AutoModelForMaskedLM}
 
@@ -166,7 +169,7 @@ def spans_of(rows, lengths):
     return spans
 
 
-def samples_of(kind, generator):
+def samples_of(kind, generator, has_pairs=False):
     """Returns what data.safetensors has of random samples, but for logits."""
     def draw(*shape):
         return torch.randint(2, VOCAB, shape, generator=generator, dtype=torch.int32)
@@ -191,7 +194,12 @@ def samples_of(kind, generator):
             span[row, length:] = 0
             target[row, length:] = -100
             target[row, 0] = 7
-        return {"input": tokens, "span": span, "target": target}
+        made = {"input": tokens, "span": span, "target": target}
+        if has_pairs:
+            middle = [length // 3 + 2 for length in of_samples]
+            made["token_types"] = torch.tensor([[int(first <= at < length) for at in range(LENGTH)]
+                                                for first, length in zip(middle, of_samples)], dtype=torch.int32)
+        return made
     tokens = torch.randint(VOCAB, (STEPS * SAMPLES, LENGTH + 1), generator=generator)
     return {"input": tokens[:, :-1].contiguous(), "target": tokens[:, 1:].contiguous()}
 
@@ -202,6 +210,8 @@ def output_of(model, data, rows=slice(0, SAMPLES)):
     if "span" not in data:
         return model(tokens)
     mask = (torch.arange(tokens.shape[1]) < data["span"][rows, :1, 1]).long()
+    if "token_types" in data:
+        return model(tokens, attention_mask=mask, token_type_ids=data["token_types"][rows].long())
     if "decoder_tokens" not in data:
         return model(tokens, attention_mask=mask)
     return model(tokens, attention_mask=mask, decoder_input_ids=data["decoder_tokens"][rows].long())
@@ -221,7 +231,7 @@ def make(name):
         del written["scale_decoder_outputs"]
         file.write_text(json.dumps({**written, "tie_word_embeddings": False}, indent=2, sort_keys=True) + "\n")
     generator = torch.Generator().manual_seed(999 + seed_of(name))
-    data = samples_of(kind, generator)
+    data = samples_of(kind, generator, name == "bert_pairs")
     target = data["target"]
     with torch.no_grad():
         narrow = double(model, config, name)

@@ -51,6 +51,7 @@ std::map<std::string, Tensor> tensors_in(const std::string& path, MemoryPool& me
 std::vector<std::string> sizes_of(const std::string& family) {
   if (family.starts_with("t5")) return {"source=24", "target=10"};
   if (family == "bert") return {"length=16"};
+  if (family == "bert_pairs") return {"length=16", "pairs=true"};
   return {};
 }
 
@@ -219,7 +220,7 @@ TEST_CASE("families of Hugging Face train as in transformers", "[models][familie
   const std::string name =
       GENERATE("gpt2", "llama", "llama3", "linear", "yarn", "mistral", "qwen2", "qwen3", "gpt_neox",
                "gpt_neox_serial", "gptj", "phi", "gemma", "gemma2", "mixtral", "qwen3_moe",
-               "qwen3_moe_sparse", "t5", "t5_v1_1", "bert");
+               "qwen3_moe_sparse", "t5", "t5_v1_1", "bert", "bert_pairs");
   CAPTURE(name);
   Family family(name);
   CHECK(difference_of_logits(family) < tolerance);
@@ -255,6 +256,18 @@ TEST_CASE("families of Hugging Face train as in transformers", "[models][familie
     const auto result = pipeline.step(family.batch(static_cast<std::int64_t>(step)));
     CHECK(relative(result.loss, losses[step].number()) < 1e-5);
   }
+}
+
+TEST_CASE("types of tokens are seen in the logits of BERT", "[models][families]") {
+  Family blind("bert_pairs", {"pairs=false"});
+  CHECK(difference_of_logits(blind) > 1e-3);
+  Family swapped("bert_pairs");
+  Tensor& types = swapped.data.at("token_types");
+  Tensor others = Tensor::make(swapped.memory, types.shape(), DType::i32);
+  for (std::int64_t i = 0; i < types.count(); ++i)
+    others.data<std::int32_t>()[i] = 1 - types.data<std::int32_t>()[i];
+  types = others;
+  CHECK(difference_of_logits(swapped) > 1e-3);
 }
 
 TEST_CASE("a wrong balance loss is seen in the gradients of routers", "[models][families]") {
@@ -328,7 +341,7 @@ TEST_CASE("a wrong step of a family is seen in its logits", "[models][families]"
       Fault{"t5", "t5", "{ keep = \"memory\" }", "\"relu\", { keep = \"memory\" }"},
       Fault{"t5_v1_1", "t5", "when = \"tied and scaled\"", "when = \"true\""},
       Fault{"t5_v1_1", "t5", "\"wi_0\", \"wi_1\"", "\"wi_1\", \"wi_0\""},
-      Fault{"bert", "bert", "row = 0", "row = 1"},
+      Fault{"bert", "bert", "row = \"if(pairs, none, 0)\"", "row = 1"},
       Fault{"bert", "bert", "{ act = \"gelu\" }", "{ act = \"gelu_tanh\" }"});
   CAPTURE(name, right, wrong);
   Family family(name);

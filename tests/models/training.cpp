@@ -150,6 +150,14 @@ std::vector<Model> models_with(double dropout) {
   models.push_back(
       described(tests::own_segmenter,
                 table({{"size", 8}, {"width", 3}, {"groups", 6}, {"dropout", 0.2 * dropout}})));
+  models.push_back(build("gpt2", of_tokens({{"width", 8}, {"heads", 2}, {"apart", true}})));
+  models.push_back(build("bert", table({{"vocab", 13},
+                                        {"context", 9},
+                                        {"width", 8},
+                                        {"layers", 3},
+                                        {"heads", 2},
+                                        {"pairs", true},
+                                        {"dropout", 0.1 * dropout}})));
   models.push_back(described(tests::own_gauge, table({{"dropout", 0.2 * dropout}})));
   return models;
 }

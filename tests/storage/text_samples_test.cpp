@@ -90,7 +90,7 @@ TEST_CASE("documents that stand apart do not look into each other", "[storage]")
   MemoryFiles files;
   put_tokens(files, {1, 2, 9, 3, 4, 5, 9, 6, 7, 8, 8, 9, 5});
   const auto data = opened(files, "a.bin?documents=apart&end=9", text_needs(4));
-  CHECK(data->fields() == std::vector<std::string>{"tokens", "span", "positions"});
+  CHECK(data->fields() == std::vector<std::string>{"tokens", "span", "positions", "token_types"});
   REQUIRE(data->count() == 3);
   CHECK(read(*data, {0, 0}) == Fields{{"tokens", {1, 2, 9, 3}},
                                       {"span", {0, 3, 0, 3, 0, 3, 3, 4}},
@@ -304,6 +304,70 @@ TEST_CASE("prompts with answers offer spans and positions", "[storage]") {
                                       {"span", {0, 3, 0, 3, 0, 3, 0, 0}},
                                       {"positions", {0, 1, 2, 0}},
                                       {"target", {no, 1, no, no}}});
+}
+
+TEST_CASE("a first and a second text stand side by side, with types", "[storage]") {
+  MemoryFiles files;
+  put(files, "a.jsonl",
+      "{\"first\": [4, 5, 9], \"second\": [6, 9]}\n"
+      "{\"first\": \"abcdef\", \"second\": \"uvwx\"}\n"
+      "{\"first\": \"a\", \"second\": \"uvwxyz\"}\n");
+  DataNeeds needs{.context = 8,
+                  .vocabulary = 256,
+                  .ignore = no,
+                  .inputs = {{{"tokens", {8}, DType::i32}, {.below = 256}},
+                             {{"span", {8, 2}, DType::i32}, {9, true}},
+                             {{"token_types", {8}, DType::i32}, {.below = 2}}},
+                  .target = {8}};
+  const auto data = opened(files, "a.jsonl?mask=0.9&mask_id=1&pad=2", needs);
+  REQUIRE(data->count() == 3);
+  CHECK(data->description() ==
+        "3 first texts with second ones, 2 of them cut to 8 tokens together");
+  const auto whole = [&](std::int64_t sample) {
+    // The target says what a masked token was.
+    auto found = read(*data, {0, sample});
+    for (std::size_t i = 0; i < 8; ++i)
+      if (const auto was = found.at("target")[i]; was != no) found["tokens"][i] = was;
+    return found;
+  };
+  CHECK(whole(0)["tokens"] == Tokens{4, 5, 9, 6, 9, 2, 2, 2});
+  CHECK(whole(0)["token_types"] == Tokens{0, 0, 0, 1, 1, 0, 0, 0});
+  CHECK(whole(0)["span"] == Tokens{0, 5, 0, 5, 0, 5, 0, 5, 0, 5, 0, 0, 0, 0, 0, 0});
+  // The longer text is cut, before its end.
+  CHECK(whole(1)["tokens"] == Tokens{'a', 'b', 'c', '\n', 'u', 'v', 'w', '\n'});
+  CHECK(whole(1)["token_types"] == Tokens{0, 0, 0, 0, 1, 1, 1, 1});
+  CHECK(whole(2)["tokens"] == Tokens{'a', '\n', 'u', 'v', 'w', 'x', 'y', '\n'});
+  CHECK(read(*data, {0, 0}) != read(*data, {1, 0}));  // Each pass has masks of its own.
+  CHECK(fault(files, "a.jsonl", needs).find("give mask and mask_id") != std::string::npos);
+  CHECK(fault(files, "a.jsonl?mask=0.5&mask_id=1&documents=padded", needs).find("leave them out") !=
+        std::string::npos);
+  // Other texts have one type.
+  put(files, "b.jsonl", "{\"text\": \"abc\"}\n");
+  const auto plain = opened(files, "b.jsonl?mask=0.5&mask_id=1&documents=padded", needs);
+  CHECK(read(*plain, {0, 0})["token_types"] == Tokens(8, 0));
+}
+
+TEST_CASE("the data decides the vocabulary of several inputs", "[storage]") {
+  MemoryFiles files;
+  put(files, "a.jsonl", "{\"source\": [1, 2, 41], \"target\": [6, 7]}\n");
+  DataNeeds needs = pair_needs(4, 3, 0);
+  for (auto& need : needs.inputs) need.of_vocabulary = !need.bounds.are_spans;
+  CHECK(opened(files, "a.jsonl", needs)->classes() == 42);
+  CHECK(opened(files, "a.jsonl?start=50", needs)->classes() == 51);
+  CHECK(opened(files, "a.jsonl?pad=60", needs)->classes() == 61);
+  put_tokens(files, counting(2, 90));
+  CHECK(fault(files, "a.bin?corrupt=0.15&end=1", needs)
+            .find("give sentinel, the highest of them, or set model.vocab") != std::string::npos);
+}
+
+TEST_CASE("the tokens of padding belong to the vocabulary", "[storage]") {
+  MemoryFiles files;
+  put_tokens(files, {1, 2, 9, 3, 4, 9, 7});
+  put(files, "a.jsonl", "{\"prompt\": [7, 8], \"answer\": [1]}\n");
+  put(files, "b.jsonl", "{\"first\": [7, 8], \"second\": [1]}\n");
+  CHECK(opened(files, "a.bin?documents=padded&end=9&pad=120", text_needs(4))->classes() == 121);
+  CHECK(opened(files, "a.jsonl?pad=120", text_needs(4))->classes() == 121);
+  CHECK(opened(files, "b.jsonl?pad=120&mask=0.5&mask_id=3", text_needs(4))->classes() == 121);
 }
 
 TEST_CASE("documents may tell their source", "[storage]") {

@@ -117,3 +117,68 @@ TEST_CASE("model show lists the inputs of T5 and what crosses its cuts", "[apps]
   CHECK(mentions(shown.out, "memory [24, 32]"));
   CHECK(mentions(shown.out, "memory_span [10, 2]"));
 }
+
+TEST_CASE("a causal kind keeps documents apart under every plan, and writes texts", "[apps]") {
+  const Workplace here;
+  std::string lines;
+  for (int i = 0; i < 60; ++i) lines += "{\"text\": \"line " + std::to_string(i * i) + "\"}\n";
+  here.write("docs.jsonl", lines);
+  const std::string data = "docs.jsonl?documents=apart";
+  const std::string sizes =
+      "vocab = \"auto\"\ncontext = 24\nwidth = 16\nlayers = 3\nheads = 2\nloss.ignore = -100\n";
+  const std::string kind = GENERATE("gpt2", "llama");
+  CAPTURE(kind);
+  const auto base = encoder_run("kind = \"" + kind + "\"\n" + sizes, data);
+  here.write("run.toml", base + "[sample]\nevery = 3\nprompt = \"li\"\ntokens = 5\n");
+  const auto with = [&](std::vector<std::string> settings) {
+    return digest_of_run(here, std::move(settings));
+  };
+  const auto one = with({"name=one", "pipeline.stages=1", "model.apart=true"});
+  CHECK(one == with({"name=three", "pipeline.stages=3", "model.apart=true"}));
+  CHECK(one == with({"name=two", "pipeline.stages=2", "pipeline.replicas=2", "model.apart=true",
+                     "pipeline.recompute=true"}));
+  // The option is not there unless it is set, so that older runs stay the same.
+  CHECK(one != with({"name=joined", "pipeline.stages=1"}));
+  CHECK(mentions(here.read("runs/one/config.toml"), "apart = true"));
+  const auto said = [&](const std::vector<std::string>& words) {
+    const Ended ended = troupe::tests::troupe(here, words);
+    INFO(ended.err);
+    CHECK(ended.code == 0);
+    return ended.out;
+  };
+  CHECK(said({"sample", "one", "--prompt", "li", "--tokens", "5"}) ==
+        said({"sample", "three", "--prompt", "li", "--tokens", "5"}));
+  CHECK(mentions(said({"eval", "one", "--data", data, "--samples", "8"}), "nats"));
+  const Ended lacking = troupe::tests::troupe(
+      here, {"config", "check", "run.toml", "--data", "--set", "model.apart=true", "--set",
+             "data.train=made:markov?states=64"});
+  CHECK(lacking.code == 3);
+  CHECK(mentions(lacking.err, "has no field 'span'"));
+}
+
+TEST_CASE("the data decides the vocabulary of encoders and decoders", "[apps]") {
+  const Workplace here;
+  here.write("pairs.jsonl",
+             "{\"source\": [1, 2, 41], \"target\": [6, 7]}\n"
+             "{\"source\": [5, 4], \"target\": [9, 3, 8]}\n");
+  here.write(
+      "run.toml",
+      encoder_run("kind = \"t5\"\nvocab = \"auto\"\nsource = 8\ntarget = 4\nwidth = 16\nlayers "
+                  "= 2\nheads = 2\nhead_width = 8\nffn = 24\n",
+                  "pairs.jsonl?start=44"));
+  const auto one = digest_of_run(here, {"name=one"});
+  // The start token is the largest one that the model reads.
+  CHECK(one == digest_of_run(here, {"name=same", "model.vocab=45"}));
+  CHECK(one != digest_of_run(here, {"name=more", "model.vocab=46"}));
+
+  here.write(
+      "sides.jsonl",
+      "{\"first\": [3, 4, 5], \"second\": [6, 7]}\n{\"first\": [5, 4], \"second\": [9, 3]}\n");
+  const std::string bert = encoder_run(
+      "kind = \"bert\"\nvocab = \"auto\"\ncontext = 8\nwidth = 16\nlayers = 2\nheads = 2\n",
+      "sides.jsonl?mask=0.5&mask_id=1&special_last=2");
+  here.write("run.toml", bert);
+  const auto typed = digest_of_run(here, {"name=typed", "model.pairs=true"});
+  CHECK(typed == digest_of_run(here, {"name=cut", "model.pairs=true", "pipeline.stages=2"}));
+  CHECK(typed != digest_of_run(here, {"name=blind"}));
+}
