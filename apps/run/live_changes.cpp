@@ -26,6 +26,13 @@ Status check_rates(const std::string& kept) {
   return Done{};
 }
 
+/// Returns whether two values of a key mean the same.
+bool mean_the_same(std::string_view key, const std::string& one, const std::string& other) {
+  if (key != mix_key) return one == other;
+  const auto a = Mixture::parse(one), b = Mixture::parse(other);
+  return a && b && *a == *b;
+}
+
 /// The data was opened as configured, so the kept mixture must have the same sources.
 Status check_mix(const config::Loaded& loaded, const std::string& kept) {
   const auto mixture = Mixture::parse(kept);
@@ -53,11 +60,12 @@ Status keep_changes(storage::Files& files, const config::Loaded& loaded) {
           changes);
 }
 
-Status take_changes(storage::Files& files, config::Loaded& loaded) {
+Result<std::vector<std::string>> take_changes(storage::Files& files, config::Loaded& loaded) {
+  std::vector<std::string> lines;
   const std::string path = path_of(loaded);
   const auto there = files.exists(path);
   if (!there.ok()) return there.error();
-  if (!*there) return Done{};
+  if (!*there) return lines;
   const auto bytes = files.read(path);
   if (!bytes) return bytes.error();
   const auto tree = config::parse_toml(bytes->text());
@@ -70,6 +78,13 @@ Status take_changes(storage::Files& files, config::Loaded& loaded) {
             key == mix_key ? check_mix(loaded, *change->text()) : check_rates(*change->text());
         !good)
       return within(path, good.error());
+    const Value* configured = config::value_at(loaded.tree, key);
+    if (configured && configured->text() && !configured->text()->empty() &&
+        !mean_the_same(key, *configured->text(), *change->text()))
+      lines.push_back(std::string(key) + " = \"" + *configured->text() +
+                      "\" of the configuration does not count: \"" + *change->text() +
+                      "\" was set while the run was under way (" + path +
+                      "), and `troupe set` changes it further");
     config::set_at(loaded.tree, key, *change);
     has_some = true;
   }
@@ -83,7 +98,7 @@ Status take_changes(storage::Files& files, config::Loaded& loaded) {
     }
     has_some = true;
   }
-  if (has_some) return Done{};
+  if (has_some) return lines;
   return Error{path +
                ": found no text optimizer.changes, no text data.mix and no list train.skip_steps; "
                "it was written by another program"};

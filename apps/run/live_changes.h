@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "config/load.h"
 #include "core/result.h"
 #include "storage/files/files.h"
@@ -11,7 +14,8 @@ namespace troupe::apps {
 /// Writes the changes and syncs them to disk.
 Status keep_changes(storage::Files& files, const config::Loaded& loaded);
 
-/// Merges the kept changes into the configuration of a resumed run.
-Status take_changes(storage::Files& files, config::Loaded& loaded);
+/// Merges the kept changes into the configuration of a resumed run. Returns a line for each key of
+/// the configuration that does not count, because a change is in its place.
+Result<std::vector<std::string>> take_changes(storage::Files& files, config::Loaded& loaded);
 
 }  // namespace troupe::apps

@@ -1,6 +1,8 @@
 #include "apps/run/run_session.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "apps/run/live_changes.h"
@@ -18,7 +20,9 @@ RunSession::RunSession(Context context, config::Loaded loaded, RunStart start,
 
 Status RunSession::take_earlier() {
   if (!resumes()) return Done{};
-  if (auto taken = take_changes(context_.saves, loaded_); !taken) return taken;
+  auto taken = take_changes(context_.saves, loaded_);
+  if (!taken) return taken.error();
+  warnings_ = *std::move(taken);
   return take_precision(context_.saves, loaded_);
 }
 
@@ -35,7 +39,7 @@ Status RunSession::plan(RunSetup setup, const PlanFor& whom, const DevicesHere& 
       start_ == RunStart::resume_or_scratch ? SavesGone::begin_anew : SavesGone::refuse,
       place_.checkpoints->run());
   if (!resumed) return resumed.error();
-  warnings_ = std::move(*resumed);
+  std::ranges::move(*resumed, std::back_inserter(warnings_));
   return Done{};
 }
 

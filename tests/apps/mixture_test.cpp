@@ -183,6 +183,32 @@ send = { type = "chaos", what = "kill", target = "node-1" }
   CHECK(mentions(audited.out, "steps 121 to 200: 640 of "));
 }
 
+TEST_CASE("a resumed run says that weights set during it hold, and not edited ones", "[apps]") {
+  const Workplace here;
+  write_sources(here);
+  here.write("run.toml", mixed_run);
+  train_mixed(here, {"--set", "train.steps=8"});
+  // As `troupe set` leaves it.
+  here.write("runs/mixed/changes.toml",
+             "data.mix = \"a.txt 3, b.txt 1; from 7: b.txt 2, a.txt 1; from 10: a.txt 1\"\n");
+  const auto warned = [&](const std::string& mix) {
+    const Ended ended =
+        troupe::tests::troupe(here, {"train", "run.toml", "--resume", "--output", "json", "--set",
+                                     "train.steps=9", "--set", "data.mix=" + mix});
+    INFO(ended.err);
+    REQUIRE(ended.code == 0);
+    std::string texts;
+    for (const auto& event : ended.events("warn")) texts += *event.find("text")->text() + "|";
+    return texts;
+  };
+  const auto edited = warned("a.txt 3, b.txt 1; from 7: b.txt 2, a.txt 1; from 9: b.txt 1");
+  CHECK(mentions(edited, "from 9: b.txt 1\" of the configuration does not count: \"a.txt 3"));
+  CHECK(mentions(edited, "(runs/mixed/changes.toml), and `troupe set` changes it further"));
+  // Another spelling of the same mixture is no other one.
+  CHECK(!mentions(warned("a.txt 3,b.txt 1;from 7: b.txt 2,a.txt 1;from 10: a.txt 1"),
+                  "does not count"));
+}
+
 TEST_CASE("a mixture that cannot be opened is refused with its key", "[apps]") {
   const Workplace here;
   write_sources(here);
