@@ -124,7 +124,7 @@ struct RunSpec {
   std::vector<Executor*> executors;
   Executor* reader = nullptr;  // Runs the loaders' reads.
   CheckpointStore* checkpoints = nullptr;
-  storage::Ledger* ledger = nullptr;  // Used only by the recorder. Null: no ledger is kept.
+  storage::Ledger* ledger = nullptr;  // Only the recorder writes it. Null: no ledger is kept.
   /// Used as the ledger is. Null: the run starts without evaluations.
   storage::EvaluationLog* evaluations = nullptr;
   PlayerHost* player_host = nullptr;         // Null: all players are in this process.

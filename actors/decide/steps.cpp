@@ -27,7 +27,7 @@ void Reaction::on(const StepDone& done) {
 /// No attempt begins after a step that the ledger may not have: a head that died then would find no
 /// state that its ledger knows.
 void Reaction::on(const StepEntered& entered) {
-  // A late ledger may tell it while no attempt plays, which is 0.
+  // It may be told while no attempt plays, which is 0.
   if (entered.attempt != 0 && entered.attempt != state_.attempt) return;
   if (entered.step <= state_.decided) state_.entered = std::max(state_.entered, entered.step);
 }

@@ -35,6 +35,9 @@ class RunDriver {
   RunDriver(const RunDriver&) = delete;
   RunDriver& operator=(const RunDriver&) = delete;
 
+  /// Hears an event at once. For tasks of the loop: what they have read is still true then.
+  void hear(decide::Event event);
+
   // Any thread may call the functions below. After the end of the loop, events and tasks are
   // dropped.
   void take(decide::Event event);
@@ -49,7 +52,6 @@ class RunDriver {
   void rest(const std::vector<decide::Record>& last);
 
  private:
-  void hear(decide::Event event);
   void answer_all();
   Status answer(const decide::Event& event);
   void accept(decide::Answer answer);

@@ -92,7 +92,8 @@ Team RemotePlayerHost::begin(const caf_shim::Spawner& spawner,
           [this, number](std::uint64_t node, std::vector<KeptStep> kept) {
             driver_.post([this, number, node, kept = std::move(kept)] {
               if (progress_.number != number) return;
-              take(decide::Prepared{static_cast<Life>(node), progress_.id, kept});
+              hear_ledger();
+              driver_.hear(decide::Prepared{static_cast<Life>(node), progress_.id, kept});
             });
           },
           [this, number](const NodeHere& one, const NodeHere& other, const std::string& why) {
@@ -244,6 +245,14 @@ void RemotePlayerHost::lost(const NodeHere& node, const NodeLoss& loss) {
 /// Tells the machine once what earlier heads decided.
 void RemotePlayerHost::boot() {
   if (driver_.state().phase == decide::Phase::boot) take(decisions_.before);
+}
+
+/// Lets the machine know which steps the ledger has now, since an attempt is about to begin after
+/// one of them. The supervisor tells it as well, but may be late.
+void RemotePlayerHost::hear_ledger() {
+  const auto attempt = progress_.attempt.lock();
+  if (!attempt || !attempt->spec().ledger) return;
+  driver_.hear(decide::StepEntered{0, attempt->spec().ledger->steps()});
 }
 
 /// Starts a new attempt, after the previous one is gone.

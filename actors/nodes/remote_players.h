@@ -133,6 +133,7 @@ class RemotePlayerHost final : public PlayerHost {
   // The functions below run on the run's loop.
   void take(decide::Event event) { driver_.take(std::move(event)); }
   void boot();
+  void hear_ledger();
   void stage_is_free(int number, std::weak_ptr<Attempt> attempt);
   void tick(int number);
   void look_at_nodes();

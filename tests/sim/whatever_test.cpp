@@ -200,7 +200,8 @@ TEST_CASE("seeds that once broke a rule break none", "[sim]") {
   // 1175: a head that was killed as a run ended still had the last weights, without their memory.
   // 127: a node that failed with all its players was not blamed, and used again.
   // 194: a step that the ledger had only after its attempt was over did not count.
-  for (const std::uint64_t seed : {272, 1175, 127, 194}) {
+  // 1443: the same, and the supervisor was stuck as the next attempt began.
+  for (const std::uint64_t seed : {272, 1175, 127, 194, 1443}) {
     const auto scenario = draw_scenario(seed);
     INFO(to_text(scenario));
     CHECK(play(scenario, expected(scenario)).violations.empty());
