@@ -83,6 +83,10 @@ std::uint64_t CafScheduler::identity(std::size_t which) {
   return actor_of(*coordinator_.jobs[place(which)]).id();
 }
 
+std::string CafScheduler::name(std::size_t which) const {
+  return actor_of(*coordinator_.jobs[place(which)]).name();
+}
+
 void CafScheduler::run(std::size_t which) {
   auto& jobs = coordinator_.jobs;
   const auto drawn = jobs.begin() + static_cast<std::ptrdiff_t>(place(which));

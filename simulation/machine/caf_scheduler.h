@@ -51,6 +51,8 @@ class CafScheduler final : public Source {
   std::size_t ready() override;
   void run(std::size_t which) override;
   std::uint64_t identity(std::size_t which) override;
+  /// Returns the name of an actor's class, such as "supervisor".
+  std::string name(std::size_t which) const override;
   void stall(std::uint64_t identity, std::chrono::nanoseconds time) override;
   std::optional<Time> next_timeout() override;
   void advance(Time now) override;

@@ -426,7 +426,7 @@ void Scheduler::run_queue(QueueId id) {
   running_queue_ = id;
   try {
     task();
-    begin_next_stall();
+    begin_next_stall(queue.name);
   } catch (const ProcessEnded&) {
     // finish() has recorded it.
   }
@@ -434,15 +434,18 @@ void Scheduler::run_queue(QueueId id) {
 }
 
 /// Begins a stall of what runs now, if stall_next() has asked for one.
-void Scheduler::begin_next_stall() {
+void Scheduler::begin_next_stall(const std::string& name) {
   if (next_stalls_.empty()) return;
-  if (const auto asked = next_stalls_.extract(running_); asked && is_alive(running_))
-    stall(asked.mapped());
+  for (const auto& asked : {std::pair(running_, name), std::pair(running_, std::string())})
+    if (const auto next = next_stalls_.extract(asked); next && is_alive(running_))
+      stall(next.mapped());
 }
 
 void Scheduler::run_source(const Thing& thing, std::uint64_t identity) {
   auto& listed = sources_[thing.at];
   Source& source = *listed.source;
+  // The thing may be gone once it has run.
+  const auto name_of_thing = next_stalls_.empty() ? std::string() : source.name(thing.which);
   listed.numbers.erase(listed.numbers.begin() + static_cast<std::ptrdiff_t>(thing.which));
   if (options_.history == History::everything)
     write(name(listed.process), listed.name + " " + std::to_string(identity));
@@ -450,7 +453,7 @@ void Scheduler::run_source(const Thing& thing, std::uint64_t identity) {
   running_thing_.emplace(&source, identity);
   try {
     source.run(thing.which);
-    begin_next_stall();
+    begin_next_stall(name_of_thing);
   } catch (const ProcessEnded&) {
     // finish() has recorded it.
   }

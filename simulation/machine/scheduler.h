@@ -58,6 +58,8 @@ class Source {
   /// Returns a number that the thing keeps while the source exists: the same each time that it is
   /// ready.
   virtual std::uint64_t identity(std::size_t which) = 0;
+  /// Returns the name of the thing; things may share one.
+  virtual std::string name(std::size_t which) const = 0;
   /// The thing that runs now is not ready for this time, as if it waited for something slow.
   /// Further calls while it runs add their times.
   virtual void stall(std::uint64_t identity, std::chrono::nanoseconds time) = 0;
@@ -165,8 +167,11 @@ class Scheduler {
   /// for something slow. Further calls of the task add their times. The same holds for the thing of
   /// a source. Does nothing outside of both.
   void stall(Duration time);
-  /// Stalls what runs next of a process: a loop or an actor is stuck for a while.
-  void stall_next(ProcessId process, Duration time) { next_stalls_[process] = time; }
+  /// Stalls what runs next of a process, or what runs next of those with this name: a loop or an
+  /// actor is stuck for a while.
+  void stall_next(ProcessId process, Duration time, const std::string& name = {}) {
+    next_stalls_[{process, name}] = time;
+  }
   /// Returns how many tasks of a queue have not begun, due or not.
   std::size_t waiting(QueueId queue) const { return queues_[at(queue)].waiting; }
   /// Calls a function with each queue there ever was: its process, its name, and the most tasks
@@ -303,7 +308,7 @@ class Scheduler {
   std::optional<Time> next_time() const;
   void move_time(Time time);
   void write(std::string_view who, std::string_view what);
-  void begin_next_stall();
+  void begin_next_stall(const std::string& name);
 
   Options options_;
   Time now_ = start;
@@ -320,7 +325,7 @@ class Scheduler {
   std::optional<QueueId> running_queue_;
   std::optional<std::pair<Source*, std::uint64_t>>
       running_thing_;  // The thing of a source that runs.
-  std::map<ProcessId, Duration> next_stalls_;
+  std::map<std::pair<ProcessId, std::string>, Duration> next_stalls_;  // An empty name: any.
   std::deque<Process> processes_;
   std::function<void()> freezes_changed_;
   std::function<void(ProcessId process, const std::string& name)> point_passed_;

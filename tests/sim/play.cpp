@@ -290,7 +290,8 @@ class Playing {
         wires.fill_queues(place.machine.id, *fault.lasts);
         break;
       case Kind::stuck:
-        scheduler().stall_next(place.process(fault.number).id(), *fault.lasts);
+        scheduler().stall_next(place.process(fault.number).id(), *fault.lasts,
+                               std::string(fault.part));
         break;
       case Kind::refusals:
         wires.refuse(place.machine.id, *fault.lasts);

@@ -161,6 +161,23 @@ class Stories {
     }
   }
 
+  /// The supervisor is stuck from the beginning of an attempt on, and a node goes before it hears
+  /// of the first steps. Or it is stuck as the next attempt begins, while the ledger gets steps of
+  /// the one before. Nodes keep the states after these steps.
+  void late_supervisor() {
+    scenario_.copies = std::max(scenario_.copies, 2);
+    const auto step = usual_length(scenario_) / scenario_.steps;
+    for (int i = 0; i < 4; ++i) {
+      at_ = i == 0 ? Duration(0) : draw_.time_below(length_);
+      const auto lasts = step + draw_.time_below(4 * step);
+      const bool is_of_ledger = i % 2 == 1;
+      add_at(Row::loaded, Kind::stuck, 0, lasts).part = is_of_ledger ? "recorder" : "supervisor";
+      add_at(Row::loaded, Kind::kill, draw_.one_in(2) ? node_ : other_).later =
+          lasts / 2 + draw_.time_below(lasts / 2);
+      if (is_of_ledger) add_at(Row::attempt_ended, Kind::stuck, 0, seconds(1)).part = "supervisor";
+    }
+  }
+
   /// No two nodes reach each other.
   void no_paths() {
     need_all_nodes();
@@ -487,6 +504,7 @@ void draw_more(Scenario& scenario) {
   if (draw.one_in(6) && scenario.remedies.empty()) use_data_file(draw, scenario);
   scenario.has_two_runs = draw.one_in(8);
   if (scenario.nodes > 1 && draw.one_in(4)) Stories(draw, scenario).late_steps();
+  if (scenario.nodes > 1 && draw.one_in(4)) Stories(draw, scenario).late_supervisor();
   std::ranges::stable_sort(scenario.faults, {}, &Fault::at);
 }
 
@@ -519,6 +537,7 @@ std::string to_text(const Fault& fault) {
   text += " machine " + std::to_string(fault.machine);
   if (is_of_link(fault.kind) || fault.kind == Kind::old_message)
     text += " and " + std::to_string(fault.other);
+  if (!fault.part.empty()) text += ", its " + std::string(fault.part);
   text += fault.lasts ? " for " + in_seconds(*fault.lasts) : " for ever";
   return text + ", number " + std::to_string(fault.number);
 }

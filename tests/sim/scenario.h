@@ -58,10 +58,11 @@ struct Fault {
   Scheduler::Duration later{0};  // How much later it then comes.
   int times = 1;
   /// How long it takes. Nothing: it never ends.
-  std::optional<Scheduler::Duration> lasts;
+  std::optional<Scheduler::Duration> lasts = {};
   int machine = 0;
-  int other = 0;             // The other machine of a link.
-  std::uint64_t number = 0;  // The message, the call, or the slowness.
+  int other = 0;               // The other machine of a link.
+  std::string_view part = {};  // The loop or actor that is stuck; empty: the one that runs next.
+  std::uint64_t number = 0;    // The message, the call, or the slowness.
 };
 std::string_view name_of(Fault::Kind kind);
 std::string to_text(const Fault& fault);

@@ -71,6 +71,7 @@ class Letters final : public Source {
   std::uint64_t identity(std::size_t which) override {
     return static_cast<std::uint64_t>(letters_[which]);
   }
+  std::string name(std::size_t which) const override { return {letters_[which]}; }
   void stall(std::uint64_t identity, std::chrono::nanoseconds time) override {
     text_ += "[" + std::string(1, static_cast<char>(identity)) + " stalls for " +
              std::to_string(time.count()) + " ns]";
@@ -439,6 +440,20 @@ TEST_CASE("what runs next of a process can be stalled, be it a task or a thing o
   scheduler.stall_next(processes.two, 1ns);
   scheduler.run_all();
   CHECK(processes.text == "x[x stalls for 1 ns]y[y stalls for 3 ns]");
+}
+
+TEST_CASE("what runs next by a name can be stalled", "[sim]") {
+  TwoProcesses processes(Manner::in_order);
+  auto& scheduler = processes.scheduler;
+  const auto third = scheduler.add_queue(processes.one, "third");
+  scheduler.stall_next(processes.one, 2ms, "third");
+  scheduler.stall_next(processes.two, 1ns, "y");
+  for (const auto queue : {third, processes.first, processes.first, third})
+    scheduler.post(queue, processes.adds(queue == third ? '3' : '1'));
+  Letters letters(scheduler, "xyx", processes.text);
+  scheduler.add_source(processes.two, "letters", letters);
+  scheduler.run_all();
+  CHECK(processes.text == "311xy[y stalls for 1 ns]x3");
 }
 
 TEST_CASE("nothing of a killed process runs, and its tasks are destroyed", "[sim]") {
