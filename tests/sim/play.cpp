@@ -7,9 +7,11 @@
 #include <string_view>
 #include <utility>
 
+#include "apps/machine/kept_process.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/monitor.h"
 #include "tests/sim/state_watch.h"
+#include "transport/control/backoff.h"
 
 namespace troupe::simulation {
 namespace {
@@ -19,6 +21,10 @@ using Duration = Scheduler::Duration;
 using Kind = Fault::Kind;
 
 constexpr auto decisions = "runs/tiny/decisions";
+/// A supervised head that fails before it has lived for so long is not started again
+/// (apps/commands/head.cpp). Then systemd starts its supervisor again (package/systemd).
+constexpr auto least_life = 2s;
+constexpr auto restarted_by_systemd_after = 1s;
 /// How long a person waits before the run is submitted again. A disk may be full for a minute.
 constexpr auto refused_for = 2s;
 /// How long a fault waits for the decision at which it comes.
@@ -38,7 +44,7 @@ class Playing {
       machine.times.most = scenario.slowest_job;
       if (!scenario.data.empty())
         write_data(machine.disk.files(), scenario.data[static_cast<std::size_t>(i)]);
-      places_.push_back(std::make_unique<Place>(machine));
+      places_.push_back(std::make_unique<Place>(machine, scenario.seed));
     }
     cluster_.add_desk();
     for (const auto* run : {"tiny", "other"})
@@ -77,9 +83,12 @@ class Playing {
  private:
   /// A machine with the program that it keeps running.
   struct Place {
-    explicit Place(SimulatedMachine& its) : machine(its) {}
+    Place(SimulatedMachine& its, std::uint64_t seed)
+        : machine(its), pauses(apps::KeepOptions().backoff, seed) {}
 
     SimulatedMachine& machine;
+    transport::Backoff pauses;     // Between the lives of a supervised head.
+    Scheduler::Time last_start{};  // Of its program.
     HeadLife* head = nullptr;
     NodeLife* node = nullptr;  // Without a daemon.
     DaemonLife* daemon = nullptr;
@@ -110,6 +119,7 @@ class Playing {
   Place& place_of(int machine) { return *places_.at(static_cast<std::size_t>(machine)); }
 
   void start(Place& place) {
+    place.last_start = scheduler().now();
     if (&place == places_[0].get()) {
       place.head = &cluster_.start_head(place.machine);
       ++played_.heads;
@@ -123,14 +133,18 @@ class Playing {
         scheduler().note(place.machine.name, "ended: " + ending.last_words);
       if (place.head)
         for (auto& run : runs_) run.monitor.head_ended();
-      restart_later(place);
+      scheduler().after(world_, pause_after(place, ending), [this, &place] {
+        if (place.is_kept && place.has_power && !place.first().is_alive()) start(place);
+      });
     });
   }
-  void restart_later(Place& place) {
-    const auto pause = scheduler().draw_time(20ms, scheduler().draw(4) == 0 ? 3s : 200ms);
-    scheduler().after(world_, pause, [this, &place] {
-      if (place.is_kept && place.has_power && !place.first().is_alive()) start(place);
-    });
+  /// Returns how long a program stays away. A head is kept running as `--supervised` does it.
+  Duration pause_after(Place& place, const Ending& ending) {
+    if (!place.head) return scheduler().draw_time(20ms, scheduler().draw(4) == 0 ? 3s : 200ms);
+    const auto lived = scheduler().now() - place.last_start;
+    const bool is_supervised = ending.how != Ending::How::ended || lived >= least_life;
+    if (!is_supervised || lived >= apps::KeepOptions().while_lived) place.pauses.reset();
+    return is_supervised ? place.pauses.next() : restarted_by_systemd_after;
   }
 
   /// Starts the run. Faults come later.
