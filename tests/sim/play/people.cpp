@@ -10,6 +10,8 @@ using namespace std::chrono_literals;
 
 /// How long a person waits before the run is submitted again. A disk may be full for a minute.
 constexpr auto refused_for = 2s;
+/// How often a person asks for the state of a run, counted in looks at its events.
+constexpr int asks_at_least_every = 10;
 
 }  // namespace
 
@@ -83,7 +85,10 @@ bool Playing::is_done_until(Led& run, Scheduler::Time until) {
   for (int looks = 0; scheduler().now() < until && !is_too_long_; ++looks) {
     // A drain may have been ordered only now.
     if (looks % 20 == 0) uncordon_healthy();
-    standing = cluster_.run(head_machine(), run.monitor.run());
+    // Its events tell most of it, but a full disk loses some.
+    if (looks % asks_at_least_every == 0 || run.monitor.state() != "running" ||
+        text_in(standing, "state") != "running")
+      standing = cluster_.run(head_machine(), run.monitor.run());
     look();
     const auto state = text_in(standing, "state");
     if (state == "done") break;
