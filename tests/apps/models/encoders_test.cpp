@@ -125,7 +125,7 @@ TEST_CASE("a causal kind keeps documents apart under every plan, and writes text
   here.write("docs.jsonl", lines);
   const std::string data = "docs.jsonl?documents=apart";
   const std::string sizes =
-      "vocab = \"auto\"\ncontext = 24\nwidth = 16\nlayers = 3\nheads = 2\nloss.ignore = -100\n";
+      "vocab = 256\ncontext = 24\nwidth = 16\nlayers = 3\nheads = 2\nloss.ignore = -100\n";
   const std::string kind = GENERATE("gpt2", "llama");
   CAPTURE(kind);
   const auto base = encoder_run("kind = \"" + kind + "\"\n" + sizes, data);
