@@ -58,6 +58,8 @@ const std::map<std::string, Folders> allowed_within = {
     {"models/description",
      {"models", "models/layers", "models/layers/attention", "models/layers/images",
       "models/layers/losses", "models/layers/networks"}},
+    {"models/description/expansion",
+     {"models", "models/description", "models/layers", "models/layers/losses"}},
     {"models/train", {"models", "models/layers"}},
     {"models/stale", {"models", "models/train"}},
     {"storage/files", {}},
