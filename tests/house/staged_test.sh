@@ -13,6 +13,8 @@ git init -q
 git config user.name test
 git config user.email test@example.org
 cp "$root/dev" "$root/.clang-format" .
+mkdir scripts
+cp "$root/scripts/headers_alone.py" scripts
 printf '[build]\n[check]\n' >packages.txt  # The test installs no packages.
 mkdir core
 git add -A
