@@ -94,6 +94,7 @@ const std::map<std::string, Folders> allowed_within = {
     {"actors/play", {"actors"}},
     {"actors/lead", {"actors", "actors/decide", "actors/play"}},
     {"actors/nodes", {"actors", "actors/decide", "actors/lead", "actors/play"}},
+    {"actors/nodes/node", {"actors", "actors/decide", "actors/nodes", "actors/play"}},
     {"simulation/machine", {}},
     {"apps", {}},
     {"apps/machine", {"apps"}},

@@ -90,14 +90,14 @@ void Monitor::check_evaluation(std::int64_t step, double loss) {
 }
 
 /// Rule 9: a head that waits because attempts came to nothing has had so many without a new step.
-/// One more may have ended as its last step was done.
+/// One more may have ended as its last step was done, and one more before that step was told.
 void Monitor::check_patience(const std::string& warning) {
   const auto end = warning.find(" attempts came to nothing");
   if (end == warning.npos) return;
   const auto begin = warning.find_last_of(' ', end - 1) + 1;
   const auto told = std::stoll(warning.substr(begin, end - begin));
   const auto since = planned_ - planned_by_newest_step_;
-  if (told > since + 1)
+  if (told > since + (steps_may_be_late_ ? 2 : 1))
     violate(9, "the run waits because " + std::to_string(told) +
                    " attempts came to nothing, but since its newest step it has had " +
                    std::to_string(since));

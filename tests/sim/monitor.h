@@ -59,6 +59,8 @@ class Monitor {
   void is_damaged() { is_damaged_ = true; }
   /// From now on a head may fail to read a good checkpoint.
   void reads_may_fail() { reads_may_fail_ = true; }
+  /// From now on a head may tell of a step once it has planned another attempt.
+  void steps_may_be_late() { steps_may_be_late_ = true; }
   /// A machine with a node has had no power for longer than a head needs to notice, and this is
   /// what the head tells of nodes.
   void is_without_power(const std::string& node, const Value& nodes);
@@ -109,6 +111,7 @@ class Monitor {
   bool has_head_ = false;
   bool is_damaged_ = false;
   bool reads_may_fail_ = false;
+  bool steps_may_be_late_ = false;
   std::map<std::uint64_t, Attempt> attempts_;  // Keyed by number.
 
   // The decisions of heads.

@@ -95,6 +95,8 @@ void Playing::apply(const Fault& fault) {
       wires.fill_queues(place.machine.id, *fault.lasts);
       break;
     case Kind::stuck:
+      if (!fault.part.empty())
+        for (auto& run : runs_) run.monitor.steps_may_be_late();
       scheduler().stall_next(place.process(fault.number).id(), *fault.lasts,
                              std::string(fault.part));
       break;

@@ -62,7 +62,7 @@ class Playing {
 
     SimulatedMachine& machine;
     transport::Backoff pauses;     // Between the lives of a supervised head.
-    Scheduler::Time last_start{};  // Of its program.
+    Scheduler::Time last_start{};  // When its program started last.
     HeadLife* head = nullptr;
     NodeLife* node = nullptr;  // Without a daemon.
     DaemonLife* daemon = nullptr;
@@ -149,7 +149,7 @@ class Playing {
   void kill_at_point(SimulatedProcess& process, std::uint64_t points);
   void repeat(const Fault& fault);
 
-  // What people do, and the second phase: play/people.cpp.
+  // People, and the second phase: play/people.cpp.
 
   void act(const Fault& fault);
   void check_answer(const apps::Reply& reply);
