@@ -54,7 +54,7 @@ class StandIn {
  private:
   void serve() const;
 
-  std::map<std::string, std::string> answers_;  // By path.
+  std::map<std::string, std::string> answers_;  // Keyed by path.
   int listening_ = -1;
   int port_ = 0;
   std::jthread thread_;  // Last: it uses the other members.

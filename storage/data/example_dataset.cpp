@@ -185,9 +185,9 @@ class SentenceDataset final : public Dataset {
   std::int64_t classes() const override { return classes_; }
   std::vector<std::string> fields() const override { return names_of(maker_->offers()); }
   std::string description() const override {
-    std::string text = std::to_string(count()) + " first texts with second ones";
+    std::string text = grouped(count()) + " first texts with second ones";
     if (cut_ > 0)
-      text += ", " + std::to_string(cut_) + " of them cut to " + std::to_string(context_) +
+      text += ", " + grouped(cut_) + " of them cut to " + std::to_string(context_) +
               " tokens together";
     return text;
   }
