@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // An answer is used for this long, whoever asks.
-constexpr auto fresh = std::chrono::milliseconds(500);
+constexpr auto fresh = std::chrono::seconds(1);
 // A long history is read by and by, so that other visitors wait less.
 constexpr int pages_at_once = 32;
 constexpr std::size_t most_histories = 32;

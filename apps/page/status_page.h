@@ -19,7 +19,7 @@ namespace troupe::apps {
 /// A read-only HTTP page with the head's status, for browsers at "/" and for Prometheus at
 /// "/metrics". The page asks for "/api/status", "/api/runs/NAME", "/api/runs/NAME/about" and
 /// "/api/runs/NAME/config". "/healthz" answers while the head does. Only this machine can reach it,
-/// since HTTP asks for no keys. What many visitors ask for is made anew at most twice a second.
+/// since HTTP asks for no keys. What many visitors ask for is made anew at most once a second.
 class StatusPage {
  public:
   /// Returns the answer to `status`; any thread.
