@@ -187,8 +187,8 @@ class SentenceDataset final : public Dataset {
   std::string description() const override {
     std::string text = grouped(count()) + " first texts with second ones";
     if (cut_ > 0)
-      text += ", " + grouped(cut_) + " of them cut to " + std::to_string(context_) +
-              " tokens together";
+      text +=
+          ", " + grouped(cut_) + " of them cut to " + std::to_string(context_) + " tokens together";
     return text;
   }
 
