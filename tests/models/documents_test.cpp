@@ -90,6 +90,17 @@ void put_tokens(storage::Files& files, const std::vector<std::int32_t>& tokens) 
   REQUIRE(storage::write_token_shard(files, "a.bin", TokenShard::Width::bits16, tokens));
 }
 
+/// Writes ten documents that end with token 3 and fill samples of 12 tokens in different ways.
+void put_documents(storage::Files& files) {
+  std::vector<std::int32_t> tokens;
+  std::int32_t next = 0;
+  for (const auto length : {8, 4, 4, 8, 12, 3, 9, 5, 2, 5})
+    for (int i = 0; i < length; ++i)
+      tokens.push_back(i + 1 == length ? 3 : 4 + (next = (next * 31 + 17) % 96));
+  tokens.push_back(3);  // The token behind the last sample.
+  put_tokens(files, tokens);
+}
+
 Value table(std::initializer_list<std::pair<const char*, Value>> entries) {
   Value made;
   for (const auto& [key, value] : entries) made.set(key, value);
@@ -163,13 +174,7 @@ TEST_CASE("padding changes no bit of the losses of masked words", "[models]") {
 
 TEST_CASE("documents side by side have the losses that they have alone", "[models]") {
   storage::MemoryFiles files;
-  std::vector<std::int32_t> tokens;
-  std::int32_t next = 0;
-  for (const auto length : {8, 4, 4, 8, 12, 3, 9, 5, 2, 5})
-    for (int i = 0; i < length; ++i)
-      tokens.push_back(i + 1 == length ? 3 : 4 + (next = (next * 31 + 17) % 96));
-  tokens.push_back(3);  // The token behind the last sample.
-  put_tokens(files, tokens);
+  put_documents(files);
   const auto model = described(own_causal);
   const auto sorted = [&](const std::string& documents) {
     auto losses = losses_of(model, files, "a.bin?end=3&documents=" + documents);
@@ -195,13 +200,7 @@ TEST_CASE("documents side by side have the losses that they have alone", "[model
 
 TEST_CASE("documents that shipped kinds keep apart teach what they teach alone", "[models]") {
   storage::MemoryFiles files;
-  std::vector<std::int32_t> tokens;
-  std::int32_t next = 0;
-  for (const auto length : {8, 4, 4, 8, 12, 3, 9, 5, 2, 5})
-    for (int i = 0; i < length; ++i)
-      tokens.push_back(i + 1 == length ? 3 : 4 + (next = (next * 31 + 17) % 96));
-  tokens.push_back(3);  // The token behind the last sample.
-  put_tokens(files, tokens);
+  put_documents(files);
   const std::string kind =
       GENERATE("gpt2", "llama", "gpt_neox", "gptj", "phi", "gemma", "mixtral", "qwen3_moe");
   CAPTURE(kind);
