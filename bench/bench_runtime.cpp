@@ -105,6 +105,7 @@ struct Setting {
   const char* name;
   int layers, width, heads, context, vocabulary;
   int micro = 4, micro_batches = 8;
+  models::Cuts cuts = models::Cuts::layers;
 };
 
 class Bench {
@@ -123,7 +124,7 @@ class Bench {
   std::vector<double> plainly(int steps) const {
     MemoryPool memory;
     Stream stream(memory);
-    models::Stage stage(model_, {0, setting_.layers}, {.seed = 1});
+    models::Stage stage(model_, {0, units()}, {.seed = 1});
     models::Optimizer optimizer(optimizer_, stage.parameters(), stage.buffers(),
                                 kernels::Precision::fp32);
     auto weights = optimizer.initial(stream, 1);
@@ -168,9 +169,9 @@ class Bench {
     spec->name = setting_.name;
     spec->model = &model_;
     if (shape.stages == 1)
-      spec->stages = {{0, setting_.layers}};
+      spec->stages = {{0, units()}};
     else
-      spec->stages = {{0, cut}, {cut, setting_.layers}};
+      spec->stages = {{0, cut}, {cut, units()}};
     spec->keep = rounds->keep();
     spec->optimizer = optimizer_;
     spec->delays = rounds->delays();
@@ -240,7 +241,7 @@ class Bench {
                                                                 {"context", setting.context},
                                                                 {"vocab", setting.vocabulary}})
       options.set(key, number);
-    return *kind->build(*models::complete(kind->options(), options));
+    return *kind->build(*models::complete(kind->options(), options), setting.cuts);
   }
   std::unique_ptr<storage::Dataset> open(const Setting& setting) {
     return *storage::open_dataset("made:markov?states=64", {setting.context, setting.vocabulary},
@@ -252,6 +253,7 @@ class Bench {
                   seconds.begin() + std::min<std::ptrdiff_t>(1, std::ssize(seconds)));
     return seconds;
   }
+  int units() const { return static_cast<int>(model_.units.size()); }
   std::int64_t targets() const { return static_cast<std::int64_t>(tokens()); }
 
   Setting setting_;
@@ -406,6 +408,10 @@ int run(int steps) {
   explain_two_stages(tiny, 2, 10 * steps);
   explain_two_stages(small, 3, steps);
   explain_two_stages(small, 4, steps);
+  Setting sublayers = small;
+  sublayers.name = "gpt-small, sublayers";
+  sublayers.cuts = models::Cuts::sublayers;
+  explain_two_stages(sublayers, 7, steps);
   return 0;
 }
 

@@ -114,7 +114,7 @@ std::vector<Contestant> contestants_with(Instructions set, int cores) {
   }
   for (const std::string schedule : {"1f1b", "zb-h1", "pipedream"})
     add(troupe, 2, false, "2 stages, " + schedule,
-        {"pipeline.stages=2", "pipeline.schedule=" + schedule});
+        {"pipeline.stages=2", "pipeline.cuts=sublayers", "pipeline.schedule=" + schedule});
   return all;
 }
 

@@ -143,7 +143,7 @@ void check_groups(const Examined& examined, const models::Model& model) {
   }
 }
 
-/// Returns the number of layers; nothing if the keys of the model contradict each other.
+/// Returns the number of units; nothing if the keys of the model contradict each other.
 std::optional<std::int64_t> check_model(const Examined& examined) {
   const auto& model = examined.config.model;
   const auto kind = kind_of(model.table_for(stand_in_vocabulary));
@@ -151,7 +151,8 @@ std::optional<std::int64_t> check_model(const Examined& examined) {
     examined.error({"model.kind"}, kind.error().text);
     return {};
   }
-  const auto built = kind->expand(model.options_for(stand_in_vocabulary));
+  const auto built =
+      kind->expand(model.options_for(stand_in_vocabulary), examined.config.pipeline.cuts);
   if (const auto* fault = std::get_if<models::Fault>(&built)) {
     if (!fault->at.path.empty()) {
       examined.found.add(diagnostic_of(*fault, examined.sources));
@@ -175,24 +176,25 @@ std::optional<std::int64_t> check_model(const Examined& examined) {
   return static_cast<std::int64_t>(std::get<models::Model>(built).units.size());
 }
 
-void check_stages(const Examined& examined, std::int64_t layers) {
-  const auto& [schedule, stages, chunks, replicas, tensor, recompute, memory] =
+void check_stages(const Examined& examined, std::int64_t units) {
+  const auto& [schedule, stages, cuts, chunks, replicas, tensor, recompute, memory] =
       examined.config.pipeline;
   const Value* key = examined.config.model.options.find("layers");
-  const bool has_key = key && key->integer() && *key->integer() == layers;
-  const std::string model = has_key ? "model.layers = " + to_string(layers)
-                                    : "the model has " + to_string(layers) + " layers";
-  if (!stages.boundaries.empty() && stages.boundaries.back() != layers) {
+  const bool has_key = key && key->integer() && *key->integer() == units;
+  const std::string what = cuts == models::Cuts::sublayers ? "sublayer" : "layer";
+  const std::string model = has_key ? "model.layers = " + to_string(units)
+                                    : "the model has " + to_string(units) + " " + what + "s";
+  if (!stages.boundaries.empty() && stages.boundaries.back() != units) {
     examined.error({"pipeline.stages"},
                    "pipeline.stages ends at " + to_string(stages.boundaries.back()) + ", but " +
-                       model + "; the boundaries begin with 0 and end with " + to_string(layers));
+                       model + "; the boundaries begin with 0 and end with " + to_string(units));
     return;
   }
   if (!stages.count) return;
-  if (*stages.count > layers) {
-    examined.error({"pipeline.stages"},
-                   "pipeline.stages = " + to_string(*stages.count) + ", but " + model +
-                       " and a stage needs at least one layer; use at most " + to_string(layers));
+  if (*stages.count > units) {
+    examined.error({"pipeline.stages"}, "pipeline.stages = " + to_string(*stages.count) + ", but " +
+                                            model + " and a stage needs at least one " + what +
+                                            "; use at most " + to_string(units));
     return;
   }
   if (*stages.count % chunks != 0)
@@ -408,7 +410,7 @@ std::string nearest_multiples(std::int64_t number, std::int64_t step) {
 void check_agreement(const Examined& examined) {
   check_names(examined);
   check_batch(examined);
-  if (const auto layers = check_model(examined)) check_stages(examined, *layers);
+  if (const auto units = check_model(examined)) check_stages(examined, *units);
   check_recompute(examined);
   check_schedule(examined);
   check_learning_rate(examined);

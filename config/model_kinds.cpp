@@ -81,12 +81,12 @@ Result<models::ModelKind> kind_of(const Value& table) {
   return *kind;
 }
 
-Result<models::Model> model_from(const Value& table) {
+Result<models::Model> model_from(const Value& table, models::Cuts cuts) {
   const auto kind = kind_of(table);
   if (!kind) return kind.error();
   const auto options = models::complete(kind->options(), table);
   if (!options) return options.error();
-  return kind->build(*options);
+  return kind->build(*options, cuts);
 }
 
 Value table_of_writer(Value table) {

@@ -31,7 +31,7 @@ FoundPreset find_preset(std::string_view name);
 Result<models::ModelKind> kind_of(const Value& table);
 
 /// Builds the model of such a table. Missing options take their defaults.
-Result<models::Model> model_from(const Value& table);
+Result<models::Model> model_from(const Value& table, models::Cuts cuts = models::Cuts::layers);
 
 /// Returns the table of a model with the same weights that writes a text: a text is one document,
 /// so that nothing keeps documents apart (`apart`).

@@ -91,7 +91,7 @@ std::string sentence(const Value& event) {
   if (type == "run.chosen") {
     const std::string stages = text_of(event, "stages");
     return "precision " + text_of(event, "why") +
-           (stages == "[]" ? "" : "; stage boundaries at layers " + stages) + "\n" +
+           (stages == "[]" ? "" : "; stage boundaries at units " + stages) + "\n" +
            text_of(event, "samples") + " samples in a step: " + text_of(event, "micro_batches") +
            " micro-batches of " + text_of(event, "micro") + ", distributed over " +
            text_of(event, "replicas") +

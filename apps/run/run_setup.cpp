@@ -270,7 +270,7 @@ Result<RunSetup> set_up(storage::Files& files, const config::RunConfig& config) 
   if (setup.validate) classes = std::max(classes, setup.validate->classes());
 
   setup.model_description = config.model.table_for(classes);
-  auto model = config::model_from(setup.model_description);
+  auto model = config::model_from(setup.model_description, config.pipeline.cuts);
   if (!model) return model.error();
   setup.model = std::move(*model);
   if (auto good = check_vocabulary(setup.model, needs, classes); !good) return good.error();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/schema/fields.h"
+#include "models/cuts.h"
 #include "schedules/exchange.h"
 #include "schedules/recompute.h"
 
@@ -38,6 +39,7 @@ inline void read_recompute(const Value& value, schedules::Recompute& recompute) 
 struct Pipeline {
   std::string schedule;  // A name, a file or "auto".
   Stages stages;
+  models::Cuts cuts = models::Cuts::layers;
   int chunks = 1;
   std::optional<int> replicas;  // Empty: the best number for the connected devices.
   int tensor = 1;
@@ -64,6 +66,18 @@ struct Pipeline {
           .help = "Pipeline stages (groups of consecutive layers): their number, \"auto\", or "
                   "layer boundaries such as [0, 3, 6]."},
          [](const Value& value, Pipeline& into) { read_stages(value, into.stages); }},
+        field(
+            &Pipeline::cuts,
+            {.name = "pipeline.cuts",
+             .type = Type::choice,
+             .fallback = "layers",
+             .choices = {"layers", "sublayers"},
+             .half = shape,
+             .help = "Where stages may begin: between layers, or also within them, between "
+                     "attention and feed-forward network (sublayers), which makes few stages "
+                     "more equal. Boundaries in pipeline.stages then count sublayers. Synchronous "
+                     "training gives the same results with both.",
+             .is_later = true}),
         field(&Pipeline::chunks,
               {.name = "pipeline.chunks",
                .fallback = 1,

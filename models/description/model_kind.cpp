@@ -47,12 +47,12 @@ Names ModelKind::names_of(const Value& options) const {
   return std::move(at.names);
 }
 
-std::variant<Model, Fault> ModelKind::expand(const Value& options) const {
-  return models::expand(*description_, options);
+std::variant<Model, Fault> ModelKind::expand(const Value& options, Cuts cuts) const {
+  return models::expand(*description_, options, cuts);
 }
 
-Result<Model> ModelKind::build(const Value& options) const {
-  auto expanded = expand(options);
+Result<Model> ModelKind::build(const Value& options, Cuts cuts) const {
+  auto expanded = expand(options, cuts);
   if (const auto* fault = std::get_if<Fault>(&expanded)) return error_of(*fault);
   return std::get<Model>(std::move(expanded));
 }

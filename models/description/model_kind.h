@@ -10,6 +10,7 @@
 
 #include "core/result.h"
 #include "core/value.h"
+#include "models/cuts.h"
 #include "models/description/fault.h"
 #include "models/description/hugging_face.h"
 #include "models/description/names.h"
@@ -52,9 +53,9 @@ class ModelKind {
 
   /// Builds the model, and checks options against each other (heads must divide width). `options`
   /// must be complete: every key is present, of the right type and within its bounds.
-  std::variant<Model, Fault> expand(const Value& options) const;
+  std::variant<Model, Fault> expand(const Value& options, Cuts cuts = Cuts::layers) const;
   /// As above, with the fault as a text that begins with its place.
-  Result<Model> build(const Value& options) const;
+  Result<Model> build(const Value& options, Cuts cuts = Cuts::layers) const;
 
  private:
   explicit ModelKind(std::shared_ptr<const Description> description);

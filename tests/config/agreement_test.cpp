@@ -30,6 +30,11 @@ TEST_CASE("a stage has at least one layer", "[config]") {
         "error: pipeline.stages ends at 7, but model.layers = 6; the boundaries begin with 0 and "
         "end with 6");
   CHECK(complaints({"pipeline.stages=[0, 3, 6]"}).empty());
+  CHECK(complaints({"pipeline.stages=[0, 7, 12]", "pipeline.cuts=sublayers"}).empty());
+  CHECK(
+      complaint({"pipeline.stages=[0, 3, 6]", "pipeline.cuts=sublayers"}) ==
+      "error: pipeline.stages ends at 6, but the model has 12 sublayers; the boundaries begin with "
+      "0 and end with 12");
   const auto perceptron = load_text(
       "model = { kind = \"mlp\", dims = [2, 3, 4] }\ndata.train = \"made:gaussians\"\n"
       "batch.global = 4\ntrain.steps = 1\npipeline.stages = 3\n");

@@ -55,10 +55,10 @@ TEST_CASE("a recipe lists the keys that affect the numbers, one per line", "[con
 
 TEST_CASE("settings of the plan do not change the recipe", "[config]") {
   CHECK(changed_by({"pipeline.stages=3", "pipeline.replicas=2", "pipeline.schedule=gpipe",
-                    "pipeline.recompute=true", "parallel.exchange=server", "elastic.nodes=1:2",
-                    "elastic.replan=nodes", "checkpoint.keep=9", "train.steps=2000",
-                    "train.threads=2", "name=other", "log.every=1", "staleness.step_every=4",
-                    "limits.strikes=9"})
+                    "pipeline.recompute=true", "pipeline.cuts=sublayers",
+                    "parallel.exchange=server", "elastic.nodes=1:2", "elastic.replan=nodes",
+                    "checkpoint.keep=9", "train.steps=2000", "train.threads=2", "name=other",
+                    "log.every=1", "staleness.step_every=4", "limits.strikes=9"})
             .empty());
 }
 
@@ -75,6 +75,9 @@ TEST_CASE("the shape of an asynchronous pipeline belongs to the recipe", "[confi
   const auto changes = recipe_changes(recipe({"pipeline.schedule=pipedream", "pipeline.stages=3"}),
                                       recipe({"pipeline.schedule=pipedream", "pipeline.stages=2"}));
   CHECK(changes == std::vector<std::string>{"pipeline.stages = 3, was 2"});
+  CHECK(recipe_changes(recipe({"pipeline.schedule=pipedream", "pipeline.cuts=sublayers"}),
+                       recipe({"pipeline.schedule=pipedream"})) ==
+        std::vector<std::string>{"pipeline.cuts = \"sublayers\", was not there"});
 }
 
 TEST_CASE("a learning rate schedule that ends with the run adds its length to the recipe",

@@ -49,6 +49,7 @@ TEST_CASE("gpt-small matches its description", "[config]") {
   CHECK(config.optimizer.rate.total_steps == 1000);
   CHECK(config.optimizer.rate.min_lr == 3e-5);
   CHECK(config.pipeline.stages.count == 2);
+  CHECK(config.pipeline.cuts == models::Cuts::sublayers);
   CHECK(config.train.eval_every == 100);
 }
 

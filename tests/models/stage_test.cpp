@@ -85,6 +85,32 @@ TEST_CASE("cuts, split backward passes and recomputation change no bit in bf16",
   }
 }
 
+TEST_CASE("stages that begin within layers change no bit", "[models]") {
+  const auto models = small_models(), finer = small_models(Cuts::sublayers);
+  int more = 0;  // Places for cuts that layers do not have.
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    const auto units = static_cast<int>(finer[i].units.size());
+    more += units - static_cast<int>(models[i].units.size());
+    for (const auto precision : {kernels::Precision::fp32, kernels::Precision::bf16_pairs}) {
+      const auto train = [&](const Model& model, const Way& way) {
+        return to_string(
+            after_training({.model = model, .optimizer = adamw(), .precision = precision}, way));
+      };
+      const auto wanted = train(models[i], {});
+      CAPTURE(finer[i].kind, static_cast<int>(precision));
+      CHECK(train(finer[i], {}) == wanted);
+      for (int cut = 1; cut < units; ++cut) {
+        CAPTURE(cut);
+        CHECK(train(finer[i], {.cuts = {cut}}) == wanted);
+        CHECK(train(finer[i],
+                    {.cuts = {cut}, .backward = Way::Backward::in_halves, .keep = Keep::input}) ==
+              wanted);
+      }
+    }
+  }
+  CHECK(more > 40);
+}
+
 TEST_CASE("the number of groups changes bits, but a cut changes none", "[models]") {
   const auto models = small_models();
   const Model& model = models[1];

@@ -15,17 +15,17 @@
 
 namespace troupe::models {
 
-Model build(std::string_view kind, const Value& options) {
+Model build(std::string_view kind, const Value& options, Cuts cuts) {
   const auto* found = config::find_model_kind(kind);
   REQUIRE(found);
   const auto table = complete(found->options(), options);
   REQUIRE(table.ok());
-  auto model = found->build(*table);
+  auto model = found->build(*table, cuts);
   REQUIRE(model.ok());
   return std::move(*model);
 }
 
-Model described(const std::string& text, const Value& options) {
+Model described(const std::string& text, const Value& options, Cuts cuts) {
   const auto tree = config::parse_toml(text);
   REQUIRE(tree.ok());
   auto kind = ModelKind::read(*tree);
@@ -33,7 +33,7 @@ Model described(const std::string& text, const Value& options) {
   const auto& read = std::get<ModelKind>(kind);
   const auto table = complete(read.options(), options);
   REQUIRE(table.ok());
-  auto model = read.expand(*table);
+  auto model = read.expand(*table, cuts);
   if (auto* fault = std::get_if<Fault>(&model)) FAIL(error_of(*fault).text);
   return std::move(std::get<Model>(model));
 }
@@ -47,8 +47,14 @@ Value table(std::initializer_list<std::pair<const char*, Value>> entries) {
 }
 
 /// `dropout` is a factor on the dropout rates.
-std::vector<Model> models_with(double dropout) {
+std::vector<Model> models_with(double dropout, Cuts cuts) {
   std::vector<Model> models;
+  const auto build = [cuts](std::string_view kind, const Value& options) {
+    return models::build(kind, options, cuts);
+  };
+  const auto described = [cuts](std::string_view text, const Value& options) {
+    return models::described(std::string(text), options, cuts);
+  };
   models.push_back(
       build("mlp", table({{"dims", Value::List{6, 8, 7, 9, 5}}, {"dropout", 0.2 * dropout}})));
   models.push_back(build("gpt2", table({{"vocab", 13},
@@ -164,8 +170,8 @@ std::vector<Model> models_with(double dropout) {
 
 }  // namespace
 
-std::vector<Model> small_models() { return models_with(1); }
-std::vector<Model> small_models_without_dropout() { return models_with(0); }
+std::vector<Model> small_models(Cuts cuts) { return models_with(1, cuts); }
+std::vector<Model> small_models_without_dropout() { return models_with(0, Cuts::layers); }
 
 Batch made_batch(Stream& stream, const Model& model, std::int64_t samples, std::uint64_t seed) {
   std::uint32_t drawn = 0;

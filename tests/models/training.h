@@ -7,6 +7,7 @@
 #include "core/digest.h"
 #include "core/memory/stream.h"
 #include "core/value.h"
+#include "models/cuts.h"
 #include "models/model.h"
 #include "models/train/optimizer.h"
 #include "models/train/shared_parameters.h"
@@ -15,14 +16,15 @@
 namespace troupe::models {
 
 /// Builds a model of that kind; missing keys take their defaults.
-Model build(std::string_view kind, const Value& options);
+Model build(std::string_view kind, const Value& options, Cuts cuts = Cuts::layers);
 
 /// Builds a model of a description in TOML; missing options take their defaults.
-Model described(const std::string& text, const Value& options = Value::Map{});
+Model described(const std::string& text, const Value& options = Value::Map{},
+                Cuts cuts = Cuts::layers);
 
 /// Returns small models of the kinds, two with values that skip units, and one with several inputs.
 /// The first five have one kind each: mlp, gpt2, llama, vit and resnet.
-std::vector<Model> small_models();
+std::vector<Model> small_models(Cuts cuts = Cuts::layers);
 /// Returns the same models without dropout.
 std::vector<Model> small_models_without_dropout();
 

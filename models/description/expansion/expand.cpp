@@ -120,8 +120,8 @@ void Expander::freeze_base() {
                some);
 }
 
-std::variant<Model, Fault> expand(const Description& description, const Value& options) {
-  return Expander(description, options).run();
+std::variant<Model, Fault> expand(const Description& description, const Value& options, Cuts cuts) {
+  return Expander(description, options, cuts).run();
 }
 
 }  // namespace troupe::models

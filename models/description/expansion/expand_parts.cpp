@@ -33,6 +33,7 @@ void Expander::add_repetition(const Part& part) {
   if (part.name && !at_.fault && !is_parameter_name(part_name_))
     at_.fail(part.name->place, "the name of a part has at most 256 letters, digits and ._-/:");
   const bool is_unit = part.is_own_unit || !part.repeat.empty();
+  has_residual_ = false;
   add_steps(part.body, unit_, Outermost::yes, part);
   if (is_unit) {
     end_unit(part);
@@ -84,7 +85,13 @@ bool Expander::makes_output(const StepKind& kind) {
 void Expander::add_layers(const Step& step, Layers& into, Outermost outermost, const Part& part) {
   if (!step.kind->is_residual() && !step.kind->is_parallel())
     return add_step(step, outermost, into);
-  if (outermost == Outermost::yes) add_keeps(into);
+  if (outermost == Outermost::yes) {
+    if (step.kind->is_residual()) {
+      if (has_residual_ && cuts_ == Cuts::sublayers) cut(step, outermost, part);
+      has_residual_ = true;
+    }
+    add_keeps(into);
+  }
   if (step.kind->is_residual())
     add_residual_step(step, into, part);
   else
@@ -114,6 +121,7 @@ void Expander::cut(const Step& step, Outermost outermost, const Part& part) {
     return at_.fail(step.place, "a cut is one of the outermost steps of a part");
   end_unit(part);
   is_behind_cut_ = true;
+  has_residual_ = false;
 }
 
 /// Adds the layers behind the last unit to it, or makes a unit of them if a cut is before them.

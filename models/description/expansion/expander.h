@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "models/cuts.h"
 #include "models/description/description.h"
 #include "models/description/divides.h"
 #include "models/description/evaluation.h"
@@ -31,8 +32,8 @@ struct Current {
 /// Makes a model of a description, once. Comments of its functions are in their sources.
 class Expander {
  public:
-  Expander(const Description& description, const Value& options)
-      : description_(description), options_(options) {}
+  Expander(const Description& description, const Value& options, Cuts cuts)
+      : description_(description), options_(options), cuts_(cuts) {}
 
   std::variant<Model, Fault> run();
 
@@ -122,12 +123,14 @@ class Expander {
 
   const Description& description_;
   const Value& options_;
+  Cuts cuts_;
   Evaluation at_;
   Model model_;
   Current current_;
   const Step* last_step_ = nullptr;  // The last outermost one.
   Layers unit_;                      // Layers of the unit that is being made.
   bool is_behind_cut_ = false;       // Whether the layers of unit_ follow a cut.
+  bool has_residual_ = false;        // Whether the part has an outermost residual in unit_.
   std::string part_name_;
   std::vector<std::string> variables_;  // "i = 2"
   std::map<std::string, int> unit_names_;

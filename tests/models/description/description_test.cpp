@@ -23,7 +23,8 @@ const std::string tokens = header + R"(input.tokens = { type = "i32", shape = [6
 const std::string rows = header + R"(input.row = { type = "f32", shape = [5] }
 )";
 
-std::variant<Model, Fault> expanded(const std::string& text, const Value& given = {}) {
+std::variant<Model, Fault> expanded(const std::string& text, const Value& given = {},
+                                    Cuts cuts = Cuts::layers) {
   const auto tree = config::parse_toml(text);
   if (!tree) FAIL(tree.error().text);
   auto kind = ModelKind::read(*tree);
@@ -31,7 +32,7 @@ std::variant<Model, Fault> expanded(const std::string& text, const Value& given 
   const auto& read = std::get<ModelKind>(kind);
   const auto options = complete(read.options(), given.is_null() ? Value(Value::Map{}) : given);
   if (!options) FAIL(options.error().text);
-  return read.expand(*options);
+  return read.expand(*options, cuts);
 }
 
 std::string fault_in(const std::string& text) {
@@ -93,6 +94,39 @@ TEST_CASE("steps behind the last cut are a unit", "[models][description]") {
   if (const auto* fault = std::get_if<Fault>(&made)) FAIL(error_of(*fault).text);
   CHECK(names_of(std::get<Model>(made)) ==
         "mine: a.weight[4, 5] a.bias[4]\nmine/2: b.weight[3, 4] b.bias[3]\nmine/3:\n");
+}
+
+TEST_CASE("units of sublayers also begin with residuals behind the first",
+          "[models][description]") {
+  const std::string text = rows + R"(
+every.linear = { out = "given", bias = false }
+[[part]]
+body = [{ linear = "a", out = 4 }]
+[[part]]
+name = "block{i}"
+repeat = { i = 2 }
+body = [{ residual = [{ linear = "b" }] }, { residual = [{ linear = "c" }, { residual = [{ linear = "d" }] }] }, "relu"]
+[[part]]
+name = "last"
+body = [{ residual = [{ linear = "e" }] }, "cut", "relu", { residual = [{ linear = "f" }] }, { linear = "g", out = 3 }]
+)";
+  const auto units_of = [&](Cuts cuts) {
+    const auto made = expanded(text, {}, cuts);
+    if (const auto* fault = std::get_if<Fault>(&made)) FAIL(error_of(*fault).text);
+    return names_of(std::get<Model>(made));
+  };
+  CHECK(units_of(Cuts::sublayers) ==
+        "block0: a.weight[4, 5] block0.b.weight[4, 4]\n"
+        "block0/2: block0.c.weight[4, 4] block0.d.weight[4, 4]\n"
+        "block1: block1.b.weight[4, 4]\n"
+        "block1/2: block1.c.weight[4, 4] block1.d.weight[4, 4]\n"
+        "last: last.e.weight[4, 4]\n"
+        "last/2: last.f.weight[4, 4] last.g.weight[3, 4]\n");
+  CHECK(units_of(Cuts::layers) ==
+        "block0: a.weight[4, 5] block0.b.weight[4, 4] block0.c.weight[4, 4] block0.d.weight[4, 4]\n"
+        "block1: block1.b.weight[4, 4] block1.c.weight[4, 4] block1.d.weight[4, 4]\n"
+        "last: last.e.weight[4, 4]\n"
+        "last/2: last.f.weight[4, 4] last.g.weight[3, 4]\n");
 }
 
 TEST_CASE("every, when and groups of steps", "[models][description]") {
