@@ -3,6 +3,8 @@
 #include "kernels/attention_cache.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "tests/kernels/differences.h"
 
@@ -15,7 +17,8 @@ struct Text {
   explicit Text(const AttentionShape& s)
       : shape(s),
         q(numbers_up_to(2, s.length * q_row(), 1)),
-        kv(numbers_up_to(2, s.length * kv_row(), 2)) {}
+        kv(numbers_up_to(2, s.length * kv_row(), 2)),
+        biases(numbers_up_to(2, s.buckets * s.heads, 3)) {}
 
   std::int64_t q_row() const { return shape.heads * shape.width + 1; }
   std::int64_t kv_row() const { return 2 * shape.kv_heads * shape.width + 3; }
@@ -29,7 +32,7 @@ struct Text {
     Floats logsumexp(static_cast<std::size_t>(length * shape.heads));
     attention_forward(stream, given, {q.data(), q_row()}, {kv.data(), kv_row()},
                       {kv.data() + shape.kv_heads * shape.width, kv_row()}, {out.data(), row},
-                      logsumexp.data());
+                      logsumexp.data(), {.biases = biases.data()});
     return {out.end() - static_cast<std::ptrdiff_t>(row), out.end()};
   }
 
@@ -43,7 +46,7 @@ struct Text {
   /// Returns what each position gets, from `read` on, after the cache got those before at once.
   /// `together` positions follow at a time.
   Floats continued(Stream& stream, std::int64_t read, std::int64_t together) const {
-    Tensor cache = make_attention_cache(stream, shape);
+    Tensor cache = make_attention_cache(stream, shape, biases.data());
     const auto next = [&](std::int64_t first, std::int64_t count, auto use) {
       const Tensor queries = rows(stream, q, q_row(), first, count);
       const Tensor both = rows(stream, kv, kv_row(), first, count);
@@ -66,7 +69,7 @@ struct Text {
   }
 
   AttentionShape shape;
-  Floats q, kv;
+  Floats q, kv, biases;
 };
 
 const AttentionShape shapes[] = {
@@ -76,6 +79,22 @@ const AttentionShape shapes[] = {
     {.batch = 1, .length = 70, .heads = 4, .kv_heads = 1, .width = 64, .scale = 0.3f},
     {.batch = 1, .length = 130, .heads = 2, .kv_heads = 1, .width = 20, .window = 1},
     {.batch = 1, .length = 130, .heads = 2, .kv_heads = 1, .width = 20, .window = 37, .cap = 2},
+    {.batch = 1,
+     .length = 130,
+     .heads = 4,
+     .kv_heads = 2,
+     .width = 8,
+     .buckets = 9,
+     .distance = 40},
+    {.batch = 1,
+     .length = 130,
+     .heads = 3,
+     .kv_heads = 3,
+     .width = 16,
+     .window = 50,
+     .scale = 1,
+     .buckets = 32,
+     .distance = 128},
 };
 
 }  // namespace
@@ -133,13 +152,68 @@ TEST_CASE("attention to a cache sees a wrong window, a lost key and a wrong head
       .batch = 1, .length = 70, .heads = 2, .kv_heads = 2, .width = 8, .window = 40};
   const Text text(shape);
   const Floats wanted = text.continued(stream, 60, 1);
+  AttentionShape with_biases = shape;
+  with_biases.buckets = 8;
+  with_biases.distance = 30;
   Text wider = text, lost = text, swapped = text;
+  Text biased(with_biases), other_distance = biased;
+  other_distance.shape.distance = 60;
   wider.shape.window = 41;
   lost.kv[static_cast<std::size_t>(45 * text.kv_row())] += 1e-3f;
   swapped.shape.kv_heads = 1;
   CHECK((wider.continued(stream, 60, 1) != wanted));
   CHECK((lost.continued(stream, 60, 1) != wanted));
   CHECK((swapped.continued(stream, 60, 1) != wanted));
+  CHECK((biased.continued(stream, 60, 1) != wanted));
+  CHECK((other_distance.continued(stream, 60, 1) != biased.continued(stream, 60, 1)));
+}
+
+TEST_CASE("attention to a sequence in a cache has the bits of attention without one", "[kernels]") {
+  constexpr std::int64_t rows = 40;
+  const AttentionShape all[] = {
+      {.heads = 1, .kv_heads = 1, .width = 1, .keys = 1},
+      {.heads = 4, .kv_heads = 2, .width = 20, .cap = 1.5f, .keys = 70},
+      {.heads = 3, .kv_heads = 3, .width = 32, .scale = 1, .keys = 700},
+      {.heads = 2, .kv_heads = 1, .width = 64, .keys = 1100},
+  };
+  for (AttentionShape shape : all) {
+    INFO(shape.keys << " keys of width " << shape.width);
+    shape.batch = 1;
+    shape.length = rows;
+    shape.mask = Mask::full;
+    const std::int64_t q_row = shape.heads * shape.width, kv_row = 2 * shape.kv_heads * shape.width;
+    const std::int64_t first_value = shape.kv_heads * shape.width;
+    // Some rows see the end of the keys, some a part, and some nothing.
+    std::vector<std::int32_t> spans;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      spans.push_back(static_cast<std::int32_t>(i * 29 % shape.keys));
+      spans.push_back(static_cast<std::int32_t>(i % 7 == 0 ? spans.back()
+                                                : i % 2 == 0
+                                                    ? shape.keys
+                                                    : (spans.back() + i * 16) % shape.keys));
+    }
+    const auto attended = [&](Stream& stream, const std::int32_t* span, bool is_cached) {
+      const Tensor q = tensor(stream, numbers_up_to(2, rows * q_row, 1), {1, rows, q_row});
+      const Tensor kv =
+          tensor(stream, numbers_up_to(2, shape.keys * kv_row, 2), {1, shape.keys, kv_row});
+      Tensor out = stream.make({1, rows, q_row}), logsumexp = stream.make({1, shape.heads, rows});
+      if (is_cached) {
+        Tensor cache = make_attention_cache(stream, shape);
+        keep_in_cache(stream, shape, 0, {kv, 0}, {kv, first_value}, cache);
+        attend_to_sequence(stream, shape, {q}, span, {out}, cache);
+      } else {
+        attend(stream, shape, {q}, {kv, 0}, {kv, first_value}, {out}, logsumexp, {.span = span});
+      }
+      return Floats(out.f32(), out.f32() + out.count());
+    };
+    MemoryPool pool;
+    Stream stream(pool, 2);
+    for (const std::int32_t* span : {std::as_const(spans).data(), (const std::int32_t*)nullptr})
+      CHECK((attended(stream, span, true) == attended(stream, span, false)));
+    if (shape.keys > 1)
+      CHECK((attended(stream, spans.data(), true) != attended(stream, nullptr, true)));
+    CHECK(same_bits([&](Stream& any) { return attended(any, spans.data(), true); }));
+  }
 }
 
 }  // namespace troupe::kernels
