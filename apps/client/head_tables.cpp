@@ -8,6 +8,7 @@
 #include "apps/events/event_text.h"
 #include "apps/hosts/gpu_checks.h"
 #include "core/json.h"
+#include "schedules/plan/plan_format.h"
 
 namespace troupe::apps {
 namespace {
@@ -23,6 +24,15 @@ std::string line(const char* format, Words... words) {
 std::string known(const Value& run, const char* key, const char* format, double times) {
   const Value* number = run.find(key);
   return number && number->is_number() ? line(format, times * number->number()) : "-";
+}
+
+/// Returns the measured time of a step, and the expected one: "a step takes 2.10 ms; expected ...".
+std::string step_text(const Value& run) {
+  const auto plan = text_of(run, "plan_why");
+  const Value* seconds = run.find("step_seconds");
+  if (!seconds || !seconds->is_number()) return plan;
+  const auto measured = "a step takes " + schedules::show(schedules::Seconds(seconds->number()));
+  return plan.empty() ? measured : measured + "; " + plan;
 }
 
 /// Formats a duration: "12m", "3h20m", "21d07h".
@@ -132,8 +142,7 @@ Table table_of(const Value::List& runs, const SpeedOfRun& speeds, Room room) {
     table.colour(1, tone);
     if (room != Room::for_all && !where.empty())
       table.add_note(where, why.empty() ? Tone::plain : tone);
-    if (const auto plan = text_of(run, "plan_why"); why.empty() && !plan.empty())
-      table.add_note(plan);
+    if (const auto step = step_text(run); why.empty() && !step.empty()) table.add_note(step);
     const auto recoveries = static_cast<long>(number_in(run, "recoveries"));
     if (recoveries > 0)
       table.add_note((recoveries == 1 ? "recovered once: "

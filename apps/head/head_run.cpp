@@ -149,6 +149,8 @@ void HeadRun::tell_choice() {
   {
     const std::lock_guard lock(mutex_);
     report_.plan_why = choice_->plan_why;
+    report_.step_seconds = {};
+    step_times_ = actors::LastNumbers(most_step_times);
   }
   Value chosen = event(RunChoice::type, session_.config().name);
   const Value choice = transport::to_value(*choice_);
@@ -460,16 +462,19 @@ void HeadRun::arrived(const actors::NodeHere& node) {
 
 void HeadRun::learn(const Value& step) {
   const auto done = *step.find("step")->integer();
+  const double seconds = step.find("seconds")->number();
   std::int64_t steps = 0;
   {
     const std::lock_guard lock(mutex_);
     report_.step = done;
     if (const Value* loss = step.find("loss")) report_.loss = loss->number();
     report_.goodput = step.find("goodput")->number();
+    step_times_.add(seconds);
+    report_.step_seconds = step_times_.median();
     steps = report_.steps;
   }
   const Value* computing = step.find("computing");
-  replanner_.stepped(done, steps, step.find("seconds")->number(),
+  replanner_.stepped(done, steps, seconds,
                      computing ? std::optional(computing->number()) : std::nullopt);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/decide/running_median.h"
 #include "actors/messages.h"
 #include "actors/nodes/remote_players.h"
 #include "apps/client/reply.h"
@@ -156,7 +157,9 @@ class HeadRun {
   RunCounters counters_;
   mutable std::mutex mutex_;
   RunStanding report_;
-  std::shared_ptr<const config::Loaded> now_;  // Includes live changes.
+  static constexpr std::size_t most_step_times = 16;
+  actors::LastNumbers step_times_{most_step_times};  // Seconds of the last steps of this plan.
+  std::shared_ptr<const config::Loaded> now_;        // Includes live changes.
   std::optional<RunChoice> choice_;
   kernels::Precision least_ = kernels::Precision::fp32;  // The minimum precision of its nodes.
   std::optional<actors::Lineup> lineup_;                 // The lineup of the plan in force.

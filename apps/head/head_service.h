@@ -31,13 +31,14 @@ struct RunStanding {
   std::int64_t log_every = 10;
   std::int64_t began =
       -1;  // The place in the run's event file where this life begins; -1: not yet.
-  std::optional<double> loss;     // The loss of the last step.
-  std::optional<double> goodput;  // The share of time spent on steps that count.
-  std::string exactness;          // The guarantee that plan changes keep: "bits" or "samples".
-  int recoveries = 0;             // Recoveries in this life of the head.
-  std::string recovered;          // A description of the last recovery.
-  std::string where;              // "stages 0 1 on alpha, 2 3 on beta"
-  std::string plan_why;           // Why it has its plan, with the times of others.
+  std::optional<double> loss;          // The loss of the last step.
+  std::optional<double> goodput;       // The share of time spent on steps that count.
+  std::string exactness;               // The guarantee that plan changes keep: "bits" or "samples".
+  int recoveries = 0;                  // Recoveries in this life of the head.
+  std::string recovered;               // A description of the last recovery.
+  std::string where;                   // "stages 0 1 on alpha, 2 3 on beta"
+  std::string plan_why;                // Why it has its plan, with the times of others.
+  std::optional<double> step_seconds;  // The measured time of a step of this plan.
   std::string why;
   std::string warning;            // A problem at its beginning, such as a damaged checkpoint.
   std::vector<Value> stragglers;  // The latest event of each device and link that slows it down.
@@ -57,6 +58,7 @@ struct RunStanding {
                       transport::optional("recovered", &RunStanding::recovered),
                       transport::optional("where", &RunStanding::where),
                       transport::optional("plan_why", &RunStanding::plan_why),
+                      transport::optional("step_seconds", &RunStanding::step_seconds),
                       transport::optional("why", &RunStanding::why),
                       transport::optional("warning", &RunStanding::warning),
                       transport::optional("stragglers", &RunStanding::stragglers),

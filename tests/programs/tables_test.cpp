@@ -71,6 +71,16 @@ TEST_CASE("runs with long names fit a terminal of 80 columns", "[apps]") {
   CHECK(rows_of(runs_table(answer, {10}, speeds))[1].starts_with("a-ru…ame  running"));
 }
 
+TEST_CASE("the measured time of a step stands before the expected one", "[apps]") {
+  auto run = run_called("own", 7, 1.5);
+  const std::string why = "expected time of a step: 1f1b with 2 stages and 1 replica 1.24 ms";
+  run.set("plan_why", why);
+  CHECK(rows_of(runs_table(answer_with({run}), {139})).back() == "    " + why);
+  run.set("step_seconds", 0.0021);
+  CHECK(rows_of(runs_table(answer_with({run}), {139})).back() ==
+        "    a step takes 2.10 ms; " + why);
+}
+
 TEST_CASE("a colour takes no columns, and ends where a text is cut", "[apps]") {
   const auto red = toned("größer", Tone::bad);
   CHECK(red != "größer");
