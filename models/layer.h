@@ -30,7 +30,7 @@ struct Pass {
   std::int64_t targets_that_count = 0;
   /// The values that units keep and read. Null if the model keeps none.
   Frame* frame = nullptr;
-  /// In a pass that continues a text (Stage::continue_text): the position of the input's first row,
+  /// In a pass that continues a text (Stage::continue_text): the position of the text's first row,
   /// and the number of positions that caches are for.
   std::int64_t first_position = 0;
   std::int64_t most_positions = 0;
@@ -39,10 +39,17 @@ struct Pass {
 /// The rows of a sample that a row of a layer's output depends on. A text can be continued if no
 /// row depends on later rows.
 enum class Reach : std::uint8_t {
-  own_row,       // On the same row of the input.
+  own_row,       // On the same row of the input, and on what is not of the text.
   earlier_rows,  // Also on earlier rows. The layer caches what it needs of them.
   all_rows,      // On later rows, or on other samples.
 };
+
+/// Whether a tensor has the rows of the next tokens in a pass that continues a text, or does not
+/// depend on the text and is the same in each pass.
+enum class RowSource : std::uint8_t { text, fixed };
+
+/// The sources of the kept values so far, indexed by number.
+using KeptSources = std::vector<RowSource>;
 
 /// Whether a layer computes the gradient of its input. The model's own input needs none.
 enum class InputGradient : std::uint8_t { wanted, unwanted };
@@ -77,6 +84,12 @@ class Layer {
   /// Returns how many tensors the layer saves for its backward pass.
   virtual int saved() const { return 0; }
   virtual Reach reach() const { return Reach::all_rows; }
+  /// Returns the reach over the rows of a text that passes continue, for an input from `stream`.
+  /// Replaces that by the source of the output. Writes those of the values that the layer keeps. It
+  /// is `all_rows` if the layer cannot continue the text for another reason, too.
+  virtual Reach reach_from(RowSource& stream, KeptSources& /*kept*/) const {
+    return stream == RowSource::fixed && reach() != Reach::own_row ? Reach::all_rows : reach();
+  }
   /// Returns how many tensors the layer caches while a text is continued.
   virtual int cached() const { return 0; }
   virtual GradientUse gradient_use() const { return GradientUse::any; }

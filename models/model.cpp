@@ -1,5 +1,7 @@
 #include "models/model.h"
 
+#include <algorithm>
+
 namespace troupe::models {
 
 bool SampleForm::takes(const Shape& given) const {
@@ -8,6 +10,19 @@ bool SampleForm::takes(const Shape& given) const {
   for (int i = 0; i < input.rank(); ++i)
     if (input[i] != 0 && given[i] != input[i]) return false;
   return true;
+}
+
+bool Model::continues_from(int unit, const std::vector<std::size_t>& text) const {
+  if (text.empty() && !sample.more.empty()) return false;
+  RowSource stream = text.empty() ? RowSource::text : RowSource::fixed;
+  KeptSources sources(kept.size(), RowSource::fixed);
+  for (const auto input : text) sources[input] = RowSource::text;
+  Reach most = Reach::own_row;
+  for (int i = 0; i < static_cast<int>(units.size()); ++i) {
+    const Reach reach = units[static_cast<std::size_t>(i)].layer->reach_from(stream, sources);
+    if (i >= unit) most = std::max(most, reach);
+  }
+  return most < Reach::all_rows && stream == RowSource::text;
 }
 
 bool Model::trains_before(int unit) const {

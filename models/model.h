@@ -64,6 +64,11 @@ struct Model {
   bool predicts_tokens() const { return sample.input_type == DType::i32 && classes > 0; }
   /// Returns whether a target may not count. In f32, one that is NaN does not.
   bool may_leave_out() const { return ignore.has_value() || sample.target_type == DType::f32; }
+  /// Returns whether the units from this one on can continue a text (Stage::continue_text): no row
+  /// of it depends on later rows or on other samples, and no other input depends on it. `text` has
+  /// the places in SampleForm::more of the inputs with a row for each token. Empty: the text is the
+  /// first input, and the only one.
+  bool continues_from(int unit, const std::vector<std::size_t>& text = {}) const;
   /// Returns whether a unit before this one has a parameter that is trained.
   bool trains_before(int unit) const;
 };

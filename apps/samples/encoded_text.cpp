@@ -12,10 +12,21 @@ constexpr const char* decoder_tokens = "decoder_tokens";
 constexpr const char* memory_span = "memory_span";
 constexpr const char* encoder_span = "span";
 
-std::size_t number_of_tokens(const models::Model& model) {
+std::size_t number_of(const models::Model& model, const char* name) {
   const auto& more = model.sample.more;
-  const auto found = std::ranges::find(more, decoder_tokens, &models::SampleForm::Input::name);
+  const auto found = std::ranges::find(more, name, &models::SampleForm::Input::name);
   return static_cast<std::size_t>(found - more.begin());
+}
+std::size_t number_of_tokens(const models::Model& model) {
+  return number_of(model, decoder_tokens);
+}
+
+/// Returns the places of the inputs with a row for each token that the decoder writes.
+std::vector<std::size_t> inputs_of_decoder(const models::Model& model) {
+  std::vector<std::size_t> inputs{number_of_tokens(model)};
+  if (const auto span = number_of(model, memory_span); span < model.sample.more.size())
+    inputs.push_back(span);
+  return inputs;
 }
 
 /// Returns the first unit of the decoder: units before it do not depend on what was written.
@@ -48,15 +59,25 @@ EncodedText::EncodedText(TrainedModel& model, std::vector<std::int32_t> source)
     encoded_.kept.push_back(input_of(input, {0}));  // behind() replaces them.
   if (first > 0) encoded_ = model.units({0, first}).evaluate(std::move(encoded_));
   numbers_ = models::kept_across(model.model(), first);
+  can_continue_ = model.model().continues_from(first, inputs_of_decoder(model.model()));
 }
 
 Tensor EncodedText::behind(const std::vector<std::int32_t>& written) {
+  return decoder_.evaluate(with_tokens(written)).stream;
+}
+
+Tensor EncodedText::continue_text(const std::vector<std::int32_t>& next,
+                                  models::ContinuedText& text) {
+  return decoder_.continue_text({with_tokens(next), std::ssize(next)}, text).stream;
+}
+
+models::Bundle EncodedText::with_tokens(const std::vector<std::int32_t>& tokens) const {
   models::Bundle input = encoded_;
   const auto& more = model_.model().sample.more;
   for (std::size_t i = 0; i < numbers_.size(); ++i)
     if (const auto number = static_cast<std::size_t>(numbers_[i]); number < more.size())
-      input.kept[i] = input_of(more[number], written);
-  return decoder_.evaluate(std::move(input)).stream;
+      input.kept[i] = input_of(more[number], tokens);
+  return input;
 }
 
 Tensor EncodedText::input_of(const models::SampleForm::Input& input,

@@ -26,7 +26,16 @@ class EncodedText {
   /// decoder writes.
   Tensor behind(const std::vector<std::int32_t>& written);
 
+  /// Returns whether the decoder can go on with a text without reading all of it again.
+  bool can_continue() const { return can_continue_; }
+  /// Begins to write a text of at most so many tokens.
+  models::ContinuedText begin_text(std::int64_t most) const { return decoder_.begin_text(most); }
+  /// Returns the rows of behind() for the tokens that come next in the text, with the same bits.
+  Tensor continue_text(const std::vector<std::int32_t>& next, models::ContinuedText& text);
+
  private:
+  /// Returns what the decoder's first unit receives with these tokens of its text.
+  models::Bundle with_tokens(const std::vector<std::int32_t>& tokens) const;
   Tensor input_of(const models::SampleForm::Input& input,
                   const std::vector<std::int32_t>& written) const;
   Tensor tokens_of(const std::vector<std::int32_t>& tokens) const;
@@ -37,6 +46,7 @@ class EncodedText {
   TrainedUnits decoder_;
   models::Bundle encoded_;    // The bundle that the decoder's first unit receives.
   std::vector<int> numbers_;  // The numbers of its kept values.
+  bool can_continue_ = false;
 };
 
 }  // namespace troupe::apps

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
-#include <memory>
 #include <span>
 #include <sstream>
 #include <utility>
@@ -56,79 +55,53 @@ std::int32_t draw(std::span<const float> logits, const Sampling& sampling, doubl
   return drawn(ranks[static_cast<std::size_t>(std::min(found, end - 1) - upto.begin())]);
 }
 
-/// Computes what may follow a text that grows token by token.
+/// Computes what may follow a text that grows token by token: that of a causal model, or of a
+/// decoder. While it fits the context, a token costs one row of each product. Beyond it the
+/// positions of all tokens change with each new one, so each costs a pass over the whole context.
 class Reader {
  public:
-  virtual ~Reader() = default;
-  /// Returns the logits of the next token. The text must begin with that of the last call.
-  virtual std::span<const float> behind(const Tokens& text) = 0;
-};
-
-std::span<const float> last_row(const Tensor& logits) {
-  const auto classes = logits.shape().last();
-  return {logits.f32() + logits.count() - classes, static_cast<std::size_t>(classes)};
-}
-
-/// The text of a causal model. While it fits the context, a token costs one row of each product.
-/// Beyond it the positions of all tokens change with each new one, so each costs a pass over the
-/// whole context.
-class CausalReader final : public Reader {
- public:
-  /// The text will have at most `most` tokens.
-  CausalReader(TrainedModel& model, std::size_t most)
-      : model_(model), context_(static_cast<std::size_t>(model.model().sample.input[0])) {
-    if (model.can_continue())
-      text_ = model.begin_text(static_cast<std::int64_t>(std::min(most, context_)));
+  /// The text will have at most `most` tokens. `source` is what an encoder reads, or empty.
+  Reader(TrainedModel& model, Tokens source, std::size_t most) : model_(model) {
+    const auto& sample = model.model().sample;
+    if (!source.empty()) encoded_.emplace(model, std::move(source));
+    context_ = static_cast<std::size_t>(encoded_ ? sample.target[0] : sample.input[0]);
+    const auto room = static_cast<std::int64_t>(std::min(most, context_));
+    if (encoded_ ? encoded_->can_continue() : model.can_continue())
+      text_ = encoded_ ? encoded_->begin_text(room) : model.begin_text(room);
   }
 
-  std::span<const float> behind(const Tokens& text) override {
+  /// Returns the logits of the next token. The text must begin with that of the last call.
+  std::span<const float> behind(const Tokens& text) {
     const bool is_longer = text.size() > context_;
     if (is_longer) text_.reset();  // Frees the caches.
-    if (text_)
-      logits_ = model_.continue_text(
-          last_of(text, text.size() - static_cast<std::size_t>(text_->tokens)), *text_);
-    else
-      logits_ = model_.evaluate(last_of(text, is_longer ? context_ : text.size()));
-    return last_row(logits_);
+    if (text_) {
+      const auto next = last_of(text, text.size() - static_cast<std::size_t>(text_->tokens));
+      logits_ = encoded_ ? encoded_->continue_text(next, *text_)
+                         : model_.continue_text(tensor_of(next), *text_);
+    } else {
+      const auto whole = last_of(text, is_longer ? context_ : text.size());
+      logits_ = encoded_ ? encoded_->behind(whole) : model_.evaluate(tensor_of(whole));
+    }
+    const auto classes = logits_.shape().last();
+    return {logits_.f32() + logits_.count() - classes, static_cast<std::size_t>(classes)};
   }
 
  private:
-  Tensor last_of(const Tokens& text, std::size_t count) {
-    Tensor input = model_.stream().make({1, static_cast<std::int64_t>(count)}, DType::i32);
-    std::copy(text.end() - static_cast<std::ptrdiff_t>(count), text.end(),
-              input.data<std::int32_t>());
+  static Tokens last_of(const Tokens& text, std::size_t count) {
+    return {text.end() - static_cast<std::ptrdiff_t>(count), text.end()};
+  }
+  Tensor tensor_of(const Tokens& tokens) {
+    Tensor input = model_.stream().make({1, std::ssize(tokens)}, DType::i32);
+    std::ranges::copy(tokens, input.data<std::int32_t>());
     return input;
   }
 
   TrainedModel& model_;
-  std::size_t context_;
+  std::optional<EncodedText> encoded_;  // Nothing: the model is causal.
+  std::size_t context_ = 0;
   std::optional<models::ContinuedText> text_;  // Nothing once the context is full.
   Tensor logits_;
 };
-
-/// The text of a decoder.
-class DecoderReader final : public Reader {
- public:
-  DecoderReader(TrainedModel& model, Tokens source)
-      : text_(model, std::move(source)),
-        most_(static_cast<std::size_t>(model.model().sample.target[0])) {}
-
-  std::span<const float> behind(const Tokens& text) override {
-    const auto count = std::min(text.size(), most_);
-    logits_ = text_.behind({text.end() - static_cast<std::ptrdiff_t>(count), text.end()});
-    return last_row(logits_);
-  }
-
- private:
-  EncodedText text_;
-  std::size_t most_;
-  Tensor logits_;
-};
-
-std::unique_ptr<Reader> reader_of(TrainedModel& model, Prompt& prompt, std::size_t most) {
-  if (prompt.read.empty()) return std::make_unique<CausalReader>(model, most);
-  return std::make_unique<DecoderReader>(model, std::move(prompt.read));
-}
 
 }  // namespace
 
@@ -234,10 +207,10 @@ Tokens generate(TrainedModel& model, const Script& script, const Sampling& sampl
   const auto drawn = [&] { return Tokens(text.begin() + before, text.end()); };
   // A decoder's text does not go on with another one.
   Script::Writer writer(script, prompt.read.empty() ? text : Tokens());
-  const auto reader =
-      reader_of(model, prompt, text.size() + static_cast<std::size_t>(sampling.tokens));
+  Reader reader(model, std::move(prompt.read),
+                text.size() + static_cast<std::size_t>(sampling.tokens));
   for (std::int64_t i = 0; i < sampling.tokens; ++i) {
-    const auto last = reader->behind(text);
+    const auto last = reader.behind(text);
     const auto word = RandomKey{.seed = sampling.seed}.words(static_cast<std::uint32_t>(i))[0];
     text.push_back(draw(last, sampling, uniform(word)));
     if (std::ranges::find(sampling.ends, text.back()) != sampling.ends.end()) break;

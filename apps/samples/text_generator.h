@@ -81,10 +81,10 @@ Result<Prompt> prompt_of(const models::Model& model, const Script& script, const
 
 /// Continues what is written with tokens that the model draws, and calls `take` with the text of
 /// each. The text is empty while a character is incomplete.
-/// Ends early if `take` returns false. The result depends on the arguments alone. A causal model
-/// reads each token once while the text fits its context. Each token beyond that takes a pass over
-/// the last tokens that fit. An encoder reads its text once. Each token of a decoder takes a pass
-/// of the decoder over those before it that fit. Returns the tokens that were drawn.
+/// Ends early if `take` returns false. The result depends on the arguments alone. A causal model or
+/// a decoder reads each token once while the text fits its context. Each token beyond that takes a
+/// pass over the last tokens that fit. An encoder reads its text once. Returns the tokens that were
+/// drawn.
 Tokens generate(TrainedModel& model, const Script& script, const Sampling& sampling, Prompt prompt,
                 const std::function<bool(const std::string& text)>& take);
 

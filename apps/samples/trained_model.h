@@ -36,6 +36,11 @@ class TrainedUnits {
   models::Bundle evaluate(models::Bundle input) {
     return stage_.evaluate(stream_, weights_, std::move(input));
   }
+  /// See models::Stage. Only if the model continues_from() the first of the units.
+  models::ContinuedText begin_text(std::int64_t most) const { return stage_.begin_text(most); }
+  models::Bundle continue_text(models::NextTokens next, models::ContinuedText& text) {
+    return stage_.continue_text(stream_, weights_, std::move(next), text);
+  }
 
  private:
   friend class TrainedModel;
@@ -77,13 +82,14 @@ class TrainedModel {
 
   /// Returns whether the model can go on with a text without reading all of it again: each position
   /// depends on earlier ones alone.
-  bool can_continue() const { return stage_.can_continue(); }
+  bool can_continue() const { return model_.continues_from(0); }
   /// Begins a text of at most `most` tokens, which is at most the model's context.
   models::ContinuedText begin_text(std::int64_t most) const { return stage_.begin_text(most); }
   /// Returns the logits of the text's next tokens, [1, n, classes]. They have the bits that
   /// evaluate() computes from the whole text so far.
   Tensor continue_text(Tensor next, models::ContinuedText& text) {
-    return stage_.continue_text(stream_, *weights_, std::move(next), text).stream;
+    const std::int64_t count = next.shape()[1];
+    return stage_.continue_text(stream_, *weights_, {std::move(next), count}, text).stream;
   }
 
  private:

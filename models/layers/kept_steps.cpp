@@ -33,6 +33,11 @@ struct SideBySide {
   std::int64_t rows, of_one;
 };
 
+/// Returns the reach of a layer that joins each row of the stream with that of a kept value.
+Reach reach_joined(RowSource stream, const KeptSources& kept, const KeptInput& other) {
+  return stream == kept[static_cast<std::size_t>(other.number)] ? Reach::own_row : Reach::all_rows;
+}
+
 }  // namespace
 
 const Tensor& kept_value(const Layer::In& in, int number) {
@@ -45,6 +50,11 @@ void give_back(const Layer::In& in, const KeptInput& kept, Tensor gradient) {
   if (!kept.has_gradient) return;
   Tensor& sum = in.pass.frame->gradients[static_cast<std::size_t>(kept.number)];
   sum = sum.empty() ? std::move(gradient) : sum_with_kept(in, gradient, sum);
+}
+
+Reach KeepStream::reach_from(RowSource& stream, KeptSources& kept) const {
+  kept[static_cast<std::size_t>(number_)] = stream;
+  return Reach::own_row;
 }
 
 Shape KeepStream::output_with(const Shape& input, KeptShapes& kept) const {
@@ -65,6 +75,11 @@ Tensor KeepStream::backward_input(const In& in, Tensor dy, SavedSpan) const {
   return dy.empty() ? std::move(given) : sum_with_kept(in, dy, given);
 }
 
+Reach TakeKept::reach_from(RowSource& stream, KeptSources& kept) const {
+  stream = kept[static_cast<std::size_t>(kept_.number)];
+  return Reach::own_row;
+}
+
 Shape TakeKept::output_with(const Shape&, KeptShapes& kept) const {
   return kept[static_cast<std::size_t>(kept_.number)];
 }
@@ -78,6 +93,10 @@ Tensor TakeKept::backward_input(const In& in, Tensor dy, SavedSpan) const {
   return {};
 }
 
+Reach AddKept::reach_from(RowSource& stream, KeptSources& kept) const {
+  return reach_joined(stream, kept, kept_);
+}
+
 Tensor AddKept::forward(const In& in, Tensor x, SavedSpan, SavedSpan) const {
   return sum_with_kept(in, x, kept_value(in, kept_.number));
 }
@@ -85,6 +104,10 @@ Tensor AddKept::forward(const In& in, Tensor x, SavedSpan, SavedSpan) const {
 Tensor AddKept::backward_input(const In& in, Tensor dy, SavedSpan) const {
   give_back(in, kept_, dy);
   return dy;
+}
+
+Reach ConcatKept::reach_from(RowSource& stream, KeptSources& kept) const {
+  return reach_joined(stream, kept, kept_);
 }
 
 Shape ConcatKept::output(const Shape& input) const {

@@ -13,6 +13,7 @@ class KeepStream final : public Layer {
   explicit KeepStream(int number) : number_(number) {}
 
   Reach reach() const override { return Reach::own_row; }
+  Reach reach_from(RowSource& stream, KeptSources& kept) const override;
   Shape output_with(const Shape& input, KeptShapes& kept) const override;
   Work work(const Shape& /*input*/) const override { return {}; }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
@@ -40,6 +41,7 @@ class TakeKept final : public Layer {
   explicit TakeKept(KeptInput kept) : kept_(kept) {}
 
   Reach reach() const override { return Reach::own_row; }
+  Reach reach_from(RowSource& stream, KeptSources& kept) const override;
   Shape output_with(const Shape& input, KeptShapes& kept) const override;
   Work work(const Shape& /*input*/) const override { return {}; }
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
@@ -55,6 +57,7 @@ class AddKept final : public Layer {
   explicit AddKept(KeptInput kept) : kept_(kept) {}
 
   Reach reach() const override { return Reach::own_row; }
+  Reach reach_from(RowSource& stream, KeptSources& kept) const override;
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
 
@@ -70,6 +73,7 @@ class ConcatKept final : public Layer {
       : kept_(kept), along_(along), width_(width), kept_width_(kept_width) {}
 
   Reach reach() const override { return Reach::own_row; }
+  Reach reach_from(RowSource& stream, KeptSources& kept) const override;
   Shape output(const Shape& input) const override;
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;

@@ -37,9 +37,19 @@ void Parts::add(const Layer& layer) {
   cached_ += cached;
 }
 
-Reach Parts::reach() const {
+Reach Parts::reach_from(RowSource& stream, KeptSources& kept) const {
   Reach most = Reach::own_row;
-  for (const auto& piece : pieces_) most = std::max(most, piece.layer->reach());
+  for (const auto& piece : pieces_) most = std::max(most, piece.layer->reach_from(stream, kept));
+  return most;
+}
+
+Reach Parts::reach_of_branches(RowSource stream, KeptSources& kept) const {
+  Reach most = Reach::own_row;
+  for (const auto& piece : pieces_) {
+    RowSource made = stream;
+    most = std::max(most, piece.layer->reach_from(made, kept));
+    if (made != stream) return Reach::all_rows;
+  }
   return most;
 }
 

@@ -24,8 +24,10 @@ class Parts {
   const std::vector<Buffer>& buffers() const { return buffers_; }
   int saved() const { return static_cast<int>(saved_); }
   int cached() const { return static_cast<int>(cached_); }
-  /// Returns the greatest reach of a part.
-  Reach reach() const;
+  /// Returns the greatest reach of a part. Each part takes the output of the part before it.
+  Reach reach_from(RowSource& stream, KeptSources& kept) const;
+  /// The same for parts whose outputs are joined with each other or with the input.
+  Reach reach_of_branches(RowSource stream, KeptSources& kept) const;
   /// One for each parameter: whether it is frozen. Empty: none is.
   std::span<const std::uint8_t> frozen() const { return frozen_; }
   /// Returns whether a part has a parameter that is not frozen.

@@ -14,6 +14,13 @@ namespace troupe::models {
 PositionEmbedding::PositionEmbedding(Parameter table, const Rows& rows)
     : table_(std::move(table)), rows_(rows) {}
 
+Reach PositionEmbedding::reach_from(RowSource& stream, KeptSources& kept) const {
+  if (rows_.all) return Reach::own_row;
+  // Positions follow from the place of the text's next rows.
+  const auto wanted = rows_.kept ? kept[static_cast<std::size_t>(*rows_.kept)] : RowSource::text;
+  return stream == wanted ? Reach::own_row : Reach::all_rows;
+}
+
 Tensor PositionEmbedding::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
   x = wide(in, x);
   const auto width = x.shape().last();

@@ -22,6 +22,7 @@ class PositionEmbedding final : public Layer {
   std::vector<Parameter> parameters() const override { return {table_}; }
   int saved() const override { return rows_.kept ? 2 : 1; }
   Reach reach() const override { return Reach::own_row; }
+  Reach reach_from(RowSource& stream, KeptSources& kept) const override;
   Tensor forward(const In& in, Tensor x, SavedSpan saved, SavedSpan statistics) const override;
   Tensor backward_input(const In& in, Tensor dy, SavedSpan saved) const override;
   void backward_weight(const In& in, SavedSpan saved, SavedSpan gradients) const override;

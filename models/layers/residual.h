@@ -12,7 +12,9 @@ class Residual final : public Layer {
   std::vector<Parameter> parameters() const override { return parts_.parameters(); }
   std::vector<Buffer> buffers() const override { return parts_.buffers(); }
   int saved() const override { return parts_.saved(); }
-  Reach reach() const override { return parts_.reach(); }
+  Reach reach_from(RowSource& stream, KeptSources& kept) const override {
+    return parts_.reach_of_branches(stream, kept);
+  }
   int cached() const override { return parts_.cached(); }
   Shape output(const Shape& input) const override { return inner_->output(input); }
   Work work(const Shape& input) const override {

@@ -14,7 +14,9 @@ class Sequence final : public Layer {
   std::vector<Parameter> parameters() const override { return parts_.parameters(); }
   std::vector<Buffer> buffers() const override { return parts_.buffers(); }
   int saved() const override { return parts_.saved(); }
-  Reach reach() const override { return parts_.reach(); }
+  Reach reach_from(RowSource& stream, KeptSources& kept) const override {
+    return parts_.reach_from(stream, kept);
+  }
   int cached() const override { return parts_.cached(); }
   GradientUse gradient_use() const override;
   Shape output(const Shape& input) const override { return parts_.output(input); }

@@ -18,6 +18,11 @@ Shape TokenEmbedding::output(const Shape& input) const {
   return shape;
 }
 
+Reach TokenEmbedding::reach_from(RowSource& stream, KeptSources& kept) const {
+  if (kept_) stream = kept[static_cast<std::size_t>(*kept_)];
+  return Reach::own_row;
+}
+
 const Shape& TokenEmbedding::shape_of_tokens(const Shape& input, const KeptShapes& kept) const {
   return kept_ ? kept[static_cast<std::size_t>(*kept_)] : input;
 }

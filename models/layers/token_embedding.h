@@ -17,6 +17,7 @@ class TokenEmbedding final : public Layer {
   std::vector<Parameter> parameters() const override { return {table_}; }
   int saved() const override { return 2; }
   Reach reach() const override { return Reach::own_row; }
+  Reach reach_from(RowSource& stream, KeptSources& kept) const override;
   Shape output(const Shape& input) const override;
   Shape output_with(const Shape& input, KeptShapes& kept) const override;
   Work work_with(const Shape& input, KeptShapes& kept) const override;

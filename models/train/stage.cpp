@@ -98,7 +98,6 @@ Stage::Stage(const Model& model, UnitRange units, const StageOptions& options) :
     end_ = End::loss;
   }
   parts_.freeze(model.frozen);
-  has_one_input_ = model.sample.more.empty();
   kept_ = model.kept.size();
   taken_ = kept_across(model, units.first);
   given_ = kept_across(model, units.last);
@@ -375,16 +374,14 @@ Bundle Stage::evaluate(Stream& stream, const Weights& weights, Bundle input, Ten
 }
 
 ContinuedText Stage::begin_text(std::int64_t most) const {
-  assert(can_continue());
   return {.most = most,
           .tokens = 0,
           .caches = std::vector<Tensor>(static_cast<std::size_t>(parts_.cached()))};
 }
 
-Bundle Stage::continue_text(Stream& stream, const Weights& weights, Bundle next,
+Bundle Stage::continue_text(Stream& stream, const Weights& weights, NextTokens next,
                             ContinuedText& text) const {
-  const std::int64_t tokens = next.stream.shape()[1];
-  assert(next.stream.shape()[0] == 1 && text.tokens + tokens <= text.most);
+  assert(next.bundle.stream.shape()[0] == 1 && text.tokens + next.count <= text.most);
   std::vector<Tensor> saved(static_cast<std::size_t>(parts_.saved()));
   std::vector<Tensor> statistics(buffers().size());
   Frame frame{.values = std::vector<Tensor>(kept_), .gradients = {}};
@@ -396,8 +393,8 @@ Bundle Stage::continue_text(Stream& stream, const Weights& weights, Bundle next,
                   .frame = &frame,
                   .first_position = text.tokens,
                   .most_positions = text.most};
-  text.tokens += tokens;
-  return run(pass, weights, std::move(next), Keep::input, saved, statistics, text.caches);
+  text.tokens += next.count;
+  return run(pass, weights, std::move(next.bundle), Keep::input, saved, statistics, text.caches);
 }
 
 }  // namespace troupe::models

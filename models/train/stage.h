@@ -110,6 +110,13 @@ class GradientMend {
 /// stream's device if they lie elsewhere.
 StageGradients join(Stream& stream, std::vector<GradientShare> shares);
 
+/// The next tokens of a text, as a stage receives them: the tokens, or the rows that the stage
+/// before made of them, and what does not depend on the text.
+struct NextTokens {
+  Bundle bundle;
+  std::int64_t count = 0;
+};
+
 /// A text that a stage continues, and what its layers keep of the tokens so far.
 struct ContinuedText {
   std::int64_t most = 0;    // The tokens that there is room for.
@@ -170,15 +177,13 @@ class Stage {
   /// Evaluates and keeps nothing. The last stage returns losses, or logits if there are no targets.
   Bundle evaluate(Stream& stream, const Weights& weights, Bundle input, Tensor targets = {}) const;
 
-  /// Returns whether a text can be continued: it is the model's only input, and no row depends on
-  /// later rows or on other samples.
-  bool can_continue() const { return has_one_input_ && parts_.reach() < Reach::all_rows; }
-  /// Begins a text of at most so many tokens. Its first pass allocates all caches.
+  /// Begins a text of at most so many tokens. Its first pass allocates all caches. Only if the
+  /// model continues_from() the stage's first unit.
   ContinuedText begin_text(std::int64_t most) const;
-  /// Evaluates the text's next tokens [1, n], or the rows that the stage before made of them, on
-  /// the cores. The rows have the bits that evaluate() gives them for the whole text so far. Only
-  /// if can_continue().
-  Bundle continue_text(Stream& stream, const Weights& weights, Bundle next,
+  /// Evaluates the next tokens of the text, a sample of its own, on the cores. The rows have the
+  /// bits that evaluate() gives them for the whole text so far. What does not depend on the text is
+  /// the same in each call.
+  Bundle continue_text(Stream& stream, const Weights& weights, NextTokens next,
                        ContinuedText& text) const;
 
   int in_flight() const;
@@ -231,7 +236,6 @@ class Stage {
   InputGradient input_gradient_ = InputGradient::wanted;
   bool gives_gradient_ = true;
   int first_trained_ = 0;                               // Backward passes end with this part.
-  bool has_one_input_ = true;                           // The model.
   std::size_t kept_ = 0;                                // The number of the model's kept values.
   std::vector<int> taken_, given_;                      // Numbers of those that cross its cuts.
   std::vector<int> taken_gradients_, given_gradients_;  // Numbers of these with gradients.

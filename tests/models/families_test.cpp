@@ -199,7 +199,8 @@ bool continues_with_equal_bits(Family& family, const kernels::Precision precisio
   for (const std::int64_t prompt : {1, 2, 5, 16, 31, 32, 33, 63, 64, 65, 128, 129}) {
     if (prompt > context) continue;
     auto text = stage.begin_text(context);
-    const Tensor logits = stage.continue_text(stream, *weights, part(0, prompt), text).stream;
+    const Tensor logits =
+        stage.continue_text(stream, *weights, {part(0, prompt), prompt}, text).stream;
     // Each row of a prompt, not the last alone.
     for (std::int64_t length = 1; length <= prompt; ++length)
       if (last(logits.reshaped({prompt, logits.shape().last()}).slice(0, length)) != whole[length])
@@ -207,7 +208,7 @@ bool continues_with_equal_bits(Family& family, const kernels::Precision precisio
     while (text.tokens < context) {
       const std::int64_t count = text.tokens == prompt && prompt + 3 <= context ? 3 : 1;
       const Tensor next =
-          stage.continue_text(stream, *weights, part(text.tokens, count), text).stream;
+          stage.continue_text(stream, *weights, {part(text.tokens, count), count}, text).stream;
       if (last(next) != whole[text.tokens]) return false;
     }
   }

@@ -48,11 +48,11 @@ void attend_or_continue(const Layer::In& in, const kernels::AttentionShape& shap
   auto text = shape;
   text.length = pass.most_positions;
   Tensor& cache = in.caches[0];
-  if (cache.empty()) cache = kernels::make_attention_cache(pass.stream, text);
+  if (cache.empty()) cache = kernels::make_attention_cache(pass.stream, text, data.biases);
   if (pass.first_position > 0)
     return kernels::attend_to_cache(pass.stream, text, pass.first_position, q, k, v, out, cache);
   kernels::keep_in_cache(pass.stream, text, 0, k, v, cache);
-  kernels::attend(pass.stream, shape, q, k, v, out, logsumexp);
+  kernels::attend(pass.stream, shape, q, k, v, out, logsumexp, data);
 }
 
 AttentionCore::AttentionCore(const AttentionHeads& heads, std::optional<HeadNorms> norms,
@@ -125,6 +125,33 @@ Tensor AttentionCore::forward(const Layer::In& in, std::span<const Weight> own, 
   saved[values] = std::move(v);
   saved[result] = y;
   saved[log_sums] = std::move(logsumexp);
+  return y;
+}
+
+kernels::AttentionShape AttentionCore::fixed_shape(const Shape& rows, std::int64_t keys) const {
+  assert(!heads_.rope && !relative_ && "positions of queries and keys are not of one sequence");
+  auto shape = shape_of(rows, keys, Mode::evaluation);
+  shape.keys = keys;
+  return shape;
+}
+
+void AttentionCore::keep_fixed(const Layer::In& in, std::span<const Weight> own, Tensor k,
+                               const Tensor& v) const {
+  Tensor raw, rstd;
+  if (norms_) k = normalized(in.pass, k, own[1], norms_->eps, heads_.width, raw, rstd);
+  const auto shape = fixed_shape(k.shape(), k.shape()[1]);
+  in.caches[0] = kernels::make_attention_cache(in.pass.stream, shape);
+  kernels::keep_in_cache(in.pass.stream, shape, 0, {k}, {v}, in.caches[0]);
+}
+
+Tensor AttentionCore::attend_to_fixed(const Layer::In& in, std::span<const Weight> own, Tensor q,
+                                      std::int64_t keys) const {
+  Tensor raw, rstd;
+  if (norms_) q = normalized(in.pass, q, own[0], norms_->eps, heads_.width, raw, rstd);
+  Tensor y = in.pass.stream.make(q.shape(), q.dtype());
+  kernels::attend_to_sequence(
+      in.pass.stream, fixed_shape(q.shape(), keys), {q},
+      heads_.span ? kept_value(in, *heads_.span).data<std::int32_t>() : nullptr, {y}, in.caches[0]);
   return y;
 }
 

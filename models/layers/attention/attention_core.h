@@ -63,8 +63,8 @@ class AttentionCore {
   int saved() const {
     return (norms_ ? all_saved : without_norms) + (heads_.span ? 1 : 0) + (relative_ ? 1 : 0);
   }
-  /// Caches know neither spans nor biases.
-  Reach reach() const { return heads_.span || relative_ ? Reach::all_rows : reach_of(heads_.mask); }
+  /// Caches of a text know no spans.
+  Reach reach() const { return heads_.span ? Reach::all_rows : reach_of(heads_.mask); }
   /// The caches of a layer that has a core.
   int cached() const { return 1; }
   /// The work for queries from [batch, length, any] and as many keys in a sample.
@@ -75,6 +75,12 @@ class AttentionCore {
   /// that of the layer.
   Tensor forward(const Layer::In& in, std::span<const Weight> own, Tensor q, Tensor k, Tensor v,
                  Layer::SavedSpan saved) const;
+  /// In passes that continue a text: puts keys and values that do not depend on it in the cache.
+  void keep_fixed(const Layer::In& in, std::span<const Weight> own, Tensor k,
+                  const Tensor& v) const;
+  /// Does what forward() does, with the number of keys that were put in the cache.
+  Tensor attend_to_fixed(const Layer::In& in, std::span<const Weight> own, Tensor q,
+                         std::int64_t keys) const;
   struct Gradients {
     Tensor q, k, v;
   };
@@ -107,6 +113,8 @@ class AttentionCore {
   std::size_t own_norms() const { return norms_ ? 2 : 0; }
 
   kernels::AttentionShape shape_of(const Shape& queries, std::int64_t keys, Mode mode) const;
+  /// Returns that of a cache of keys that do not depend on the text.
+  kernels::AttentionShape fixed_shape(const Shape& rows, std::int64_t keys) const;
   kernels::AttentionData data_of(const Pass& pass, std::span<const Weight> own,
                                  const Tensor& span) const;
 

@@ -36,19 +36,42 @@ Work ProjectedAttention::work_of(const Shape& in, const Shape& memory) const {
   return work;
 }
 
+Reach ProjectedAttention::reach_from(RowSource& stream, KeptSources& kept) const {
+  if (!memory_) return Layer::reach_from(stream, kept);
+  const auto source = [&](int number) { return kept[static_cast<std::size_t>(number)]; };
+  const auto span = core_.heads().span;
+  const bool has_rows_of_text =
+      stream == RowSource::text && (!span || source(*span) == RowSource::text);
+  return has_rows_of_text && source(memory_->number) == RowSource::fixed ? Reach::own_row
+                                                                         : Reach::all_rows;
+}
+
+Tensor ProjectedAttention::projected(const In& in, std::size_t i, const Tensor& from) const {
+  const float* bias = has_biases() ? in.weights[projections + i].value.f32() : nullptr;
+  Tensor y = projection(i).forward(in.pass, in.weights[i], from, bias);
+  additions_.forward(in, i, from, y);
+  return y;
+}
+
+/// The memory does not depend on the text, so its keys and values are made once.
+Tensor ProjectedAttention::continue_with_memory(const In& in, const Tensor& operand) const {
+  const auto of_core = in.weights.subspan(first_of_core());
+  const Tensor& memory = kept_value(in, memory_->number);
+  if (in.caches[0].empty()) {
+    const Tensor from = kernels::as_operand(in.pass.stream, memory, in.pass.precision);
+    core_.keep_fixed(in, of_core, projected(in, 1, from), projected(in, 2, from));
+  }
+  return core_.attend_to_fixed(in, of_core, projected(in, 0, operand), memory.shape()[1]);
+}
+
 Tensor ProjectedAttention::forward(const In& in, Tensor x, SavedSpan saved, SavedSpan) const {
   const Tensor operand = kernels::as_operand(in.pass.stream, x, in.pass.precision);
+  if (memory_ && !in.caches.empty()) return continue_with_memory(in, operand);
   if (memory_)
     saved[memory_slot()] =
         kernels::as_operand(in.pass.stream, kept_value(in, memory_->number), in.pass.precision);
-  const auto made = [&](std::size_t i) {
-    const Tensor& from = reads_memory(i) ? saved[memory_slot()] : operand;
-    const float* bias = has_biases() ? in.weights[projections + i].value.f32() : nullptr;
-    Tensor y = projection(i).forward(in.pass, in.weights[i], from, bias);
-    additions_.forward(in, i, from, y);
-    return y;
-  };
-  Tensor q = made(0), k = made(1), v = made(2);
+  const Tensor& from = memory_ ? saved[memory_slot()] : operand;
+  Tensor q = projected(in, 0, operand), k = projected(in, 1, from), v = projected(in, 2, from);
   saved[input] = operand;
   return core_.forward(in, in.weights.subspan(first_of_core()), std::move(q), std::move(k),
                        std::move(v), of_core(saved));

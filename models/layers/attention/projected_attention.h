@@ -28,6 +28,7 @@ class ProjectedAttention final : public Layer {
   std::vector<Parameter> parameters() const override;
   int saved() const override { return own_saved() + core_.saved(); }
   Reach reach() const override { return memory_ ? Reach::all_rows : core_.reach(); }
+  Reach reach_from(RowSource& stream, KeptSources& kept) const override;
   int cached() const override { return core_.cached(); }
   Shape output(const Shape& input) const override { return query_.output(input); }
   Work work(const Shape& input) const override { return work_of(input, input); }
@@ -49,6 +50,9 @@ class ProjectedAttention final : public Layer {
   std::size_t memory_slot() const { return static_cast<std::size_t>(own_saved()) - 1; }
   bool reads_memory(std::size_t projection) const { return memory_ && projection > 0; }
   Work work_of(const Shape& input, const Shape& memory) const;
+  /// Returns queries, keys or values.
+  Tensor projected(const In& in, std::size_t projection, const Tensor& from) const;
+  Tensor continue_with_memory(const In& in, const Tensor& operand) const;
   SavedSpan of_core(SavedSpan saved) const {
     return saved.subspan(static_cast<std::size_t>(own_saved()));
   }

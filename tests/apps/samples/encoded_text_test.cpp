@@ -132,6 +132,26 @@ TEST_CASE("T5 writes the likeliest tokens that transformers writes", "[apps][fam
   CHECK(ended_early > 0);
 }
 
+namespace {
+
+/// Returns whether a decoder that keeps what it has read gives the bits of passes over all of it.
+bool continues_with_equal_bits(apps::EncodedText& encoded, const Ids& written) {
+  const auto last = [](const Tensor& logits) {
+    const auto classes = logits.shape().last();
+    return std::vector<float>(logits.f32() + logits.count() - classes,
+                              logits.f32() + logits.count());
+  };
+  auto text = encoded.begin_text(std::ssize(written));
+  for (std::size_t i = 0; i < written.size(); ++i) {
+    const Ids so_far(written.begin(), written.begin() + static_cast<std::ptrdiff_t>(i + 1));
+    if (last(encoded.continue_text({written[i]}, text)) != last(encoded.behind(so_far)))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 TEST_CASE("T5 gives the probabilities of transformers, whatever is encoded once",
           "[apps][families]") {
   const std::string family = GENERATE("t5", "t5_v1_1");
@@ -148,6 +168,10 @@ TEST_CASE("T5 gives the probabilities of transformers, whatever is encoded once"
   for (const auto& text : *golden.find("texts")->list()) {
     apps::EncodedText encoded(**model, ids_at(text, "source"));
     CHECK(difference_of(encoded, text, {0}) < 1e-5);
+    CHECK(encoded.can_continue());
+    Ids written = ids_at(text, "tokens");
+    written.insert(written.begin(), 0);
+    CHECK(continues_with_equal_bits(encoded, written));
     CHECK(difference_of(encoded, text, {9}) > 1e-3);  // A planted fault: another start.
   }
   Ids other = ids_at((*golden.find("texts")->list())[0], "source");
