@@ -82,19 +82,32 @@ TEST_CASE("a mixture gives equal weights with other stages and after a resumptio
   CHECK(mentions(audited.out, "the bytes of 12 steps match the data"));
 }
 
-TEST_CASE("a mixture that was killed has exact counts in every block, and equal weights",
-          "[apps]") {
+namespace {
+
+/// A run whose mixture changes behind a step, and whose processes are killed.
+struct KilledMixture {
+  int steps = 0;
+  int change = 0;
+  int most_kills = 0;
+  int least_kills = 0;
+  long most_microseconds = 0;  // Between the growth of the ledger and a kill.
+};
+
+void check_mixture(const KilledMixture& run) {
   const Workplace here;
   write_sources(here);
+  const std::string steps = std::to_string(run.steps), change = std::to_string(run.change);
   std::string text = mixed_run;
-  text.replace(text.find("steps = 12"), 10, "steps = 60");
-  text.replace(text.find("from 7:"), 7, "from 31:");
+  text.replace(text.find("steps = 12"), 10, "steps = " + steps);
+  text.replace(text.find("from 7:"), 7, "from " + change + ":");
   here.write("run.toml", text);
-  const std::string weights = "/checkpoints/step-000000000060/weights.safetensors";
+  const std::string weights =
+      "/checkpoints/step-" + std::string(12 - steps.size(), '0') + steps + "/weights.safetensors";
   train_mixed(here, {"--set", "name=calm"});
   std::mt19937 random(7);
-  const int kills = train_through_kills(here, "mixed", {}, 12, 8'000, random);
-  CHECK(kills >= 3);
+  const int kills =
+      train_through_kills(here, "mixed", {}, run.most_kills, run.most_microseconds, random);
+  CHECK(kills >= run.least_kills);
   CHECK(here.read("runs/mixed" + weights) == here.read("runs/calm" + weights));
 
   // The counts of each step, from the last attempt that played it.
@@ -109,16 +122,16 @@ TEST_CASE("a mixture that was killed has exact counts in every block, and equal 
     REQUIRE(list.size() == 2);
     counts[*record->find("step")->integer()] = {*list[0].integer(), *list[1].integer()};
   }
-  REQUIRE(counts.size() == 60);
+  REQUIRE(std::ssize(counts) == run.steps);
   std::int64_t a = 0, b = 0;
   for (const auto& [step, read] : counts) {
     CHECK(read.first + read.second == 8);
-    if (step == 32) a = b = 0;
+    if (step == run.change + 1) a = b = 0;
     a += read.first;
     b += read.second;
     // A step of 8 has two blocks of 3 + 1; later, three steps have eight blocks of 1 + 2.
-    if (step <= 31) CHECK(read == std::pair<std::int64_t, std::int64_t>{6, 2});
-    if (step > 31 && (step - 31) % 3 == 0) CHECK(2 * a == b);
+    if (step <= run.change) CHECK(read == std::pair<std::int64_t, std::int64_t>{6, 2});
+    if (step > run.change && (step - run.change) % 3 == 0) CHECK(2 * a == b);
   }
   const Ended audited = troupe::tests::troupe(here, {"audit", "mixed", "--output", "json"});
   INFO(audited.out << audited.err);
@@ -127,10 +140,29 @@ TEST_CASE("a mixture that was killed has exact counts in every block, and equal 
   REQUIRE(found);
   const auto& phases = *found->find("phases")->list();
   REQUIRE(phases.size() == 2);
-  CHECK(to_json(phases[0]) == R"({"first":1,"last":31,"samples":[186,62]})");
-  CHECK(*phases[1].find("last")->integer() == 60);
+  const std::string of_a = std::to_string(6 * run.change), of_b = std::to_string(2 * run.change);
+  CHECK(to_json(phases[0]) ==
+        R"({"first":1,"last":)" + change + R"(,"samples":[)" + of_a + "," + of_b + "]}");
+  CHECK(*phases[1].find("last")->integer() == run.steps);
   const Ended printed = troupe::tests::troupe(here, {"audit", "mixed"});
-  CHECK(mentions(printed.out, "steps 1 to 31: 186 of a.txt, 62 of b.txt"));
+  CHECK(mentions(printed.out,
+                 "steps 1 to " + change + ": " + of_a + " of a.txt, " + of_b + " of b.txt"));
+}
+
+}  // namespace
+
+TEST_CASE("a mixture that was killed has exact counts in every block, and equal weights",
+          "[apps]") {
+  check_mixture(
+      {.steps = 60, .change = 31, .most_kills = 12, .least_kills = 3, .most_microseconds = 8'000});
+}
+
+TEST_CASE("a mixture that changes at step 2,000 has exact counts after 50 kills", "[.all]") {
+  check_mixture({.steps = 4000,
+                 .change = 2000,
+                 .most_kills = 50,
+                 .least_kills = 50,
+                 .most_microseconds = 60'000});
 }
 
 TEST_CASE("weights that are set during a run give the weights of a planned change",
