@@ -183,7 +183,7 @@ void Scheduler::drop_tasks(QueueId id, std::vector<Task>& dropped) {
 
 SourceId Scheduler::add_source(ProcessId process, std::string name, Source& source) {
   const SourceId id{++sources_made_};
-  sources_.push_back({id, process, std::move(name), &source, {}});
+  sources_.push_back({id, process, std::move(name), &source, is_frozen(process), {}});
   source.advance(now_);
   return id;
 }
@@ -191,8 +191,6 @@ SourceId Scheduler::add_source(ProcessId process, std::string name, Source& sour
 void Scheduler::remove(SourceId source) {
   std::erase_if(sources_, [&](const Listed& listed) { return listed.id == source; });
 }
-
-bool Scheduler::may_run(const Listed& source) const { return !is_frozen(source.process); }
 
 /// Updates whether a queue is among those that may run next.
 void Scheduler::relist(QueueId id) {
@@ -212,16 +210,21 @@ void Scheduler::relist_all(ProcessId process) {
     if (queues_[queue].process == process) relist(QueueId{static_cast<std::uint32_t>(queue)});
 }
 
+void Scheduler::set_frozen(ProcessId process, bool is_frozen) {
+  processes_[at(process)].is_frozen = is_frozen;
+  for (auto& source : sources_)
+    if (source.process == process) source.is_frozen = is_frozen;
+  relist_all(process);
+}
+
 void Scheduler::freeze(ProcessId process) {
   assert(process != world);
-  processes_[at(process)].is_frozen = true;
-  relist_all(process);
+  set_frozen(process, true);
   if (freezes_changed_) freezes_changed_();
 }
 
 void Scheduler::thaw(ProcessId process) {
-  processes_[at(process)].is_frozen = false;
-  relist_all(process);
+  set_frozen(process, false);
   if (freezes_changed_) freezes_changed_();
   if (!is_alive(process)) return;
   for (const auto& source : sources_)
@@ -311,30 +314,27 @@ void Scheduler::write(std::string_view who, std::string_view what) {
   history_.push_back(std::move(line));
 }
 
-/// Gives numbers to things of sources that became ready since the last call.
-void Scheduler::number_sources() {
+/// Returns how many things are ready. Gives numbers to things of sources that became ready since
+/// the last call.
+std::size_t Scheduler::count_ready() {
+  std::size_t all = ready_queues_.size();
   for (auto& source : sources_) {
-    if (!may_run(source)) continue;
+    if (source.is_frozen) continue;
     if (const auto next = source.source->next_timeout(); next && *next <= now_)
       source.source->advance(now_);
     const auto count = source.source->ready();
     while (source.numbers.size() > count) source.numbers.pop_back();
     while (source.numbers.size() < count) source.numbers.push_back(++numbers_);
+    all += count;
   }
-}
-
-std::size_t Scheduler::count_ready() const {
-  std::size_t count = ready_queues_.size();
-  for (const auto& source : sources_)
-    if (may_run(source)) count += source.numbers.size();
-  return count;
+  return all;
 }
 
 Scheduler::Thing Scheduler::thing(std::size_t index) const {
   if (index < ready_queues_.size()) return {false, index, 0};
   index -= ready_queues_.size();
   for (std::size_t source = 0;; ++source) {
-    if (!may_run(sources_[source])) continue;
+    if (sources_[source].is_frozen) continue;
     if (index < sources_[source].numbers.size()) return {true, source, index};
     index -= sources_[source].numbers.size();
   }
@@ -381,7 +381,7 @@ Scheduler::Thing Scheduler::highest() {
   };
   for (std::size_t at = 0; at < ready_queues_.size(); ++at) compare({false, at, 0});
   for (std::size_t at = 0; at < sources_.size(); ++at)
-    for (std::size_t which = 0; may_run(sources_[at]) && which < sources_[at].numbers.size();
+    for (std::size_t which = 0; !sources_[at].is_frozen && which < sources_[at].numbers.size();
          ++which)
       compare({true, at, which});
   if (draw(between_changes_) == 0) priorities_[identity(best)] = --lowest_;
@@ -399,7 +399,7 @@ Scheduler::Thing Scheduler::oldest() const {
   };
   for (std::size_t at = 0; at < ready_queues_.size(); ++at) compare({false, at, 0});
   for (std::size_t at = 0; at < sources_.size(); ++at)
-    if (may_run(sources_[at]) && !sources_[at].numbers.empty()) compare({true, at, 0});
+    if (!sources_[at].is_frozen && !sources_[at].numbers.empty()) compare({true, at, 0});
   return best;
 }
 
@@ -467,7 +467,7 @@ std::optional<Scheduler::Time> Scheduler::next_time() const {
   if (!timers_by_time_.empty()) take(timers_by_time_.begin()->first.first);
   if (!stalls_.empty()) take(stalls_.begin()->first);
   for (const auto& source : sources_)
-    if (may_run(source))
+    if (!source.is_frozen)
       if (const auto next = source.source->next_timeout()) take(*next);
   return first;
 }
@@ -484,7 +484,7 @@ void Scheduler::move_time(Time time) {
   while (!stalls_.empty() && stalls_.begin()->first <= now_)
     relist(stalls_.extract(stalls_.begin()).value().second);
   for (const auto& source : sources_) {
-    if (!may_run(source)) continue;
+    if (source.is_frozen) continue;
     source.source->advance(now_);
     assert(!source.source->next_timeout() || *source.source->next_timeout() > now_);
   }
@@ -494,7 +494,6 @@ Scheduler::Stopped Scheduler::run_until(const std::function<bool()>& condition, 
   assert(!is_running_);
   for (tell_endings(); !condition(); tell_endings()) {
     if (events_ >= options_.most_events) return Stopped::too_many_events;
-    number_sources();
     if (const auto count = count_ready(); count > 0) {
       run(choose(count));
       continue;

@@ -266,6 +266,7 @@ class Scheduler {
     ProcessId process{};
     std::string name;
     Source* source = nullptr;
+    bool is_frozen = false;             // Its process is.
     std::deque<std::uint64_t> numbers;  // As Ready::number, one for each thing that is ready.
   };
   struct Waiting {
@@ -286,15 +287,14 @@ class Scheduler {
   }
   bool takes(const Queue& queue) const;
   static void count_in(Queue& queue);
-  bool may_run(const Listed& source) const;
   void relist(QueueId queue);
   void relist_all(ProcessId process);
+  void set_frozen(ProcessId process, bool is_frozen);
   void drop_tasks(QueueId queue, std::vector<Task>& dropped);
   void finish(ProcessId process, Ending ending);
   void tell_endings();
 
-  void number_sources();
-  std::size_t count_ready() const;
+  std::size_t count_ready();
   Thing thing(std::size_t index) const;
   Thing choose(std::size_t count);
   Thing highest();
