@@ -32,7 +32,11 @@ Character first_character(std::string_view text) {
 }
 
 bool is_utf8(std::string_view text) {
+  const auto is_ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
   while (!text.empty()) {
+    text.remove_prefix(
+        static_cast<std::size_t>(std::ranges::find_if_not(text, is_ascii) - text.begin()));
+    if (text.empty()) return true;
     const auto first = first_character(text);
     if (first.is_malformed()) return false;
     text.remove_prefix(first.bytes);
