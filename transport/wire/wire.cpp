@@ -85,12 +85,15 @@ Status check_sizes(const std::string& type, std::size_t body, std::size_t payloa
 
 /// The envelope leaves out members that have their defaults.
 Value envelope_of(const Message& message) {
-  Value envelope = detail::write_fields(message, envelope_fields);
-  std::erase_if(*envelope.map(), [](const Value::Entry& entry) {
-    const auto* number = entry.value.integer();
-    const auto* text = entry.value.text();
-    return (number && *number == 0) || (text && text->empty());
-  });
+  const Message defaults;
+  Value::Map envelope;
+  envelope.reserve(std::tuple_size_v<decltype(envelope_fields)>);
+  const auto add = [&](const auto& field) {
+    const auto& member = message.*field.member;
+    if (member != defaults.*field.member)
+      envelope.push_back({std::string(field.name), detail::write(member), {}});
+  };
+  std::apply([&](const auto&... field) { (add(field), ...); }, envelope_fields);
   return envelope;
 }
 
