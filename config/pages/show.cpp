@@ -65,8 +65,9 @@ std::string show(const Loaded& loaded, Show what) {
   for (const auto& section : sections()) {
     std::vector<Line> lines;
     for (const auto& key : schema->keys()) {
+      if (key.section() != section.name) continue;
       const Value* value = value_at(loaded.tree, key.name);
-      if (key.section() != section.name || !value || !schema->applies(key, loaded.tree)) continue;
+      if (!value || !schema->applies(key, loaded.tree)) continue;
       std::string comment = is_recipe(key, loaded.tree) ? "recipe" : "plan";
       if (what == Show::origins) {
         comment.resize(std::string_view("recipe").size(), ' ');
