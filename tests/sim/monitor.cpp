@@ -187,8 +187,7 @@ void Monitor::check_save(std::int64_t step, const std::string& weights) {
 
 void Monitor::check_saves(const std::string& when) {
   if (is_damaged_) return;
-  const auto listed =
-      storage::list_checkpoints(head_.disk.files(), "runs/" + run_ + "/checkpoints");
+  const auto listed = storage::list_checkpoints(head_.disk.files(), root());
   if (!listed) return violate(5, "the checkpoints cannot be read: " + listed.error().text);
   std::string found;
   for (const auto& checkpoint : *listed) {
@@ -289,13 +288,15 @@ void Monitor::is_without_power(const std::string& node, const Value& nodes) {
       violate(8, node + " has no power, but the head counts on it: " + to_json(one));
 }
 
+bool Monitor::lacks_good_checkpoint() const {
+  return is_damaged_ && !storage::open_newest_checkpoint(head_.disk.files(), root());
+}
+
 void Monitor::ended(const Value& standing, std::int64_t steps) {
   const auto state = text_in(standing, "state");
   const auto why = text_in(standing, "why");
-  const auto root = "runs/" + run_ + "/checkpoints";
-  const auto newest = storage::open_newest_checkpoint(head_.disk.files(), root);
-  // A person must decide then whether it begins again.
-  if (!newest && is_damaged_) return;
+  if (lacks_good_checkpoint()) return;
+  const auto newest = storage::open_newest_checkpoint(head_.disk.files(), root());
   if (state != "done") return violate(8, "the run is " + state + ": " + why);
   look();
   if (!newest || !*newest)

@@ -64,6 +64,8 @@ class Monitor {
   /// A machine with a node has had no power for longer than a head needs to notice, and this is
   /// what the head tells of nodes.
   void is_without_power(const std::string& node, const Value& nodes);
+  /// Returns whether a fault has damaged all checkpoints. Then no head resumes the run.
+  bool lacks_good_checkpoint() const;
   /// A run has ended as its head tells.
   void ended(const Value& standing, std::int64_t steps);
 
@@ -84,6 +86,7 @@ class Monitor {
   void check_decisions(const std::vector<actors::decide::Record>& records);
   const actors::decide::Journal& read_decisions(std::string text);
   std::int64_t steps_in(std::string ledger);
+  std::string root() const { return "runs/" + run_ + "/checkpoints"; }
   std::string ledger_path() const { return "runs/" + run_ + "/ledger"; }
   void check_save(std::int64_t step, const std::string& weights);
   void check_saves(const std::string& when);

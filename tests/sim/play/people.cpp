@@ -81,23 +81,31 @@ void Playing::second_phase() {
 /// Lets a run come to its end. Returns whether it is done.
 bool Playing::is_done_until(Led& run, Scheduler::Time until) {
   Value standing;
+  std::optional<std::string> known;  // The state by its events when a person asked for it.
   auto next_try = scheduler().now();
   for (int looks = 0; scheduler().now() < until && !is_too_long_; ++looks) {
     // A drain may have been ordered only now.
     if (looks % 20 == 0) uncordon_healthy();
     // Its events tell most of it, but a full disk loses some.
-    if (looks % asks_at_least_every == 0 || run.monitor.state() != "running" ||
-        text_in(standing, "state") != "running")
+    if (looks % asks_at_least_every == 0 || known != run.monitor.state()) {
+      known = run.monitor.state();
       standing = cluster_.run(head_machine(), run.monitor.run());
+    }
     look();
     const auto state = text_in(standing, "state");
     if (state == "done") break;
-    Value body = Value::Map{};
-    body.set("run", run.monitor.run());
-    if (state == "paused") (void)cluster_.ask(head_machine(), "run.resume", std::move(body));
+    if (state == "paused") {
+      Value body = Value::Map{};
+      body.set("run", run.monitor.run());
+      (void)cluster_.ask(head_machine(), "run.resume", std::move(body));
+      known.reset();
+    }
     if ((state == "stopped" || state == "failed") && scheduler().now() >= next_try) {
       check_end(run, state, text_in(standing, "why"));
       next_try = scheduler().now() + refused_for;
+      known.reset();
+      // A person must decide then whether it begins again.
+      if (!run.refusal.empty() && run.monitor.lacks_good_checkpoint()) break;
       // Nodes that have the data may come back only now.
       if (++run.again > (scenario_.lacks_data() ? 12 : 3)) break;
       resume(run, [this, &run](const apps::Reply& reply) {
