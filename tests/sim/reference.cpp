@@ -65,7 +65,7 @@ TrainedSteps really_trained(const Value& config) {
   // An asynchronous run has the weights of its own pipeline.
   if (!config.find("staleness")) alone.set("pipeline", Value::Map{{"stages", 1, {}}});
   alone.set("elastic", Value::Map{{"copies", 1, {}}});
-  alone.set("checkpoint", Value::Map{{"every", "1 steps", {}}});
+  alone.set("checkpoint", Value::Map{{"every", "1 steps", {}}, {"keep", 1, {}}});
   auto loaded = config::load_message(alone, "test");
   INFO((loaded ? "" : loaded.error().text));
   REQUIRE(loaded);
