@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "actors/nodes/node_messages.h"
+#include "apps/unit_times.h"
 #include "core/threads/thread_stacks.h"
 
 namespace troupe::apps {
@@ -23,6 +24,9 @@ struct HostFacts {
   std::string folder;                     // The working folder.
   /// Returns where the threads of the process are; null if that cannot be known.
   std::vector<ThreadStack> (*thread_stacks)() = nullptr;
+  /// Returns the times of a model's units on a nominal device, as the machine foretells them; null
+  /// if it cannot be measured.
+  std::vector<UnitTimes> (*unit_times)(const MeasuredModel& measured) = nullptr;
 
   /// Describes the process: "process 4711 on alpha".
   std::string process_text() const { return "process " + std::to_string(process) + " on " + host; }

@@ -16,6 +16,7 @@
 #include "apps/events/number_text.h"
 #include "apps/events/terminal_width.h"
 #include "apps/machine/machine_share.h"
+#include "apps/machine/measure_units.h"
 #include "apps/machine/this_machine.h"
 #include "apps/run/plan_request.h"
 #include "config/load.h"
@@ -173,7 +174,10 @@ Status tell_plan(storage::Files& files, const config::RunConfig& config) {
   const auto profile = measure_this_machine(
       shares.devices,
       kernels::is_on_tensor_cores(setup->precision) ? kernels::fastest_bf16() : setup->precision);
-  const auto request = plan_request(config, *setup, this_machine(shares, profile), profile);
+  const auto times = unit_times(config, *setup, profile, [&](const MeasuredModel& measured) {
+    return measure_units_here(measured, shares.devices);
+  });
+  const auto request = plan_request(config, *setup, this_machine(shares, profile), profile, times);
   const auto plan = request ? schedules::make_plan(*request) : request.error();
   if (!plan) return plan.error();
   std::int64_t memory = 0;

@@ -10,6 +10,7 @@
 #include "apps/events/terminal_width.h"
 #include "apps/gpu/card.h"
 #include "apps/machine/machine_share.h"
+#include "apps/machine/measure_units.h"
 #include "apps/machine/this_machine.h"
 #include "apps/run/plan_request.h"
 #include "apps/run/step_time.h"
@@ -47,16 +48,21 @@ Result<sched::PlanRequest> request_for(storage::Files& files, const PlanArgument
   Shares shares{arguments.nodes, devices_wanted(config), own_machine_share().memory()};
   const auto profile = profile_for(arguments, shares.devices, setup->precision);
   if (!profile) return profile.error();
+  std::vector<UnitTimes> times;
+  if (arguments.profile.empty())
+    times = unit_times(config, *setup, *profile, [&](const MeasuredModel& measured) {
+      return measure_units_here(measured, shares.devices);
+    });
   if (arguments.cluster.empty()) {
     auto gpus = gpus_for(config);
     if (!gpus)
       return Error{gpus.error().text + ", or name machines that have some: --cluster FILE"};
     shares.gpus = std::move(*gpus);
-    return plan_request(config, *setup, this_machine(shares, *profile), *profile);
+    return plan_request(config, *setup, this_machine(shares, *profile), *profile, times);
   }
   auto cluster = read_cluster_file(arguments.cluster);
   if (!cluster) return cluster.error();
-  return plan_request(config, *setup, std::move(*cluster), *profile);
+  return plan_request(config, *setup, std::move(*cluster), *profile, times);
 }
 
 void print(const sched::PlanRequest& request, const sched::Plan& plan,

@@ -33,6 +33,7 @@ struct Question {
   const HeadQuestions::Nodes& all_nodes;
   storage::Files& files;
   Env::Time now;
+  HeadQuestions::Measure measure;
 
   std::vector<actors::NodeHere> nodes() const {
     auto nodes = all_nodes();
@@ -58,10 +59,11 @@ Reply validate(const Question& question) {
   return answer;
 }
 
-Result<LivePlan> plan_of(const Question& question, const std::vector<actors::NodeHere>& nodes) {
+Result<LivePlan> plan_of(const Question& question, const std::vector<actors::NodeHere>& nodes,
+                         HeadQuestions::Measure measure) {
   auto setup = set_up(question.files, question.loaded.config);
   if (!setup) return setup.error();
-  return plan_for(question.loaded.config, *setup, nodes);
+  return plan_for(question.loaded.config, *setup, nodes, 1, measure);
 }
 
 double seconds_between(Env::Time from, Env::Time to) {
@@ -125,7 +127,7 @@ std::string measured_table(const std::vector<actors::NodeHere>& nodes, Env::Time
 Reply plan(const Question& question) {
   const auto nodes = question.nodes();
   if (nodes.empty()) return no_node();
-  const auto live = plan_of(question, nodes);
+  const auto live = plan_of(question, nodes, question.measure);
   if (!live) return misconfigured(live.error());
   const auto changes = sched::outlooks(live->request);
   Value answer = sched::to_value(live->request, live->plan);
@@ -167,7 +169,8 @@ Reply simulated(const Question& question) {
   if (nodes.empty()) return no_node();
   SimTerms terms;
   if (auto bad = read_terms(question.message.body, terms)) return *bad;
-  const auto live = plan_of(question, nodes);
+  // The simulation has no measured times either.
+  const auto live = plan_of(question, nodes, nullptr);
   if (!live) return misconfigured(live.error());
   // Bounds the duration, since the answer and the end of this head wait for it.
   if (const double steps = terms.hours * 3600 / live->plan.step.count();
@@ -197,9 +200,11 @@ static_assert(transport::handles_all(transport::Handler::questions, question_han
 
 }  // namespace
 
-HeadQuestions::HeadQuestions(Env& env, storage::Files& files, Nodes nodes, MayUse may_use)
+HeadQuestions::HeadQuestions(Env& env, storage::Files& files, Nodes nodes, MayUse may_use,
+                             Measure measure)
     : env_(env),
       files_(files),
+      measure_(measure),
       nodes_(std::move(nodes)),
       may_use_(std::move(may_use)),
       loop_(env.make_loop({.name = "answering", .most_waiting = most_waiting})) {}
@@ -228,7 +233,7 @@ Reply HeadQuestions::answer_to(const transport::Message& message) const {
   const auto loaded = config::load_message(*config, message.type, found);
   if (!loaded) return misconfigured(loaded.error(), found);
   if (auto inside = may_use_(*loaded); !inside) return misconfigured(inside.error());
-  return act.answer({message, *loaded, nodes_, files_, env_.now()});
+  return act.answer({message, *loaded, nodes_, files_, env_.now(), measure_});
 }
 
 }  // namespace troupe::apps

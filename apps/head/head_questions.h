@@ -6,6 +6,7 @@
 
 #include "actors/nodes/node_pool.h"
 #include "apps/client/one_answer.h"
+#include "apps/unit_times.h"
 #include "config/load.h"
 #include "core/env.h"
 #include "core/result.h"
@@ -24,8 +25,11 @@ class HeadQuestions {
   /// Returns an error if the configuration's files may not be used.
   using MayUse = std::function<Status(const config::Loaded&)>;
 
+  /// Measures units for plans; null: nothing does. See HostFacts::unit_times.
+  using Measure = std::vector<UnitTimes> (*)(const MeasuredModel&);
+
   /// The environment and the files outlive it.
-  HeadQuestions(Env& env, storage::Files& files, Nodes nodes, MayUse may_use);
+  HeadQuestions(Env& env, storage::Files& files, Nodes nodes, MayUse may_use, Measure measure);
 
   /// Takes the message if it is one of these questions. Returns whether it did.
   bool take(const transport::Message& message, const Answer& answer);
@@ -37,6 +41,7 @@ class HeadQuestions {
 
   Env& env_;
   storage::Files& files_;
+  Measure measure_;
   Nodes nodes_;
   MayUse may_use_;
   std::unique_ptr<Loop> loop_;

@@ -112,10 +112,12 @@ Status HeadRun::prepare(std::optional<RunChoice> kept) {
 
 Status HeadRun::choose(std::vector<actors::NodeHere> nodes, RunSetup& setup) {
   actors::drop_old_links(nodes, around_.program.env.now());
-  auto live = plan_for(session_.config(), setup, std::move(nodes));
+  auto live =
+      plan_for(session_.config(), setup, std::move(nodes), 1, around_.program.host.unit_times);
   if (!live) return live.error();
   take(live->choice, session_.loaded());
   const std::lock_guard lock(mutex_);
+  times_ = setup.times;
   if (takes_any_precision_) least_ = setup.precision;
   choice_ = std::move(live->choice);
   return Done{};

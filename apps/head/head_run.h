@@ -161,6 +161,7 @@ class HeadRun {
   actors::LastNumbers step_times_{most_step_times};  // Seconds of the last steps of this plan.
   std::shared_ptr<const config::Loaded> now_;        // Includes live changes.
   std::optional<RunChoice> choice_;
+  std::vector<UnitTimes> times_;                         // See RunSetup::times.
   kernels::Precision least_ = kernels::Precision::fp32;  // The minimum precision of its nodes.
   std::optional<actors::Lineup> lineup_;                 // The lineup of the plan in force.
   std::function<void(const Value&)> record_;

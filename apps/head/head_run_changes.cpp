@@ -79,7 +79,7 @@ std::optional<Replanner::Standing> HeadRun::standing() const {
   const std::lock_guard lock(mutex_);
   if (!supervisor_.is_there() || !lineup_) return {};
   Replanner::Standing standing{lineup_->nodes, player_host_->choose(around_.nodes.usable(least_)),
-                               *choice_, *now_};
+                               *choice_, *now_, times_};
   actors::drop_old_links(standing.usable, around_.program.env.now());
   // The same speeds count for the plan in force and for others.
   actors::level_speeds(standing.usable);

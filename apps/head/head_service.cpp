@@ -129,7 +129,8 @@ class HeadService::Service {
         [this](const std::string& name) { return runs_->no_run(name); }});
     questions_.emplace(
         program_.env, program_.files, [this] { return gate_->nodes().all(); },
-        [this](const config::Loaded& loaded) { return options_.confinement.check(loaded); });
+        [this](const config::Loaded& loaded) { return options_.confinement.check(loaded); },
+        program_.host.unit_times);
     auto noted = journal_->listens(endpoint(), this->events());
     if (!noted) return noted;
     runs_->resume_earlier();

@@ -10,6 +10,7 @@
 #include "apps/hosts/interfaces.h"
 #include "apps/hosts/machine_checks.h"
 #include "apps/machine/machine_share.h"
+#include "apps/machine/measure_units.h"
 #include "apps/run/run_setup.h"
 
 namespace troupe::apps {
@@ -45,6 +46,7 @@ HostFacts read_host() {
   std::error_code error;
   facts.folder = std::filesystem::current_path(error).string();
   facts.thread_stacks = [] { return thread_stacks(); };
+  facts.unit_times = nominal_unit_times;
   return facts;
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <chrono>
+#include <cstddef>
 
 #include "apps/gpu/gpus.h"
 #include "apps/machine/machine_share.h"
@@ -18,6 +20,9 @@ namespace sched = troupe::schedules;
 // The cost of a pass besides its kernels: messages between actors, and the wake of a device. An
 // estimate.
 constexpr auto pass_cost = std::chrono::microseconds(40);
+// Six messages in a row and four jobs: gradients go to the optimizer, norms to all optimizers, and
+// the next weights to the stage. An estimate.
+constexpr auto hand_over_cost = std::chrono::microseconds(150);
 // Forecasts that are this close say nothing about which plan is faster.
 constexpr double forecasts_alike = 0.03;
 
@@ -111,6 +116,14 @@ sched::UnitCost unit_cost(const models::UnitCosts& costs, const sched::PlanReque
   return unit;
 }
 
+void take_times(const UnitTimes& times, sched::UnitCost& unit) {
+  unit.forward = sched::Seconds(times.forward);
+  unit.backward = sched::Seconds(times.backward);
+  unit.backward_input = sched::Seconds(times.backward_input);
+  unit.backward_weight = sched::Seconds(times.backward_weight);
+  unit.update = sched::Seconds(times.update);
+}
+
 sched::VersionRule version_rule(const config::RunConfig& config) {
   using LinearizeAt = config::RunConfig::Staleness::LinearizeAt;
   const auto* schedule = sched::find_schedule(config.pipeline.schedule);
@@ -149,8 +162,8 @@ models::CostRequest cost_request(const config::RunConfig& config, const RunSetup
 }
 
 Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const RunSetup& setup,
-                                        sched::Cluster cluster,
-                                        const sched::DeviceProfile& profile) {
+                                        sched::Cluster cluster, const sched::DeviceProfile& profile,
+                                        const std::vector<UnitTimes>& times) {
   const auto costs = models::unit_costs(setup.model, cost_request(config, setup));
   if (!costs) return costs.error();
 
@@ -177,6 +190,7 @@ Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const R
   request.objective =
       is_asynchronous(config) ? sched::Objective::period : sched::Objective::makespan;
   request.pass = pass_cost;
+  request.hand_over = hand_over_cost;
   request.alike = forecasts_alike;
   request.versions = version_rule(config);
   request.step_every = config.staleness.step_every;
@@ -185,7 +199,23 @@ Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const R
     for (const auto& unit : *costs)
       request.holding.section_grain = std::max(request.holding.section_grain, unit.uncut_moments);
   for (const auto& unit : *costs) request.units.push_back(unit_cost(unit, request, profile));
+  assert(times.empty() || times.size() == request.units.size());
+  for (std::size_t i = 0; i < times.size(); ++i) take_times(times[i], request.units[i]);
   return request;
+}
+
+std::vector<UnitTimes> unit_times(
+    const config::RunConfig& config, const RunSetup& setup, const sched::DeviceProfile& profile,
+    const std::function<std::vector<UnitTimes>(const MeasuredModel&)>& measure) {
+  const auto conditions = cost_request(config, setup);
+  const auto costs = models::unit_costs(setup.model, conditions);
+  if (!costs) return {};  // plan_request() says why.
+  sched::Seconds expected{};
+  for (const auto& unit : *costs)
+    for (const auto* pass :
+         {&unit.work.forward, &unit.work.backward_input, &unit.work.backward_weight})
+      expected += time_of(*pass, profile);
+  return measure({setup.model, conditions, *costs, expected.count()});
 }
 
 Result<std::vector<sched::Bytes>> gpus_for(const config::RunConfig& config) {
@@ -209,7 +239,10 @@ Result<sched::PlanRequest> nominal_request(const config::RunConfig& config, cons
   auto cluster = this_machine(shares, profile);
   if (memory == MemoryOf::elsewhere)
     for (auto& device : cluster.nodes.front().devices) device.memory = sched::unknown_memory;
-  return plan_request(config, setup, std::move(cluster), profile);
+  auto request = plan_request(config, setup, std::move(cluster), profile);
+  // Plans of asynchronous runs rest on this request, and change their results. They stay.
+  if (request) request->hand_over = {};
+  return request;
 }
 
 }  // namespace troupe::apps

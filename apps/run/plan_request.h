@@ -1,9 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "apps/run/run_setup.h"
+#include "apps/unit_times.h"
 #include "config/run_config.h"
 #include "models/train/unit_costs.h"
 #include "schedules/plan/plan.h"
@@ -21,11 +23,17 @@ int devices_wanted(const config::RunConfig& config);
 /// Returns the conditions under which the run's units have costs.
 models::CostRequest cost_request(const config::RunConfig& config, const RunSetup& setup);
 
-/// Returns the planning problem of a run. Times are those of a device with this profile; bytes are
-/// those that this program holds.
+/// Returns the planning problem of a run. Times are those of a device with this profile, or those
+/// that were measured there, if `times` is not empty; bytes are those that this program holds.
 Result<schedules::PlanRequest> plan_request(const config::RunConfig& config, const RunSetup& setup,
                                             schedules::Cluster cluster,
-                                            const schedules::DeviceProfile& profile);
+                                            const schedules::DeviceProfile& profile,
+                                            const std::vector<UnitTimes>& times = {});
+
+/// Measures the units of a run by `measure`. `profile` tells how long that takes.
+std::vector<UnitTimes> unit_times(
+    const config::RunConfig& config, const RunSetup& setup, const schedules::DeviceProfile& profile,
+    const std::function<std::vector<UnitTimes>(const MeasuredModel&)>& measure);
 
 /// Whether this machine's memory bounds the plan, or the unknown memory of other machines does.
 enum class MemoryOf { this_machine, elsewhere };

@@ -198,6 +198,7 @@ Replanner::Best Replanner::best_for(const Standing& standing) {
   if (!setup) return best;
   // The precision never changes after the start.
   setup->precision = actors::precision_named(standing.choice.precision);
+  setup->times = standing.times;
   std::optional<actors::PlanTimes::Figures> figures;
   if (uses_measurements(config)) {
     const std::lock_guard lock(mutex_);

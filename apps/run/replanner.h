@@ -30,6 +30,7 @@ class Replanner {
     std::vector<actors::NodeHere> usable;
     RunChoice choice;     // The choice in force.
     config::Loaded open;  // The configuration as submitted, with all choices still open.
+    std::vector<UnitTimes> times = {};  // See RunSetup::times.
   };
   /// Returns the present standing; nothing while the run does not play. It is called without a lock
   /// held.

@@ -185,7 +185,7 @@ Result<sched::PlanRequest> live_request(const config::RunConfig& config, const R
                                         const std::vector<actors::NodeHere>& nodes,
                                         double slowness) {
   auto request = plan_request(config, setup, cluster_of(config, nodes, setup.precision, slowness),
-                              nominal_device());
+                              nominal_device(), setup.times);
   if (!request) return request;
   request->effort = 0;  // No schedule search: nodes know schedules only by name.
   if (is_on_gpus(config)) return request;
@@ -196,11 +196,13 @@ Result<sched::PlanRequest> live_request(const config::RunConfig& config, const R
     shared = std::max(shared, devices / std::max(1, nodes[i].inventory.cores));
   }
   request->pass *= shared;
+  request->hand_over *= shared;
   return request;
 }
 
 Result<LivePlan> plan_for(const config::RunConfig& config, RunSetup& setup,
-                          std::vector<actors::NodeHere> nodes, double slowness) {
+                          std::vector<actors::NodeHere> nodes, double slowness,
+                          std::vector<UnitTimes> (*measure)(const MeasuredModel&)) {
   LivePlan live;
   actors::level_speeds(nodes);
   const auto precision =
@@ -219,6 +221,7 @@ Result<LivePlan> plan_for(const config::RunConfig& config, RunSetup& setup,
     nodes.resize(most);
   }
 
+  if (measure) setup.times = unit_times(config, setup, nominal_device(), measure);
   auto request = live_request(config, setup, nodes, slowness);
   if (!request) return request.error();
   if (is_asynchronous(config)) {

@@ -69,9 +69,11 @@ std::string explain_choice(const schedules::Plan& plan,
 /// Plans for at least one node. `setup`, made from the same configuration, receives the chosen
 /// precision: the best that as many nodes support as the run takes, or if there are fewer nodes,
 /// the best that all support. Skips nodes that lack the precision, and nodes beyond the run's
-/// limit. `slowness`: how many times longer passes take than the planner expects.
+/// limit. `slowness`: how many times longer passes take than the planner expects. `setup` also
+/// receives the times of the units by `measure`, unless it is null.
 Result<LivePlan> plan_for(const config::RunConfig& config, RunSetup& setup,
-                          std::vector<actors::NodeHere> nodes, double slowness = 1);
+                          std::vector<actors::NodeHere> nodes, double slowness = 1,
+                          std::vector<UnitTimes> (*measure)(const MeasuredModel&) = nullptr);
 
 /// Returns the nodes as the planner sees them. The devices of a configuration divide the nodes;
 /// each device has an equal part of its node's cores and memory, or of its GPUs' memory if the node

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/unit_times.h"
 #include "config/load.h"
 #include "core/result.h"
 #include "kernels/linear.h"
@@ -27,6 +28,9 @@ struct RunSetup {
   Value model_description;  // The `kind` and all options, as checkpoints hold them.
   std::int64_t micro = 1;
   kernels::Precision precision = kernels::Precision::fp32;
+  /// The times of the units on a nominal device, as they were measured; empty: their work foretells
+  /// them.
+  std::vector<UnitTimes> times;
 
   bool of_tokens() const { return model.sample.input_type == DType::i32; }
   /// Counts the numbers that the model learns.

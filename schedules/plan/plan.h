@@ -54,6 +54,9 @@ struct PlanRequest {
   /// The fixed cost of each pass and each update on any device, besides the work of its units. A
   /// plan with more chunks pays it more often.
   Seconds pass{};
+  /// The fixed cost of the end of a step, from the gradients of a stage to its next weights,
+  /// besides sums, links and the optimizer's work.
+  Seconds hand_over{};
   /// Forecasts that differ by at most this part count as equal. Among equal plans the one with the
   /// fewest stages, chunks and devices wins.
   double alike = 0;

@@ -81,6 +81,8 @@ std::string explain(const PlanRequest& request, const Plan& plan) {
       "all messages";
   if (request.pass.count() > 0)
     text += ", with " + show(request.pass) + " for each pass and update besides its work";
+  if (request.hand_over.count() > 0)
+    text += " and " + show(request.hand_over) + " for the end of the step";
   text += " = " + show(plan.step) + "\n";
   text +=
       "period = the distance of the last two of four steps with no barrier = " + show(plan.period) +

@@ -72,8 +72,8 @@ void add_reductions(const PlanRequest& request, const PlanDraft& draft,
     stages[s].reduce = exchange_time(request.cluster, request.exchange, holders(draft, s),
                                      gradient_of(request, draft, s))
                            .count();
-  const double norm = norm_time(request, draft).count();
-  for (auto& stage : stages) stage.reduce += norm;
+  const Seconds fixed = norm_time(request, draft) + request.hand_over;
+  for (auto& stage : stages) stage.reduce += fixed.count();
   for (const TiedUnits& tie : parted_ties(request, draft)) {
     // One gradient goes to the owner, and the sum returns.
     const int owner = stage_of(draft, tie.owner);
@@ -202,7 +202,7 @@ Seconds estimate_of(const PlanRequest& request, const PlanDraft& draft) {
   const auto& row = draft.places.front();
   for (std::size_t p = 0; p + 1 < row.size(); ++p)
     hops += Seconds(2 * link_between(request.cluster, row[p], row[p + 1]).latency);
-  return most + sums + hops + norm_time(request, draft);
+  return most + sums + hops + norm_time(request, draft) + request.hand_over;
 }
 
 Result<Plan> finish(const PlanRequest& request, const PlanDraft& draft) {

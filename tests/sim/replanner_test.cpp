@@ -209,6 +209,32 @@ TEST_CASE("a run over links that are known to be slow begins on one node", "[sim
   CHECK(live->choice.plan_why.find("; others: ") != std::string::npos);
 }
 
+TEST_CASE("a plan on live nodes takes the measured times of units", "[sim]") {
+  storage::MemoryFiles files;
+  const auto open = open_run("measured");
+  auto setup = apps::set_up(files, open.config);
+  REQUIRE(setup);
+  // Half a core of a nominal device.
+  auto nodes = nodes_on_hosts({"alpha"});
+  nodes[0].inventory.speed = actors::Speed{5e10, 5e10, 0};
+  const auto live =
+      apps::plan_for(open.config, *setup, nodes, 1, [](const apps::MeasuredModel& measured) {
+        CHECK(measured.expected > 0);
+        return std::vector<apps::UnitTimes>(measured.costs.size(), {.forward = 0.010,
+                                                                    .backward = 0.020,
+                                                                    .backward_input = 0.012,
+                                                                    .backward_weight = 0.009,
+                                                                    .update = 0.001});
+      });
+  REQUIRE(live);
+  REQUIRE(live->plan.stages.size() == 1);
+  // Eight micro-batches in four units, and an update.
+  const double step = 2 * (8 * 4 * 0.030 + 4 * 0.001);
+  CHECK(live->plan.step.count() > step);
+  CHECK(live->plan.step.count() < step + 0.002);
+  CHECK(setup->times.size() == 4);
+}
+
 TEST_CASE("a run whose steps take what was expected keeps its plan", "[sim]") {
   PlayedRun run;
   const auto before = run.choice.plan_name();

@@ -36,6 +36,14 @@ TEST_CASE("each pass of a plan has a fixed cost", "[schedules]") {
   CHECK(planned(request).step == Seconds((4 + 2 - 1) * (2 + 4 + 2 * 0.5) + 0.5));
 }
 
+TEST_CASE("the end of each step has a fixed cost", "[schedules]") {
+  PlanRequest request = two_stages();
+  request.hand_over = Seconds(0.25);
+  const Plan plan = planned(request);
+  CHECK(plan.step == Seconds((4 + 2 - 1) * (2 + 4) + 0.25));
+  CHECK(explain(request, plan).find(" and 250 ms for the end of the step = ") != std::string::npos);
+}
+
 TEST_CASE("chunks pay for their passes", "[schedules]") {
   PlanRequest request = open_request();
   request.replicas = 1;
