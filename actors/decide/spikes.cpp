@@ -16,17 +16,36 @@ std::string short_text(double number) {
   return text;
 }
 
+/// A kind of number that a rule judges: its name, and its factor with the key.
+struct Judged {
+  const char* name;
+  const char* key;
+  double factor;
+};
+
+std::optional<std::string> far_above(const Judged& judged, double number,
+                                     std::span<const double> before, std::int64_t window) {
+  if (std::ssize(before) < window) return {};
+  const double median = lower_median({before.begin(), before.end()});
+  if (!(median > 0) || number <= judged.factor * median) return {};
+  return std::string(judged.name) + " is " + short_text(number) + ", and the median of " +
+         std::to_string(window) + " steps before is " + short_text(median) + " (" + judged.key +
+         " = " + short_text(judged.factor) + ")";
+}
+
 }  // namespace
 
 std::optional<std::string> spikes(double loss, std::span<const double> before,
                                   const SpikeRule& rule) {
   if (!std::isfinite(loss)) return "the loss is not a finite number";
-  if (std::ssize(before) < rule.window) return {};
-  const double median = lower_median({before.begin(), before.end()});
-  if (!(median > 0) || loss <= rule.factor * median) return {};
-  return "the loss is " + short_text(loss) + ", and the median of " + std::to_string(rule.window) +
-         " steps before is " + short_text(median) +
-         " (train.spike_factor = " + short_text(rule.factor) + ")";
+  return far_above({"the loss", "train.spike_factor", rule.factor}, loss, before, rule.window);
+}
+
+std::optional<std::string> norm_spikes(double norm, std::span<const double> before,
+                                       const SpikeRule& rule) {
+  if (rule.norm_factor == 0) return {};
+  return far_above({"the gradient norm", "train.spike_norm_factor", rule.norm_factor}, norm, before,
+                   rule.window);
 }
 
 std::optional<std::string> ends_at_spike(std::int64_t step, std::span<const std::int64_t> left_out,

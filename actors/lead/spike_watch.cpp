@@ -16,13 +16,13 @@ constexpr std::int64_t steps_back = 1'000;
 
 Status SpikeWatch::begin(const RunSpec& spec, std::int64_t after) {
   not_finite_.clear();
-  losses_.erase(losses_.upper_bound(after), losses_.end());
+  numbers_.erase(numbers_.upper_bound(after), numbers_.end());
   const bool is_behind = std::exchange(known_until_, after) < after;
   if (spec.spikes.action == SpikeRule::Action::none || !spec.ledger) return Done{};
-  if (!is_behind && std::ssize(losses_) >= spec.spikes.window) return Done{};
-  auto read = spec.ledger->losses_until(after, spec.spikes.window);
+  if (!is_behind && std::ssize(numbers_) >= spec.spikes.window) return Done{};
+  auto read = spec.ledger->numbers_until(after, spec.spikes.window);
   if (!read) return within("the losses of earlier steps", read.error());
-  losses_ = std::move(*read);
+  numbers_ = std::move(*read);
   return Done{};
 }
 
@@ -41,28 +41,47 @@ void SpikeWatch::note(std::int64_t step, NotFinite found) {
   if (!is_new && found.order < known->second.order) known->second = std::move(found);
 }
 
-void SpikeWatch::done(const RunSpec& spec, std::int64_t step, std::optional<double> loss) {
-  if (spec.spikes.action == SpikeRule::Action::none) return;
+std::optional<double> SpikeWatch::done(const RunSpec& spec, std::int64_t step,
+                                       const StepLedger::Entry& entry) {
+  if (spec.spikes.action == SpikeRule::Action::none) return {};
   known_until_ = step;
-  if (loss) losses_.insert_or_assign(step, *loss);
+  if (entry.done->is_skipped) return {};
+  std::optional<double> norm;
+  if (spec.spikes.norm_factor > 0) norm = entry.gradient_norm(spec.clip);
+  numbers_.insert_or_assign(step, storage::StepNumbers{entry.losses.mean(), norm});
   const auto most = spec.spikes.window + steps_back;
-  while (std::ssize(losses_) > most) losses_.erase(losses_.begin());
+  while (std::ssize(numbers_) > most) numbers_.erase(numbers_.begin());
+  return norm;
 }
 
 std::optional<Spike> SpikeWatch::find(const RunSpec& spec, std::int64_t step,
-                                      std::optional<double> loss) const {
+                                      std::optional<double> loss,
+                                      std::optional<double> norm) const {
   if (spec.spikes.action == SpikeRule::Action::none || spec.leaves_out(step) || !loss) return {};
   if (const auto noted = not_finite_.find(step); noted != not_finite_.end())
     return Spike{step, noted->second.what, {}};
-  if (const auto why = spikes(*loss, last(spec.spikes.window), spec.spikes))
+  const auto window = spec.spikes.window;
+  if (const auto why = spikes(*loss, last_losses(window), spec.spikes))
+    return Spike{step, *why, loss};
+  if (!norm) return {};
+  if (const auto why = norm_spikes(*norm, last_norms(window), spec.spikes))
     return Spike{step, *why, loss};
   return {};
 }
 
-std::vector<double> SpikeWatch::last(std::int64_t count) const {
+std::vector<double> SpikeWatch::last_losses(std::int64_t count) const {
   std::vector<double> newest;
-  for (auto at = losses_.rbegin(); at != losses_.rend() && std::ssize(newest) < count; ++at)
-    newest.push_back(at->second);
+  for (auto at = numbers_.rbegin(); at != numbers_.rend() && std::ssize(newest) < count; ++at)
+    newest.push_back(at->second.loss);
+  return newest;
+}
+
+std::vector<double> SpikeWatch::last_norms(std::int64_t count) const {
+  std::vector<double> newest;
+  for (auto at = numbers_.rbegin(); at != numbers_.rend() && std::ssize(newest) < count; ++at) {
+    if (!at->second.norm) return {};
+    newest.push_back(*at->second.norm);
+  }
   return newest;
 }
 

@@ -185,20 +185,23 @@ void StepDriver::advance() {
 void StepDriver::complete_steps() {
   auto& run_reporter = around_.run_reporter;
   for (;;) {
-    if (auto spike = spike_watch_.find(*spec_, step() + 1, progress_.ledger().loss(step())))
+    const auto& reports = progress_.ledger();
+    if (auto spike = spike_watch_.find(*spec_, step() + 1, reports.loss(step()),
+                                       reports.norm(step(), spec_->clip)))
       return stop_at(std::move(*spike));
     const auto done = progress_.take_done();
     if (!done) return;
     const auto& entry = done->entry;
-    spike_watch_.done(*spec_, step(),
-                      entry.done->is_skipped ? std::nullopt : std::optional(entry.losses.mean()));
+    const auto norm = spike_watch_.done(*spec_, step(), entry);
     run_reporter.enter(StepCommitted{{.step = step(),
                                       .first = (step() - 1) * spec_->samples_in_step,
                                       .samples = spec_->samples_in_step,
                                       .ids = storage::digest_of_step(done->entry.samples),
                                       .content = storage::digest_of_step(done->entry.contents),
                                       .loss = done->entry.losses.mean(),
-                                      .is_skipped = done->entry.done->is_skipped}});
+                                      .is_skipped = done->entry.done->is_skipped,
+                                      .of_sources = {},
+                                      .norm = norm}});
     around_.host.tell(decide::StepDone{0, step()});
     if (!spec_->ledger) entered(step());
     tell_step(*done);

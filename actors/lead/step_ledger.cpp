@@ -95,6 +95,13 @@ std::optional<double> StepLedger::loss(std::int64_t step) const {
   return found->second.losses.mean();
 }
 
+std::optional<double> StepLedger::norm(std::int64_t step, ClipScope clip) const {
+  if (!complete(step)) return {};
+  const auto& known = entries_.at(step);
+  if (known.done->is_skipped) return {};
+  return known.gradient_norm(clip);
+}
+
 std::string StepLedger::missing(std::int64_t step) const {
   const auto found = entries_.find(step);
   const int left = found == entries_.end() ? micro_batches_ : found->second.losses.left();

@@ -50,6 +50,8 @@ class StepLedger {
   bool complete(std::int64_t step) const;
   /// Returns the loss of a step once all its micro-batches have told theirs.
   std::optional<double> loss(std::int64_t step) const;
+  /// Returns the gradient norm of a step that is complete, if it changed weights.
+  std::optional<double> norm(std::int64_t step, ClipScope clip) const;
   /// Returns what a step waits for, as a text.
   std::string missing(std::int64_t step) const;
   Entry take(std::int64_t step) { return std::move(entries_.extract(step).mapped()); }

@@ -221,7 +221,8 @@ std::shared_ptr<actors::RunSpec> ProcessRun::spec(const config::RunConfig& confi
   spec->spikes = {.action = action_of(config.train.on_spike),
                   .factor = config.train.spike_factor,
                   .window = config.train.spike_window,
-                  .most = config.train.spike_most};
+                  .most = config.train.spike_most,
+                  .norm_factor = config.train.spike_norm_factor.value_or(0)};
   spec->left_out = config.train.skip_steps;
   if (const auto mixture = Mixture::parse(mix_)) spec->sources = mixture->sources;
   spec->keep_best = config.checkpoint.keep_best;

@@ -99,8 +99,9 @@ struct Train {
   double spike_factor = 2;
   std::int64_t spike_window = 50;
   std::int64_t spike_most = 3;
-  std::vector<std::int64_t> skip_steps;    // In order, counted from 1.
-  std::optional<std::string> export_path;  // Empty: no file is written.
+  std::optional<double> spike_norm_factor;  // Empty: gradient norms may be anything.
+  std::vector<std::int64_t> skip_steps;     // In order, counted from 1.
+  std::optional<std::string> export_path;   // Empty: no file is written.
   std::optional<int> threads;
   enum class Device { cpu, cuda };
   Device device = Device::cpu;
@@ -157,6 +158,14 @@ struct Train {
                .least = 1,
                .help = "A loss above this many times the median of the last train.spike_window "
                        "steps is a spike, and so is one that is not finite.",
+               .when = {"train.on_spike", {"stop", "skip"}}}),
+        field(&Train::spike_norm_factor,
+              {.name = "train.spike_norm_factor",
+               .type = Type::number,
+               .least = 1,
+               .help = "A gradient norm above this many times the median of the last "
+                       "train.spike_window steps is a spike, too. Default: only losses are "
+                       "compared.",
                .when = {"train.on_spike", {"stop", "skip"}}}),
         field(&Train::spike_window,
               {.name = "train.spike_window",

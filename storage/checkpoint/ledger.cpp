@@ -126,27 +126,28 @@ Result<std::optional<SaveOnRecord>> newest_save(Files& files, const std::string&
   return newest;
 }
 
-Result<std::map<std::int64_t, double>> Ledger::losses_until(std::int64_t step,
-                                                            std::int64_t count) const {
+Result<std::map<std::int64_t, StepNumbers>> Ledger::numbers_until(std::int64_t step,
+                                                                  std::int64_t count) const {
   const std::lock_guard lock(state_->mutex);
   std::map<std::int64_t, LedgerStep> steps;  // The last record of each.
-  std::map<std::int64_t, double> losses;
+  std::map<std::int64_t, StepNumbers> numbers;
   const auto status = for_each_segment(state_->files, state_->path, [&](const Records& records) {
     std::map<std::int64_t, LedgerStep> of_segment;
     for (const auto& record : records.good)
       if (auto entered = step_of(record.value); entered && entered->step <= step)
         of_segment.insert_or_assign(entered->step, std::move(*entered));
     steps.merge(of_segment);  // Entries of later segments stay.
-    losses.clear();
-    for (auto at = step; at > 0 && std::ssize(losses) < count; --at) {
+    numbers.clear();
+    for (auto at = step; at > 0 && std::ssize(numbers) < count; --at) {
       const auto known = steps.find(at);
       if (known == steps.end()) return true;
-      if (!known->second.is_skipped) losses.emplace(at, known->second.loss);
+      if (!known->second.is_skipped)
+        numbers.emplace(at, StepNumbers{known->second.loss, known->second.norm});
     }
     return false;
   });
   if (!status) return status.error();
-  return losses;
+  return numbers;
 }
 
 std::int64_t Ledger::steps() const { return state_->steps; }

@@ -47,6 +47,15 @@ struct LedgerStep {
   bool is_skipped = false;
   /// The number of its samples of each source of a mixture. The ledger counts them.
   std::vector<std::int64_t> of_sources = {};
+  std::optional<double> norm = {};  // The gradients' norm, if the run judges it.
+};
+
+/// The numbers of a step that changed weights.
+struct StepNumbers {
+  double loss = 0;
+  std::optional<double> norm = {};
+
+  friend bool operator==(const StepNumbers&, const StepNumbers&) = default;
 };
 
 /// Combines the micro-batches' digests of samples or of bytes, in order, into that of their step.
@@ -66,8 +75,9 @@ class Ledger {
   static Result<Ledger> open(Files& files, const std::string& path, const LedgerTerms& terms,
                              std::size_t segment_bytes = std::size_t{16} << 20);
 
-  /// Returns the losses of the last `count` steps up to a step that changed weights, by step.
-  Result<std::map<std::int64_t, double>> losses_until(std::int64_t step, std::int64_t count) const;
+  /// Returns the numbers of the last `count` steps up to a step that changed weights, by step.
+  Result<std::map<std::int64_t, StepNumbers>> numbers_until(std::int64_t step,
+                                                            std::int64_t count) const;
   /// Sets the terms of the attempts that begin from now on.
   void change(const LedgerTerms& terms);
   /// Begins an attempt after step `after`. Takes back later steps.

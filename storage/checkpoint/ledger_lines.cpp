@@ -94,6 +94,7 @@ Value to_record(const LedgerStep& step) {
   if (step.is_skipped) record.set("skipped", true);
   if (!step.of_sources.empty())
     record.set("of_sources", Value::List(step.of_sources.begin(), step.of_sources.end()));
+  if (step.norm) record.set("norm", *step.norm);
   return record;
 }
 
@@ -141,6 +142,10 @@ std::optional<LedgerStep> step_of(const Value& record) {
   step.loss = loss->is_null() ? std::numeric_limits<double>::quiet_NaN() : loss->number();
   const Value* skipped = record.find("skipped");
   step.is_skipped = skipped && skipped->boolean() && *skipped->boolean();
+  if (const Value* norm = record.find("norm")) {
+    if (!norm->is_number()) return {};
+    step.norm = norm->number();
+  }
   if (const Value* counts = record.find("of_sources")) {
     if (!counts->list()) return {};
     for (const auto& count : *counts->list()) {

@@ -110,7 +110,7 @@ TEST_CASE("a recipe contains the steps left out that are done", "[config]") {
 }
 
 TEST_CASE("what a run does at a spike is no part of its recipe", "[config]") {
-  CHECK(changed_by({"train.on_spike=skip", "train.spike_factor=3", "train.spike_window=20",
-                    "train.spike_most=5"})
+  CHECK(changed_by({"train.on_spike=skip", "train.spike_factor=3", "train.spike_norm_factor=9",
+                    "train.spike_window=20", "train.spike_most=5"})
             .empty());
 }

@@ -484,7 +484,7 @@ TEST_CASE("a single failing call loses no synced step of a segmented ledger", "[
   }
 }
 
-TEST_CASE("a ledger knows the losses of the last steps that changed weights", "[storage]") {
+TEST_CASE("a ledger knows the numbers of the last steps that changed weights", "[storage]") {
   MemoryFiles files;
   // Small segments, so that the losses are spread over several.
   auto ledger = Ledger::open(files, path, ledger_terms, 1'000);
@@ -492,6 +492,7 @@ TEST_CASE("a ledger knows the losses of the last steps that changed weights", "[
   const auto enter = [&](std::int64_t number, double loss) {
     auto entered = step(number);
     entered.loss = loss;
+    if (loss == 100) entered.norm = 0.5;
     REQUIRE(ledger->enter(entered));
   };
   REQUIRE(ledger->begin(0));
@@ -499,10 +500,10 @@ TEST_CASE("a ledger knows the losses of the last steps that changed weights", "[
   REQUIRE(ledger->begin(16));
   for (std::int64_t number = 17; number <= 18; ++number) enter(number, 100.0);
   // Every third step is skipped.
-  using Losses = std::map<std::int64_t, double>;
-  CHECK(*ledger->losses_until(17, 3) == Losses{{14, 14}, {16, 16}, {17, 100}});
-  CHECK(*ledger->losses_until(5, 9) == Losses{{1, 1}, {2, 2}, {4, 4}, {5, 5}});
-  CHECK(ledger->losses_until(0, 3)->empty());
+  using Numbers = std::map<std::int64_t, StepNumbers>;
+  CHECK(*ledger->numbers_until(17, 3) == Numbers{{14, {14}}, {16, {16}}, {17, {100, 0.5}}});
+  CHECK(*ledger->numbers_until(5, 9) == Numbers{{1, {1}}, {2, {2}}, {4, {4}}, {5, {5}}});
+  CHECK(ledger->numbers_until(0, 3)->empty());
 }
 
 TEST_CASE("an audit knows the steps that were left out", "[storage]") {

@@ -219,7 +219,8 @@ inline constexpr MessageType table[] = {
     {"run.recovered", event, head, 64_KiB, {H::listener}, "",
      "The run recovered from a loss, and what that cost."},
     {"run.spike", event, head, 64_KiB, {H::listener}, "",
-     "The loss of a step was a spike. The run goes back and leaves out the step's samples."},
+     "The loss or the gradients of a step were a spike. The run goes back and leaves out the "
+     "step's samples."},
     {"run.stopped_early", event, head, 64_KiB, {H::listener}, "",
      "The validation loss did not improve any more, so the run ends before its last step."},
     {"plan.changed", event, head, 1_MiB, {H::listener}, "",

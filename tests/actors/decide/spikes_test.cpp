@@ -23,6 +23,19 @@ TEST_CASE("a loss far above the median of the steps before is a spike", "[actors
   CHECK(!spikes(100, std::vector<double>{0, 0, 0, 0, 0}, rule));
 }
 
+TEST_CASE("a gradient norm far above the median is a spike if the rule has a factor for it",
+          "[actors]") {
+  const std::vector<double> before{2.0, 1.0, 1.5, 9.0, 1.0};  // Their median is 1.5.
+  SpikeRule of_norms = rule;
+  CHECK(!norm_spikes(1e9, before, of_norms));
+  of_norms.norm_factor = 4;
+  CHECK(!norm_spikes(6, before, of_norms));
+  CHECK(norm_spikes(6.1, before, of_norms) ==
+        "the gradient norm is 6.1, and the median of 5 steps before is 1.5 "
+        "(train.spike_norm_factor = 4)");
+  CHECK(!norm_spikes(100, {before.data(), 4}, of_norms));
+}
+
 TEST_CASE("a loss that is not finite is a spike from the first step on", "[actors]") {
   for (const double loss :
        {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})

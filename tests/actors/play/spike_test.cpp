@@ -41,6 +41,17 @@ Piece spiking_run(float factor, std::vector<std::int64_t> steps = {spiking_step}
   return piece;
 }
 
+/// Multiplies the gradient between two layers in one micro-batch of that step. No loss shows it.
+Piece steep_run(float factor) {
+  auto piece = calm_run();
+  piece.layer_fault = {
+      .unit = 6, .forward = {}, .backward = [factor](const models::Pass& pass, Tensor& dx) {
+        if (pass.key.step + 1 != spiking_step || pass.key.sample >= 2) return;
+        for (std::int64_t i = 0; i < dx.count(); ++i) dx.f32()[i] *= factor;
+      }};
+  return piece;
+}
+
 constexpr float enormous = 1e4F;
 constexpr float no_number = std::numeric_limits<float>::quiet_NaN();
 
@@ -114,6 +125,49 @@ TEST_CASE("a run leaves out the samples of a spike, and has the bits of a run th
     CHECK(*spikes[0].find("step")->integer() == spiking_step);
     CHECK(*spikes[0].find("first")->integer() == 6 * 8);
     CHECK(*spikes[0].find("samples")->integer() == 8);
+  }
+}
+
+TEST_CASE("a run leaves out the samples of a spike of its gradient norm", "[actors]") {
+  const auto piece = steep_run(enormous);
+  const auto wanted = weights_without(piece, {spiking_step});
+  Leading leading;
+  // Without a factor for norms nothing happens.
+  CHECK(lead_to_end(piece, leading).weights != wanted);
+  CHECK(leading.left_out.empty());
+  leading.rule.norm_factor = 20;
+  std::uint64_t messages = 0;
+  {
+    Leading first = leading;
+    const auto played = lead_to_end(piece, first);
+    CAPTURE(played.outcome.why);
+    REQUIRE(played.outcome.how == Outcome::How::done);
+    CHECK(first.left_out == std::vector<std::int64_t>{spiking_step});
+    CHECK(played.weights == wanted);
+    CHECK(played.audit.flaw.empty());
+    const auto spikes = spikes_of(played);
+    REQUIRE(spikes.size() == 1);
+    CHECK(spikes[0].find("why")->text()->starts_with("the gradient norm is "));
+    messages = played.messages;
+  }
+  // The ledger knows the norms of the steps before a process was killed.
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    Leading killed = leading;
+    LittleRun run(piece);
+    {
+      Scene scene(run, seed);
+      killed.lead(scene);
+      scene.begin();
+      scene.play(messages * seed / 21);
+    }
+    Scene scene(run, seed);
+    killed.lead(scene);
+    scene.begin();
+    const auto played = scene.finish();
+    REQUIRE(played.outcome.how == Outcome::How::done);
+    CHECK(killed.left_out == std::vector<std::int64_t>{spiking_step});
+    CHECK(played.weights == wanted);
   }
 }
 
