@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cassert>
 #include <chrono>
-#include <cstddef>
 
 #include "apps/gpu/gpus.h"
 #include "apps/machine/machine_share.h"
@@ -116,12 +114,22 @@ sched::UnitCost unit_cost(const models::UnitCosts& costs, const sched::PlanReque
   return unit;
 }
 
-void take_times(const UnitTimes& times, sched::UnitCost& unit) {
-  unit.forward = sched::Seconds(times.forward);
-  unit.backward = sched::Seconds(times.backward);
-  unit.backward_input = sched::Seconds(times.backward_input);
-  unit.backward_weight = sched::Seconds(times.backward_weight);
-  unit.update = sched::Seconds(times.update);
+/// Scales the times of all units to the measured sums. A single unit keeps its share of the work:
+/// the plan should not follow the noise of short measurements.
+void take_times(const std::vector<UnitTimes>& measured, std::vector<sched::UnitCost>& units) {
+  const auto scale = [&](double UnitTimes::*time, sched::Seconds sched::UnitCost::*foretold) {
+    double sum = 0;
+    sched::Seconds expected{};
+    for (const auto& unit : measured) sum += unit.*time;
+    for (const auto& unit : units) expected += unit.*foretold;
+    if (expected.count() <= 0) return;
+    for (auto& unit : units) unit.*foretold *= sum / expected.count();
+  };
+  scale(&UnitTimes::forward, &sched::UnitCost::forward);
+  scale(&UnitTimes::backward, &sched::UnitCost::backward);
+  scale(&UnitTimes::backward_input, &sched::UnitCost::backward_input);
+  scale(&UnitTimes::backward_weight, &sched::UnitCost::backward_weight);
+  scale(&UnitTimes::update, &sched::UnitCost::update);
 }
 
 sched::VersionRule version_rule(const config::RunConfig& config) {
@@ -199,8 +207,7 @@ Result<sched::PlanRequest> plan_request(const config::RunConfig& config, const R
     for (const auto& unit : *costs)
       request.holding.section_grain = std::max(request.holding.section_grain, unit.uncut_moments);
   for (const auto& unit : *costs) request.units.push_back(unit_cost(unit, request, profile));
-  assert(times.empty() || times.size() == request.units.size());
-  for (std::size_t i = 0; i < times.size(); ++i) take_times(times[i], request.units[i]);
+  if (!times.empty()) take_times(times, request.units);
   return request;
 }
 

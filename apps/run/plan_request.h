@@ -23,8 +23,9 @@ int devices_wanted(const config::RunConfig& config);
 /// Returns the conditions under which the run's units have costs.
 models::CostRequest cost_request(const config::RunConfig& config, const RunSetup& setup);
 
-/// Returns the planning problem of a run. Times are those of a device with this profile, or those
-/// that were measured there, if `times` is not empty; bytes are those that this program holds.
+/// Returns the planning problem of a run. Times are those of a device with this profile, and add up
+/// to those that were measured there, if `times` is not empty; bytes are those that this program
+/// holds.
 Result<schedules::PlanRequest> plan_request(const config::RunConfig& config, const RunSetup& setup,
                                             schedules::Cluster cluster,
                                             const schedules::DeviceProfile& profile,
