@@ -255,6 +255,16 @@ TEST_CASE("a head that is silent for too long is reported as gone", "[transport]
   CHECK(node.gone[0].gone == Gone::closed);
 }
 
+TEST_CASE("a node says so if it reaches another port of a head", "[transport]") {
+  const RawListener publisher;
+  Node node(dial_options(publisher.endpoint()), 1);
+  RawConnection events = publisher.accept();
+  (void)events.shake_hands("PUB");  // The node hangs up as soon as it reads this.
+  REQUIRE(node.refused.wait());
+  INFO(node.refused[0]);
+  CHECK(node.refused[0].starts_with(publisher.endpoint() + ": something listens there"));
+}
+
 TEST_CASE("a node reconnects to a head that was away", "[transport]") {
   const TemporaryDirectory directory;
   const auto endpoint = "ipc://" + (directory / "head");

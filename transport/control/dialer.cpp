@@ -82,6 +82,9 @@ void Dialer::hang_up() {
 
 std::optional<Dialer::News> Dialer::follow(const Monitor::Event& event) {
   switch (event.what) {
+    case ZMQ_EVENT_CONNECTED:
+      link_->reached = true;
+      return std::nullopt;
     case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
       deadline_.reset();
       link_->connected = true;
@@ -96,7 +99,8 @@ std::optional<Dialer::News> Dialer::follow(const Monitor::Event& event) {
       return fail(options_.keys ? not_connected::other_head_key : not_connected::other_user_maybe);
     case ZMQ_EVENT_CLOSED:
     case ZMQ_EVENT_DISCONNECTED:
-      if (!link_->connected) return fail(not_connected::nobody_listens);
+      if (!link_->connected)
+        return fail(link_->reached ? not_connected::no_head_there : not_connected::nobody_listens);
       link_->ended = true;
       link_->connected = false;
       return News{What::ended, "the connection to " + options_.endpoint + " has ended"};

@@ -50,7 +50,8 @@ class Dialer {
 
     zmq::socket_t socket;
     std::optional<Monitor> monitor;
-    bool connected = false;
+    bool reached = false;    // Somebody listens: the handshake can begin.
+    bool connected = false;  // It succeeded.
     bool ended = false;
   };
 

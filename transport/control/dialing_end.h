@@ -21,6 +21,9 @@ Result<Endpoint> check_dialing(const DialOptions& options);
 /// The reasons why a connection attempt failed.
 namespace not_connected {
 inline constexpr const char* nobody_listens = "nobody listens there";
+inline constexpr const char* no_head_there =
+    "something listens there, but it takes no orders; it may be a head's port for events, and the "
+    "port for orders is 4700 unless the head was told otherwise";
 inline constexpr const char* no_answer = "no answer in time";
 inline constexpr const char* unknown_key =
     "the head does not know this key; add it to the head's allow list";
