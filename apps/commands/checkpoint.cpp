@@ -15,6 +15,7 @@
 #include "config/huggingface/config_json.h"
 #include "config/load.h"
 #include "config/model_kinds.h"
+#include "core/byte_text.h"
 #include "core/json.h"
 #include "core/threads/real_env.h"
 #include "core/units.h"
@@ -97,8 +98,8 @@ ExitCode ls(const FolderArguments& arguments, const CommonFlags& flags) {
     } else if (complete) {
       const auto loss = storage::validation_loss_in(checkpoint.manifest->state);
       print_columns(checkpoint.directory + "  step " + std::to_string(checkpoint.step) + "  " +
-                    std::to_string(bytes_of(*checkpoint.manifest)) + " bytes  weights " +
-                    to_string(checkpoint.manifest->weights_digest) +
+                    byte_text(static_cast<std::int64_t>(bytes_of(*checkpoint.manifest))) +
+                    "  weights " + to_string(checkpoint.manifest->weights_digest) +
                     (loss ? "  validation loss " + loss_text(*loss) : "") +
                     (best.ok() && *best == checkpoint.directory ? "  best" : "") + "\n");
     } else {

@@ -158,6 +158,9 @@ ExitCode events(const Following& arguments, const CommonFlags& flags) {
   const auto subscriber = own.network.subscribe(
       std::move(*options), arguments.run.empty() ? "" : arguments.run + "/", heard, *own.loop);
   if (!subscriber) return no_head(subscriber.error());
+  if (!flags.quiet)
+    std::fprintf(stderr, "following the events of %s; Ctrl-C ends this\n",
+                 arguments.run.empty() ? "all runs" : arguments.run.c_str());
   interrupted.wait();
   return ExitCode::done;
 }
@@ -241,7 +244,7 @@ void add_follow(Program& program) {
     command->add_flag("-f,--follow", arguments->follow, "keep following until the run ends");
   }
   {
-    auto [command, arguments] = about("events", "print the events that a head publishes", events);
+    auto [command, arguments] = about("events", "follow what a head publishes from now on", events);
     command->add_option("run", arguments->run, "only events of this run");
     command->add_flag("-f,--follow", arguments->follow, "follow until interrupted (the default)");
   }
