@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/command.h"
@@ -10,6 +11,7 @@
 #include "apps/page/run_about.h"
 #include "apps/report/report_page.h"
 #include "apps/report/steps_csv.h"
+#include "core/json.h"
 #include "storage/files/files.h"
 
 namespace troupe::apps {
@@ -38,7 +40,9 @@ Result<RunReport> read_run(storage::Files& files, const std::string& name) {
   HistoryFile history(files, *folder + "/events.jsonl");
   while (!history.read_on(pages_at_once)) {
   }
-  run.history = history.value();
+  auto value = parse_json(history.json());
+  if (!value) return value.error();
+  run.history = std::move(*value);
   return run;
 }
 

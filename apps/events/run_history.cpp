@@ -30,6 +30,8 @@ double rounded(double number) {
   return std::isfinite(scale) && scale > 0 ? std::round(number * scale) / scale : number;
 }
 
+double to_milliseconds(double seconds) { return std::round(seconds * 1000) / 1000; }
+
 /// Cuts a text, but not within a UTF-8 character.
 std::string cut(std::string text) {
   if (text.size() <= most_text) return text;
@@ -82,6 +84,7 @@ void RunHistory::take_step(const Value& event, std::int64_t step) {
     rows_.back().first = step;
   }
   Row& row = rows_.back();
+  row.json.clear();
   step_ = row.last = step;
   row.time = number_or_zero(event, "time");
   row.seen = number_or_zero(event, event.find("tokens") ? "tokens" : "samples");
@@ -101,6 +104,7 @@ void RunHistory::take_lateness(const Value& event, Row& row) {
     const Value* stage = told.find("stage");
     if (!stage || !stage->integer() || *stage->integer() < 0 || *stage->integer() >= most_stages)
       continue;
+    note_stage(static_cast<int>(*stage->integer()));
     Lateness& late = row.late[static_cast<int>(*stage->integer())];
     for (std::size_t i = 0; i < measured_by_stage.size(); ++i) {
       const auto number = finite(told, measured_by_stage[i]);
@@ -120,6 +124,12 @@ void RunHistory::take_lateness(const Value& event, Row& row) {
   }
 }
 
+/// A stage that is new has columns in all rows.
+void RunHistory::note_stage(int stage) {
+  if (!stages_.insert(stage).second) return;
+  for (auto& row : rows_) row.json.clear();
+}
+
 void RunHistory::take_eval(const Value& event, std::int64_t step) {
   const Value* loss = event.find("loss");
   if (!loss || !loss->is_number() || !std::isfinite(loss->number())) return;
@@ -136,6 +146,7 @@ void RunHistory::merge(Row& row, const Row& next) {
       means[i].count += more[i].count;
     }
   };
+  row.json.clear();
   row.last = next.last;
   row.time = next.time;
   row.seen = next.seen;
@@ -159,39 +170,31 @@ void RunHistory::merge_pairs() {
   steps_in_row_ *= 2;
 }
 
-Value RunHistory::to_value() const {
+/// Returns null if there is no mean.
+Value RunHistory::cell_of(const Mean& mean) {
+  if (mean.count == 0) return {};
+  return rounded(mean.sum / static_cast<double>(mean.count));
+}
+
+std::string RunHistory::json_of(const Row& row) const {
+  Value::List cells = {row.last, to_milliseconds(row.time), row.seen};
+  for (const auto& mean : row.means) cells.push_back(cell_of(mean));
+  for (const int stage : stages_) {
+    const auto late = row.late.find(stage);
+    for (std::size_t i = 0; i < measured_by_stage.size(); ++i)
+      cells.push_back(late == row.late.end() ? Value() : cell_of(late->second.means[i]));
+  }
+  return troupe::to_json(std::move(cells));
+}
+
+std::string RunHistory::to_json(bool is_whole) {
   Value value = Value::Map{};
   Value::List columns = {"step", "time", "seen"};
   for (const auto name : measured) columns.emplace_back(std::string(name));
-  std::map<int, std::vector<double>> delays;  // The sums over all rows, by stage.
-  for (const auto& row : rows_)
-    for (const auto& [stage, late] : row.late) {
-      auto& all = delays[stage];
-      all.resize(std::max(all.size(), late.delays.size()));
-      for (std::size_t i = 0; i < late.delays.size(); ++i) all[i] += late.delays[i];
-    }
-  for (const auto& [stage, counts] : delays)
+  for (const int stage : stages_)
     for (const auto name : measured_by_stage)
       columns.emplace_back(std::string(name) + " " + std::to_string(stage));
   value.set("columns", std::move(columns));
-  Value::List rows;
-  for (const auto& row : rows_) {
-    Value::List cells = {row.last, row.time, row.seen};
-    const auto mean_of = [](const Mean& mean) {
-      return mean.sum / static_cast<double>(mean.count);
-    };
-    for (const auto& mean : row.means)
-      cells.push_back(mean.count > 0 ? Value(mean_of(mean)) : Value());
-    for (const auto& [stage, counts] : delays) {
-      const auto late = row.late.find(stage);
-      for (std::size_t i = 0; i < measured_by_stage.size(); ++i) {
-        const bool is_known = late != row.late.end() && late->second.means[i].count > 0;
-        cells.push_back(is_known ? Value(rounded(mean_of(late->second.means[i]))) : Value());
-      }
-    }
-    rows.emplace_back(std::move(cells));
-  }
-  value.set("rows", std::move(rows));
   Value::List evals;
   for (const auto& eval : evals_) evals.emplace_back(Value::List{eval.step, eval.time, eval.loss});
   value.set("evals", std::move(evals));
@@ -205,14 +208,36 @@ Value RunHistory::to_value() const {
     told.push_back(std::move(entry));
   }
   value.set("told", std::move(told));
-  Value::List by_stage;
-  for (const auto& [stage, counts] : delays)
-    by_stage.emplace_back(Value::List{stage, Value::List(counts.begin(), counts.end())});
-  value.set("delays", std::move(by_stage));
+  value.set("delays", delays_by_stage());
   value.set("most_delay", static_cast<std::int64_t>(most_delay));
   if (begun_) value.set("begun", *begun_);
   if (newest_) value.set("newest", *newest_);
-  return value;
+  value.set("whole", is_whole);
+
+  std::string text = troupe::to_json(value);
+  text.pop_back();  // The brace at the end.
+  text += ",\"rows\":[";
+  for (auto& row : rows_) {
+    if (row.json.empty()) row.json = json_of(row);
+    if (text.back() == ']') text += ',';
+    text += row.json;
+  }
+  return text + "]}";
+}
+
+/// Returns the sums over all rows.
+Value::List RunHistory::delays_by_stage() const {
+  std::map<int, std::vector<double>> delays;
+  for (const auto& row : rows_)
+    for (const auto& [stage, late] : row.late) {
+      auto& all = delays[stage];
+      all.resize(std::max(all.size(), late.delays.size()));
+      for (std::size_t i = 0; i < late.delays.size(); ++i) all[i] += late.delays[i];
+    }
+  Value::List by_stage;
+  for (const auto& [stage, counts] : delays)
+    by_stage.emplace_back(Value::List{stage, Value::List(counts.begin(), counts.end())});
+  return by_stage;
 }
 
 }  // namespace troupe::apps

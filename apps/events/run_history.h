@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,15 +44,17 @@ class RunHistory {
   /// Returns the first step that is known; 0 if there is none.
   std::int64_t first_step() const { return rows_.empty() ? 0 : rows_.front().first; }
 
-  /// Returns a map of
+  /// Returns a map as JSON, of
   ///   columns: the names of the columns of `rows`; "gap 0" is the gap of stage 0;
   ///   rows:    a list for each row; null where no event of the row had the value;
   ///   evals:   lists of step, time and loss;
   ///   told:    maps of time, step, type and text, the oldest first;
   ///   delays:  for each stage of an asynchronous run its number, and the micro-batches by their
   ///            delay in steps; most_delay is the longest one;
-  ///   begun, newest: the times of the first and the last event, if there are events.
-  Value to_value() const;
+  ///   begun, newest: the times of the first and the last event, if there are events;
+  ///   whole:   what is given.
+  /// It is asked for often, and few rows change meanwhile: the text of a row is made once.
+  std::string to_json(bool is_whole);
 
  private:
   /// The mean of the values that were added.
@@ -74,19 +77,25 @@ class RunHistory {
     double time = 0, seen = 0;
     std::array<Mean, measured.size()> means;
     std::map<int, Lateness> late;  // The lateness by stage; empty for synchronous runs.
+    std::string json;              // Empty until it is asked for, and when the row has changed.
   };
   struct Eval {
     std::int64_t step = 0;
     double time = 0, loss = 0;
   };
 
+  static Value cell_of(const Mean& mean);
+  std::string json_of(const Row& row) const;
   void take_step(const Value& event, std::int64_t step);
   void take_eval(const Value& event, std::int64_t step);
-  static void take_lateness(const Value& event, Row& row);
+  void take_lateness(const Value& event, Row& row);
+  void note_stage(int stage);
   static void merge(Row& row, const Row& next);
   void merge_pairs();
+  Value::List delays_by_stage() const;
 
   std::vector<Row> rows_;
+  std::set<int> stages_;  // Those whose lateness was told; they have columns.
   std::int64_t steps_in_row_ = 1;
   std::deque<Eval> evals_;
   std::deque<Told> told_;

@@ -41,12 +41,9 @@ void HistoryFile::take(std::string_view line) {
   if (event && event->map()) history_.add(*event);
 }
 
-const Value& HistoryFile::value() {
-  if (std::exchange(has_changed_, false)) {
-    value_ = history_.to_value();
-    value_.set("whole", is_whole_);
-  }
-  return value_;
+const std::string& HistoryFile::json() {
+  if (std::exchange(has_changed_, false)) json_ = history_.to_json(is_whole_);
+  return json_;
 }
 
 }  // namespace troupe::apps

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "apps/events/run_history.h"
-#include "core/value.h"
 #include "storage/files/files.h"
 
 namespace troupe::apps {
@@ -20,8 +19,8 @@ class HistoryFile {
   /// end.
   bool read_on(int most_pages);
 
-  /// Returns what RunHistory::to_value() returns, and `whole`: whether everything was read.
-  const Value& value();
+  /// Returns RunHistory::to_json(). It is whole if everything was read.
+  const std::string& json();
 
  private:
   void take(std::string_view line);
@@ -32,7 +31,7 @@ class HistoryFile {
   std::string begun_;      // The beginning of a line that continues on the next page.
   bool is_whole_ = false;
   RunHistory history_;
-  Value value_;
+  std::string json_;
   bool has_changed_ = true;
 };
 

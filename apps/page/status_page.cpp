@@ -164,7 +164,7 @@ SharedText StatusPage::history_text(const std::string& run) {
   const auto now = Clock::now();
   if (!answer.made || now - *answer.made >= fresh) {
     (void)history.read_on(pages_at_once);
-    answer = {shared(to_json(history.value())), now};
+    answer = {shared(history.json()), now};
   }
   return answer.text;
 }

@@ -12,7 +12,7 @@ namespace troupe::apps {
 /// The data of a run that a report uses.
 struct RunReport {
   RunEvents events;
-  Value history;       // HistoryFile::value()
+  Value history;       // HistoryFile::json()
   Value about;         // about_run()
   std::string config;  // Its configuration; empty if unknown.
 };
