@@ -88,9 +88,9 @@ bool ask_page(int port, const std::string& path, Take take) {
   }
 }
 
-/// Returns what a viewer of the run asks for: the status, the run, and more about it.
-std::array<std::string, 3> questions_about(const std::string& run) {
-  return {"/api/status", "/api/runs/" + run, "/api/runs/" + run + "/about"};
+/// Returns what a viewer of the run asks for: each time, and seldom.
+std::array<std::string, 2> questions_about(const std::string& run) {
+  return {"/api/look?run=" + run, "/api/runs/" + run + "/about"};
 }
 
 }  // namespace
@@ -158,7 +158,7 @@ void PageViewers::watch(const std::stop_token& ended, int viewers) {
 
 void PageViewers::look(bool with_about) {
   const auto questions = questions_about(run_);
-  for (const auto& path : std::span(questions).first(with_about ? 3 : 2)) ask(path);
+  for (const auto& path : std::span(questions).first(with_about ? 2 : 1)) ask(path);
 }
 
 void PageViewers::ask(const std::string& path) {

@@ -67,11 +67,27 @@ std::string HttpRequest::method() const {
   return line.substr(0, line.find(' '));
 }
 
-std::string HttpRequest::path() const {
+std::string HttpRequest::target() const {
   const auto line = first_line();
   const auto from = line.find(' ') + 1;
-  const auto target = line.substr(from, line.find(' ', from) - from);
-  return target.substr(0, target.find('?'));
+  return line.substr(from, line.find(' ', from) - from);
+}
+
+std::string HttpRequest::path() const {
+  const auto all = target();
+  return all.substr(0, all.find('?'));
+}
+
+std::vector<std::string> HttpRequest::parameters(std::string_view name) const {
+  std::vector<std::string> values;
+  const auto all = target();
+  for (auto at = all.find('?'); at != all.npos; at = all.find('&', at + 1)) {
+    const auto parameter = all.substr(at + 1, all.find('&', at + 1) - at - 1);
+    if (parameter.size() > name.size() && parameter.starts_with(name) &&
+        parameter[name.size()] == '=')
+      values.push_back(parameter.substr(name.size() + 1));
+  }
+  return values;
 }
 
 std::optional<std::string> HttpRequest::header(std::string_view name) const {
@@ -89,10 +105,12 @@ std::optional<std::string> HttpRequest::header(std::string_view name) const {
   return {};
 }
 
-HttpAnswer http_answer(const std::string& status, const std::string& type, SharedText body,
-                       const std::string& headers) {
+HttpAnswer http_answer(const std::string& status, const std::string& type,
+                       std::vector<SharedText> body, const std::string& headers) {
+  std::size_t size = 0;
+  for (const auto& part : body) size += part->size();
   return {"HTTP/1.1 " + status + "\r\nContent-Type: " + type +
-              "; charset=utf-8\r\nContent-Length: " + std::to_string(body->size()) +
+              "; charset=utf-8\r\nContent-Length: " + std::to_string(size) +
               "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n" + headers +
               "Connection: close\r\n\r\n",
           std::move(body)};
@@ -100,7 +118,8 @@ HttpAnswer http_answer(const std::string& status, const std::string& type, Share
 
 HttpAnswer http_answer(const std::string& status, const std::string& type, std::string body,
                        const std::string& headers) {
-  return http_answer(status, type, std::make_shared<const std::string>(std::move(body)), headers);
+  return http_answer(status, type,
+                     std::vector{std::make_shared<const std::string>(std::move(body))}, headers);
 }
 
 bool asks_this_machine(const HttpRequest& request) {
@@ -156,10 +175,13 @@ void HttpServer::run(const char* name) {
 void HttpServer::serve(const Descriptor& visitor) const {
   const HttpRequest request(read_request(visitor.number(), Clock::now() + patience));
   const auto answer = answer_to(request);
-  const bool has_body = request.method() != "HEAD" && !answer.body->empty();
+  std::vector<std::string_view> parts = {answer.head};
+  if (request.method() != "HEAD")
+    for (const auto& part : answer.body) parts.emplace_back(*part);
   const auto end = Clock::now() + patience;
-  if (write_all(visitor.number(), answer.head, end, has_body ? MSG_MORE : 0) && has_body)
-    (void)write_all(visitor.number(), *answer.body, end);
+  while (parts.size() > 1 && parts.back().empty()) parts.pop_back();
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (!write_all(visitor.number(), parts[i], end, i + 1 < parts.size() ? MSG_MORE : 0)) break;
   // Unread input would make close() reset the connection, which could discard the answer.
   shutdown(visitor.number(), SHUT_WR);
   std::array<char, 1024> rest;

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "core/descriptor.h"
 #include "core/descriptor_limit.h"
@@ -24,11 +25,15 @@ class HttpRequest {
   std::string method() const;
   /// Returns the path without the question that may follow it.
   std::string path() const;
+  /// Returns the values of a parameter in the question: "a" and "b" of "?run=a&run=b". They stay as
+  /// they came: "%20" is no space.
+  std::vector<std::string> parameters(std::string_view name) const;
   /// Returns the value of a header, whose name is in lower case.
   std::optional<std::string> header(std::string_view name) const;
 
  private:
   std::string first_line() const { return text_.substr(0, text_.find("\r\n")); }
+  std::string target() const;
 
   std::string text_;
 };
@@ -37,12 +42,12 @@ class HttpRequest {
 using SharedText = std::shared_ptr<const std::string>;
 
 struct HttpAnswer {
-  std::string head;  // Up to the empty line.
-  SharedText body;
+  std::string head;              // Up to the empty line.
+  std::vector<SharedText> body;  // One after the other.
 };
 /// Returns an answer. `status` is "200 OK" or the like. `headers` are whole lines with their ends.
-HttpAnswer http_answer(const std::string& status, const std::string& type, SharedText body,
-                       const std::string& headers = {});
+HttpAnswer http_answer(const std::string& status, const std::string& type,
+                       std::vector<SharedText> body, const std::string& headers = {});
 HttpAnswer http_answer(const std::string& status, const std::string& type, std::string body,
                        const std::string& headers = {});
 

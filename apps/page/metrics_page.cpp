@@ -84,8 +84,9 @@ HttpAnswer MetricsPage::answer_to(const HttpRequest& request) {
     text_ = std::make_shared<const std::string>(metrics_of(status_(), numbers_()));
     made_ = now;
   }
-  return path == "/healthz" ? http_answer("200 OK", "text/plain", "ok\n")
-                            : http_answer("200 OK", "text/plain; version=0.0.4", text_);
+  return path == "/healthz"
+             ? http_answer("200 OK", "text/plain", "ok\n")
+             : http_answer("200 OK", "text/plain; version=0.0.4", std::vector{text_});
 }
 
 }  // namespace troupe::apps

@@ -387,6 +387,15 @@
     past.began = past.rows.length ? past.rows[0][1] - (past.rows[0][past.columns.indexOf("seconds")] || 0) : 0;
     histories.set(name, past);
   }
+  /// Asks for the status and for the histories of the runs that are shown. Which these are may change with the status: then it
+  /// asks again.
+  async function look() {
+    const asked = status ? shown_runs() : choice.picked;
+    const answer = await ask("api/look?" + new URLSearchParams(asked.map((name) => ["run", name])));
+    status = answer.status;
+    for (const [name, past] of Object.entries(answer.histories)) take_history(name, past);
+    if (shown_runs().some((name) => !asked.includes(name))) await look();
+  }
   /// Asks for what changes seldom: when the run's state is another one, and now and then.
   async function ask_about(name) {
     const state = status.runs.find((run) => run.name === name)?.state;
@@ -397,13 +406,10 @@
   }
   async function ask_all() {
     try {
-      status = await ask("api/status");
+      await look();
       heard = performance.now();
       note_paces();
-      for (const name of shown_runs()) {
-        take_history(name, await ask(`api/runs/${encodeURIComponent(name)}`));
-        await ask_about(name);
-      }
+      for (const name of shown_runs()) await ask_about(name);
       for (const known of [histories, abouts]) for (const name of known.keys()) if (!shown_runs().includes(name)) known.delete(name);
       at("app").hidden = false;
       at("plain").hidden = true;

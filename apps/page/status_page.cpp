@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,7 @@ constexpr auto fresh = std::chrono::seconds(1);
 // A long history is read by and by, so that other visitors wait less.
 constexpr int pages_at_once = 32;
 constexpr std::size_t most_histories = 32;
+constexpr std::size_t most_runs_at_once = 8;
 // An answer that changes seldom is used for longer.
 constexpr auto fresh_about = std::chrono::seconds(5);
 
@@ -43,7 +45,7 @@ HttpAnswer response(const std::string& status, const std::string& type, Body bod
 }
 
 HttpAnswer ok(const std::string& type, SharedText body) {
-  return response("200 OK", type, std::move(body));
+  return response("200 OK", type, std::vector{std::move(body)});
 }
 HttpAnswer ok(const std::string& type, std::string body) {
   return response("200 OK", type, std::move(body));
@@ -53,8 +55,9 @@ SharedText shared(std::string text) { return std::make_shared<const std::string>
 
 HttpAnswer not_found() {
   return response<std::string>("404 Not Found", "text/plain",
-                               "there are /, /metrics, /healthz, /api/status, /api/runs/NAME, "
-                               "/api/runs/NAME/about and /api/runs/NAME/config\n");
+                               "there are /, /metrics, /healthz, /api/look, /api/status, "
+                               "/api/runs/NAME, /api/runs/NAME/about and "
+                               "/api/runs/NAME/config\n");
 }
 
 }  // namespace
@@ -93,11 +96,12 @@ HttpAnswer StatusPage::answer_to(const HttpRequest& request) {
         "403 Forbidden", "text/plain",
         "this page answers to localhost, 127.0.0.1 and [::1] alone: ask for it by one "
         "of these; ssh -L brings it to another machine\n");
-  return answer_about(request.path());
+  return answer_about(request);
 }
 
-HttpAnswer StatusPage::answer_about(const std::string& path) {
+HttpAnswer StatusPage::answer_about(const HttpRequest& request) {
   constexpr std::string_view of_runs = "/api/runs/";
+  const auto path = request.path();
   if (path == "/") return ok("text/html", page_of(status_()));
   if (path == "/page.css") return ok("text/css", std::string(page_css()));
   for (const auto& script : page_scripts())
@@ -105,7 +109,28 @@ HttpAnswer StatusPage::answer_about(const std::string& path) {
   if (path == "/metrics") return ok("text/plain; version=0.0.4", metrics_of(status_(), numbers_()));
   if (path == "/healthz") return (void)status_(), ok("text/plain", "ok\n");
   if (path == "/api/status") return ok("application/json", status_text());
+  if (path == "/api/look") return answer_look(request);
   return path.starts_with(of_runs) ? answer_about_run(path.substr(of_runs.size())) : not_found();
+}
+
+/// Returns the status and the histories of the runs that the request names. Pages look often, so
+/// they get all in one answer.
+HttpAnswer StatusPage::answer_look(const HttpRequest& request) {
+  const auto named = request.parameters("run");
+  const std::set<std::string> names(named.begin(), named.end());
+  if (names.size() > most_runs_at_once)
+    return response<std::string>("400 Bad Request", "text/plain",
+                                 "wanted at most " + std::to_string(most_runs_at_once) +
+                                     " runs, found " + std::to_string(names.size()) + "\n");
+  std::vector<SharedText> parts = {shared("{\"status\":"), status_text()};
+  std::string before = ",\"histories\":{";
+  for (const auto& name : names) {
+    if (!is_run(name)) continue;
+    parts.push_back(shared(std::exchange(before, ",") + to_json(name) + ":"));
+    parts.push_back(history_text(name));
+  }
+  parts.push_back(shared((before == "," ? "" : before) + "}}"));
+  return response("200 OK", "application/json", std::move(parts));
 }
 
 /// `asked` is "NAME", "NAME/about" or "NAME/config".
@@ -114,11 +139,7 @@ HttpAnswer StatusPage::answer_about_run(const std::string& asked) {
   const auto name = asked.substr(0, end);
   const auto part = end == asked.npos ? std::string() : asked.substr(end + 1);
   (void)status_text();
-  // The name becomes part of a path: only the names of runs do.
-  const auto& runs = list_in(newest_, "runs");
-  const bool is_known =
-      std::ranges::any_of(runs, [&](const Value& run) { return text_of(run, "name") == name; });
-  if (!is_known || name.empty()) return not_found();
+  if (!is_run(name)) return not_found();
   if (part.empty()) return ok("application/json", history_text(name));
   if (part == "about") return ok("application/json", about_text(name));
   if (part != "config") return not_found();
@@ -133,6 +154,14 @@ SharedText StatusPage::status_text() {
     newest_text_ = {shared(to_json(newest_)), now};
   }
   return newest_text_.text;
+}
+
+/// Returns whether the newest status has a run of this name. A name becomes part of a path, so only
+/// the names of runs may be used.
+bool StatusPage::is_run(const std::string& name) const {
+  const auto& runs = list_in(newest_, "runs");
+  return !name.empty() &&
+         std::ranges::any_of(runs, [&](const Value& run) { return text_of(run, "name") == name; });
 }
 
 StatusPage::KeptRun& StatusPage::kept(const std::string& run) {

@@ -17,9 +17,10 @@
 namespace troupe::apps {
 
 /// A read-only HTTP page with the head's status, for browsers at "/" and for Prometheus at
-/// "/metrics". The page asks for "/api/status", "/api/runs/NAME", "/api/runs/NAME/about" and
-/// "/api/runs/NAME/config". "/healthz" answers while the head does. Only this machine can reach it,
-/// since HTTP asks for no keys. What many visitors ask for is made anew at most once a second.
+/// "/metrics". The page asks for "/api/look?run=NAME", "/api/runs/NAME/about" and
+/// "/api/runs/NAME/config", and scripts for "/api/status" and "/api/runs/NAME". "/healthz" answers
+/// while the head does. Only this machine can reach it, since HTTP asks for no keys. What many
+/// visitors ask for is made anew at most once a second.
 class StatusPage {
  public:
   /// Returns the answer to `status`; any thread.
@@ -54,9 +55,11 @@ class StatusPage {
 
   StatusPage(storage::Files& files, Status status, Numbers numbers);
   HttpAnswer answer_to(const HttpRequest& request);
-  HttpAnswer answer_about(const std::string& path);
+  HttpAnswer answer_about(const HttpRequest& request);
+  HttpAnswer answer_look(const HttpRequest& request);
   HttpAnswer answer_about_run(const std::string& asked);
   SharedText status_text();
+  bool is_run(const std::string& name) const;
   KeptRun& kept(const std::string& run);
   SharedText history_text(const std::string& run);
   SharedText about_text(const std::string& run);

@@ -125,6 +125,12 @@ TEST_CASE("a page answers scripts with JSON, and names no other file than those 
   CHECK(is_known);
   CHECK(answers("GET /api/runs/r", "\"columns\":[\"step\",\"time\",\"seen\",\"loss\""));
   CHECK(answers("GET /api/runs/r/config", "name = \"r\""));
+  CHECK(answers("GET /api/look", ",\"histories\":{}}"));
+  CHECK(answers("GET /api/look?run=r&run=none&run=r", "{\"status\":{"));
+  CHECK(answers("GET /api/look?run=none&run=r", ",\"histories\":{\"r\":{\"columns\":[\"step\","));
+  CHECK(answers("GET /api/look?run=../r", ",\"histories\":{}}"));
+  CHECK(answers("GET /api/look?run=1&run=2&run=3&run=4&run=5&run=6&run=7&run=8&run=9",
+                "wanted at most 8 runs, found 9"));
   for (const auto* path :
        {"/api/runs/", "/api/runs/none", "/api/runs/../r", "/api/runs/r/../r/config",
         "/api/runs/r/events.jsonl", "/api/runs/%2e%2e", "/page"})
