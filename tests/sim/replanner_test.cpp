@@ -235,6 +235,25 @@ TEST_CASE("a plan on live nodes takes the measured times of units", "[sim]") {
   CHECK(setup->times.size() == 4);
 }
 
+TEST_CASE("noise in the measured times of units moves no cut", "[sim]") {
+  storage::MemoryFiles files;
+  const auto open = open_run("measured");
+  const auto nodes = nodes_on_hosts({"alpha", "beta", "gamma"});
+  const auto plan_by = [&](std::vector<apps::UnitTimes> (*measure)(const apps::MeasuredModel&)) {
+    auto setup = apps::set_up(files, open.config);
+    REQUIRE(setup);
+    const auto live = apps::plan_for(open.config, *setup, nodes, 1, measure);
+    REQUIRE(live);
+    return live->choice.plan_name();
+  };
+  static constexpr apps::UnitTimes usual{0.010, 0.020, 0.012, 0.009, 0.001};
+  static constexpr apps::UnitTimes shorter{0.005, 0.010, 0.006, 0.004, 0.001};
+  static constexpr apps::UnitTimes longer{0.015, 0.030, 0.018, 0.014, 0.001};
+  CHECK(plan_by([](const apps::MeasuredModel&) {
+          return std::vector{longer, longer, shorter, shorter};
+        }) == plan_by([](const apps::MeasuredModel&) { return std::vector(4, usual); }));
+}
+
 TEST_CASE("a run whose steps take what was expected keeps its plan", "[sim]") {
   PlayedRun run;
   const auto before = run.choice.plan_name();
