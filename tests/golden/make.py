@@ -14,18 +14,18 @@ Each family is a folder as transformers writes it (config.json, model.safetensor
 
 - data.safetensors: `input` and `target`, tokens [steps * samples, length], and `logits` of the first
   step's samples before training. Samples of t5 and bert have other lengths each: `span` says what
-  each position looks at, nothing if it is padding. T5 has `memory_span` and `decoder_tokens` too.
-  bert_pairs
-  has `token_types`. A target of -100 does not count;
+  each position looks at, nothing if it is padding. T5 has `memory_span` and `decoder_tokens` too,
+  bert_pairs has `token_types`. A target of -100 does not count;
 - trace.json: the loss and the norm of each parameter's gradient at the first step, the losses of
   all steps of AdamW, and by how much the loss moves if float32 stays where transformers computes in
   float32 even in a float64 model (RMSNorm, rotary positions, softmax). Gradients of experts include
   that of the balance loss, and losses leave it out.
 
-llama/losses.json has the losses and the norms of gradients of all steps for other forms of the loss. With `ignore`, the first `left_out` targets of each sample do not count.
+llama/losses.json has the losses and the norms of gradients of all steps for other forms of the
+loss. With `ignore`, the first `left_out` targets of each sample do not count.
 
-t5/generated.json has texts that the decoder writes for some sources: the likeliest tokens, as `generate` gives them, with
-the probabilities of all tokens before each.
+t5/generated.json has texts that the decoder writes for some sources: the likeliest tokens, as
+`generate` gives them, with the probabilities of all tokens before each.
 
 --load reads a folder with from_pretrained and prints its logits; with --like their greatest
 difference from those of a family.
