@@ -95,7 +95,7 @@ class RunHistory {
   Value::List delays_by_stage() const;
 
   std::vector<Row> rows_;
-  std::set<int> stages_;  // Those whose lateness was told; they have columns.
+  std::set<int> stages_;  // The stages whose lateness was told; they have columns.
   std::int64_t steps_in_row_ = 1;
   std::deque<Eval> evals_;
   std::deque<Told> told_;

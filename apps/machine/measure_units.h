@@ -10,7 +10,7 @@ namespace troupe::apps {
 /// The devices that measure, all at the same time, and their limits.
 struct MeasuringDevices {
   int count = 1;
-  int threads = 1;                   // Of each device.
+  int threads = 1;                   // The threads of each device.
   double longest_micro_batch = 1.5;  // Seconds.
   std::chrono::milliseconds patience{500};
 };
