@@ -42,7 +42,7 @@ Result<sched::DeviceProfile> profile_for(const PlanArguments& arguments, int dev
 }
 
 Result<sched::PlanRequest> request_for(storage::Files& files, const PlanArguments& arguments,
-                                       const config::RunConfig& config) {
+                                       const config::RunConfig& config, const CommonFlags& flags) {
   const auto setup = set_up(files, config);
   if (!setup) return setup.error();
   Shares shares{arguments.nodes, devices_wanted(config), own_machine_share().memory()};
@@ -51,6 +51,8 @@ Result<sched::PlanRequest> request_for(storage::Files& files, const PlanArgument
   std::vector<UnitTimes> times;
   if (arguments.profile.empty())
     times = unit_times(config, *setup, *profile, [&](const MeasuredModel& measured) {
+      if (takes_seconds_to_measure(measured) && !flags.quiet)
+        std::fputs("measuring some passes of the model\n", stderr);
       return measure_units_here(measured, shares.devices);
     });
   if (arguments.cluster.empty()) {
@@ -111,7 +113,7 @@ ExitCode plan(const PlanArguments& arguments, const CommonFlags& flags) {
                [](const Value& answer) { print_wrapped(text_of(answer, "table")); });
   if (!arguments.device.empty()) return model_step(arguments, loaded->config, flags);
   const auto files = storage::disk_files();
-  const auto request = request_for(*files, arguments, loaded->config);
+  const auto request = request_for(*files, arguments, loaded->config, flags);
   if (!request) return invalid(request.error());
   const auto made = sched::make_plan(*request);
   if (!made) return invalid(made.error());

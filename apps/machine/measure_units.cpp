@@ -232,6 +232,11 @@ std::vector<UnitTimes> measure_units_here(const MeasuredModel& measured, int dev
       measured, {.count = std::min(devices, cores), .threads = std::max(1, cores / devices)});
 }
 
+bool takes_seconds_to_measure(const MeasuredModel& measured) {
+  return measured.expected > long_micro_batch &&
+         measured.expected <= MeasuringDevices().longest_micro_batch;
+}
+
 std::vector<UnitTimes> nominal_unit_times(const MeasuredModel& measured) {
   constexpr MeasuringDevices a_core{.longest_micro_batch = 0.02,
                                     .patience = std::chrono::milliseconds(50)};

@@ -11,7 +11,7 @@ namespace troupe::apps {
 struct MeasuringDevices {
   int count = 1;
   int threads = 1;                   // The threads of each device.
-  double longest_micro_batch = 1.5;  // Seconds.
+  double longest_micro_batch = 0.6;  // Seconds.
   std::chrono::milliseconds patience{500};
 };
 
@@ -24,6 +24,9 @@ std::vector<UnitTimes> measure_units(const MeasuredModel& measured,
 
 /// Measures units on so many devices that share this machine's cores.
 std::vector<UnitTimes> measure_units_here(const MeasuredModel& measured, int devices);
+
+/// Returns whether that takes a second or more.
+bool takes_seconds_to_measure(const MeasuredModel& measured);
 
 /// Returns the times on a nominal device, as one core of this machine foretells them. Takes a tenth
 /// of a second at most. Returns nothing if the model is too large for that.
