@@ -26,13 +26,12 @@ std::string known(const Value& run, const char* key, const char* format, double 
   return number && number->is_number() ? line(format, times * number->number()) : "-";
 }
 
-/// Returns the measured time of a step, and the expected one: "a step takes 2.10 ms; expected ...".
-std::string step_text(const Value& run) {
-  const auto plan = text_of(run, "plan_why");
+/// Adds the measured time of a step, and why the run has its plan, with the expected times.
+void add_plan(Table& table, const Value& run) {
   const Value* seconds = run.find("step_seconds");
-  if (!seconds || !seconds->is_number()) return plan;
-  const auto measured = "a step takes " + schedules::show(schedules::Seconds(seconds->number()));
-  return plan.empty() ? measured : measured + "; " + plan;
+  if (seconds && seconds->is_number())
+    table.add_note("a step takes " + schedules::show(schedules::Seconds(seconds->number())));
+  if (const auto plan = text_of(run, "plan_why"); !plan.empty()) table.add_note(plan);
 }
 
 /// Formats a duration: "12m", "3h20m", "21d07h".
@@ -142,7 +141,7 @@ Table table_of(const Value::List& runs, const SpeedOfRun& speeds, Room room) {
     table.colour(1, tone);
     if (room != Room::for_all && !where.empty())
       table.add_note(where, why.empty() ? Tone::plain : tone);
-    if (const auto step = step_text(run); why.empty() && !step.empty()) table.add_note(step);
+    if (why.empty()) add_plan(table, run);
     const auto recoveries = static_cast<long>(number_in(run, "recoveries"));
     if (recoveries > 0)
       table.add_note((recoveries == 1 ? "recovered once: "

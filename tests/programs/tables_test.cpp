@@ -77,8 +77,10 @@ TEST_CASE("the measured time of a step stands before the expected one", "[apps]"
   run.set("plan_why", why);
   CHECK(rows_of(runs_table(answer_with({run}), {139})).back() == "    " + why);
   run.set("step_seconds", 0.0021);
-  CHECK(rows_of(runs_table(answer_with({run}), {139})).back() ==
-        "    a step takes 2.10 ms; " + why);
+  const auto rows = rows_of(runs_table(answer_with({run}), {139}));
+  REQUIRE(rows.size() > 2);
+  CHECK(rows[rows.size() - 2] == "    a step takes 2.10 ms");
+  CHECK(rows.back() == "    " + why);
 }
 
 TEST_CASE("a colour takes no columns, and ends where a text is cut", "[apps]") {

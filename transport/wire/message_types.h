@@ -130,7 +130,8 @@ inline constexpr MessageType table[] = {
      "Returns the state of all runs. [`runs`]"},
     {"run.get", question, looks, 4_KiB, {H::head}, "`run`",
      "Returns the state of one run. [`name`, `state`, `step`, `steps`, `loss`, `goodput`, "
-     "`exactness`, `where`, `why`; `plan_why`: why it has its plan; `recoveries`: how often the run recovered from a loss; "
+     "`exactness`, `where`, `why`; `plan_why`: why it has its plan; `step_seconds`: the measured "
+     "time of a step, the median of the last 16; `recoveries`: how often the run recovered from a loss; "
      "`recovered`: how it recovered the last time; `stragglers`: what slows it down now, each as in "
      "the event `node.straggler`]"},
     {"run.submit", question, person, 1_MiB, {H::head},
