@@ -2,7 +2,7 @@
 // page itself holds. It changes nothing.
 "use strict";
 (() => {
-  const {at, make, cell, table, is_number, count, number, share, bytes, duration, clock} = texts;
+  const {at, make, cell, table, is_number, count, number, loss, share, bytes, duration, clock} = texts;
   const every = 2000;                 // Milliseconds between two questions.
   const every_about = 30000;
   const most_picked = 6;              // Each run that is drawn is asked for.
@@ -100,7 +100,7 @@
     return make("tr", {"data-run": run.name},
       name_cell(run, shown), cell(run.state, state_class[run.state]),
       cell(steps_of(run)), cell(done, "wide"),
-      cell(number(run.loss)), cell(number(speed), "wide"),
+      cell(loss(run.loss)), cell(number(speed), "wide"),
       cell(speed ? duration((run.steps - run.step) / speed) : "–"),
       cell(share(run.goodput), "wide"), cell(count(run.recoveries || 0), "wide"),
       cell(run.warning ? run.warning : where, "text wide"));
@@ -111,8 +111,8 @@
   function past_row(run, shown) {
     return make("tr", {"data-run": run.name},
       name_cell(run, shown), cell(run.ended, run.state === "done" || run.state === "stopped" ? "good" : "bad"),
-      cell(steps_of(run)), cell(number(run.loss)), cell(number(run.best_loss), "wide"), cell(number(run.validation), "wide"),
-      cell(number(run.best_validation), "wide"), cell(number(run.rate), "wide"), cell(share(run.bubble), "wide"),
+      cell(steps_of(run)), cell(loss(run.loss)), cell(loss(run.best_loss), "wide"), cell(loss(run.validation), "wide"),
+      cell(loss(run.best_validation), "wide"), cell(number(run.rate), "wide"), cell(share(run.bubble), "wide"),
       cell(bytes(run.memory), "wide"), cell(count(run.checkpoints), "wide"), cell(count(run.warnings), "wide"));
   }
   const past_columns = [["run"], ["ended"], ["step"], ["loss"], ["best loss", "wide"], ["validation", "wide"], ["best validation", "wide"],

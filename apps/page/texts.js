@@ -41,6 +41,12 @@ const texts = (() => {
     if (size >= 100) return Math.round(value).toLocaleString("en-US");
     return String(Number(value.toPrecision(4)));
   }
+  /// Returns a loss with four decimals, as on terminals, so that those of a column stand below each other.
+  function loss(value) {
+    if (!is_number(value)) return "–";
+    const size = Math.abs(value);
+    return size >= 0.01 && size < 1000 ? value.toFixed(4) : number(value);
+  }
   function share(value) { return is_number(value) ? (100 * value).toFixed(1) + " %" : "–"; }
   function bytes(value) {
     if (!is_number(value)) return "–";
@@ -61,5 +67,5 @@ const texts = (() => {
     return new Date(1000 * seconds).toLocaleTimeString("en-GB");
   }
 
-  return {at, make, draw, cell, table, is_number, count, number, share, bytes, duration, clock};
+  return {at, make, draw, cell, table, is_number, count, number, loss, share, bytes, duration, clock};
 })();
