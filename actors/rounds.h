@@ -38,6 +38,8 @@ class Rounds {
   /// Returns a round of one step.
   const RoundPtr& of_one_step() const { return one_; }
   bool asynchronous() const { return asynchronous_; }
+  /// Returns how many steps a full round has. Runs evaluate and save between rounds.
+  int steps() const { return steps_; }
   std::vector<models::Keep> keep() const;
   /// Returns, by stage, the most steps between the two passes of a micro-batch.
   std::vector<int> delays() const;

@@ -83,6 +83,9 @@ std::string place_of_stages(const ProcessRun& run) {
     for (const auto& stage : plan.stages)
       text += " " + std::to_string(stage.first) + ".." + std::to_string(stage.last - 1);
   }
+  if (run.rounds().asynchronous())
+    text += "; evaluations and saves wait for a drain of the pipeline, every " +
+            counted(run.rounds().steps(), "step");
   return text;
 }
 
