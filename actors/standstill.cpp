@@ -1,5 +1,7 @@
 #include "actors/standstill.h"
 
+#include <algorithm>
+
 namespace troupe::actors {
 
 std::optional<Standstill> find_standstill(const std::vector<Standing>& all,
@@ -16,6 +18,11 @@ std::optional<Standstill> find_standstill(const std::vector<Standing>& all,
   }
   if (!root) return {};
   return Standstill{root->who, root->wait.what + ", and no player has made progress for too long"};
+}
+
+bool has_progress(const std::vector<Standing>& all) {
+  return std::ranges::any_of(
+      all, [](const Standing& one) { return one.wait && one.patiences == 0 && one.silent <= 1; });
 }
 
 }  // namespace troupe::actors

@@ -24,4 +24,7 @@ struct Standstill {
 };
 std::optional<Standstill> find_standstill(const std::vector<Standing>& all, const Allowed& allowed);
 
+/// Returns whether any of them has made progress within the last interval.
+bool has_progress(const std::vector<Standing>& all);
+
 }  // namespace troupe::actors

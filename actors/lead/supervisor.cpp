@@ -380,12 +380,15 @@ class Supervisor {
     const bool is_undecided =
         phase_ == Phase::playing && step_driver_.waits_for_decision() && !is_paused_;
     if (!is_undecided) sign(own.wait ? own.wait.what : "it waits for nothing");
-    if (own.patiences > 0) run_reporter_.tell_stalled(own);
     if (phase_ == Phase::clearing) {
+      if (own.patiences > 0) run_reporter_.tell_stalled(own);
       if (own.patiences >= spec_->stalls.of(own.wait)) end_anyway(own.wait.what);
       return;
     }
     auto all = players_.look();
+    // Players at work are no stall: an evaluation takes as long as it takes.
+    const bool awaits_players = own.wait.on == Wait::On::message && has_progress(all);
+    if (own.patiences > 0 && !awaits_players) run_reporter_.tell_stalled(own);
     all.push_back(std::move(own));
     if (is_undecided) return;
     if (const auto found = find_standstill(all, spec_->stalls))

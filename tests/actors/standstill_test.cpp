@@ -12,6 +12,15 @@ TEST_CASE("a run in which an actor makes progress is not stalled", "[actors]") {
                               {}));
 }
 
+TEST_CASE("a run has progress while one of those that have work is not stuck", "[actors]") {
+  CHECK_FALSE(has_progress({}));
+  CHECK_FALSE(has_progress({{.who = "idle"}}));
+  CHECK_FALSE(has_progress({{.who = "stuck", .wait = computes("a"), .patiences = 1}}));
+  CHECK_FALSE(has_progress({{.who = "silent", .wait = computes("a"), .silent = 2}}));
+  CHECK(has_progress({{.who = "stuck", .wait = waits("a"), .patiences = 9},
+                      {.who = "busy", .wait = computes("b"), .silent = 1}}));
+}
+
 TEST_CASE("an actor that waits for a disk may wait longer", "[actors]") {
   const auto saves = [](int patiences) {
     return find_standstill(

@@ -242,6 +242,26 @@ TEST_CASE("making the first weights may exceed the patience, since each piece is
   CHECK(played.told("stage.stalled").find(" numbers are drawn or packed") != std::string::npos);
 }
 
+TEST_CASE("a supervisor that waits for a long evaluation is not stalled while devices compute",
+          "[actors]") {
+  auto piece = two_stages();
+  piece.eval_every = 1;
+  LittleRun run(piece);
+  Scene scene(run, seed);
+  scene.begin();
+  // A few messages a patience: an evaluation takes several of them.
+  while (!scene.ended()) {
+    for (auto& executor : scene.spec().executors) scene.world().freeze(*executor);
+    scene.world().run_until([&] { return scene.ended(); }, scene.spec().stall_patience);
+    scene.world().thaw();
+    scene.play(8);
+  }
+  const auto played = scene.finish();
+  check_done(played);
+  CAPTURE(played.told("stage.stalled"));
+  CHECK(played.told("stage.stalled").find("supervisor: ") == std::string::npos);
+}
+
 TEST_CASE("a run drained while it makes its first weights saves a state to resume from",
           "[actors]") {
   int drained_early = 0;  // Before any forward pass, thus before the first weights were complete.
