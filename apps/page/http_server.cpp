@@ -2,8 +2,10 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -22,6 +24,9 @@ using Clock = std::chrono::steady_clock;
 constexpr auto patience = std::chrono::milliseconds(500);
 constexpr std::size_t most_request_bytes = 8192;
 constexpr int pause_milliseconds = 100;
+// A usual answer fits at once, so that no thread has to wait for its reader.
+constexpr int send_buffer_bytes = 1 << 20;
+constexpr std::size_t most_parts_at_once = 64;
 
 /// Returns whether the socket becomes ready before `end`.
 bool wait_for(int socket, short what, Clock::time_point end) {
@@ -33,9 +38,13 @@ bool wait_for(int socket, short what, Clock::time_point end) {
 /// Reads up to the empty line. Returns nothing if it is late or too long.
 std::string read_request(int socket, Clock::time_point end) {
   std::string request;
-  while (request.size() < most_request_bytes && wait_for(socket, POLLIN, end)) {
-    std::array<char, 1024> bytes;
+  std::array<char, 1024> bytes;
+  while (request.size() < most_request_bytes) {
     const auto count = recv(socket, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      if (!wait_for(socket, POLLIN, end)) break;
+      continue;
+    }
     if (count <= 0) break;
     request.append(bytes.data(), static_cast<std::size_t>(count));
     if (request.find("\r\n\r\n") != std::string::npos) return request;
@@ -43,13 +52,29 @@ std::string read_request(int socket, Clock::time_point end) {
   return {};
 }
 
-/// Returns whether all bytes were written before `end`. `flags` are those of send().
-bool write_all(int socket, std::string_view bytes, Clock::time_point end, int flags = 0) {
-  while (!bytes.empty()) {
-    if (!wait_for(socket, POLLOUT, end)) return false;
-    const auto sent = send(socket, bytes.data(), bytes.size(), flags | MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(sent));
+/// Writes all parts, with one call if the socket takes them at once. Returns false if that lasts
+/// until `end`, or fails.
+bool write_all(int socket, const std::vector<std::string_view>& parts, Clock::time_point end) {
+  std::vector<iovec> left;
+  left.reserve(parts.size());
+  for (const auto part : parts)
+    if (!part.empty()) left.push_back({const_cast<char*>(part.data()), part.size()});
+  std::size_t first = 0;
+  while (first < left.size()) {
+    msghdr message{};
+    message.msg_iov = left.data() + first;
+    message.msg_iovlen = std::min<std::size_t>(left.size() - first, most_parts_at_once);
+    auto sent = sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return false;
+    while (sent > 0) {
+      auto& part = left[first];
+      const auto taken = std::min(static_cast<std::size_t>(sent), part.iov_len);
+      part.iov_base = static_cast<char*>(part.iov_base) + taken;
+      part.iov_len -= taken;
+      sent -= static_cast<ssize_t>(taken);
+      if (part.iov_len == 0) ++first;
+    }
+    if (first < left.size() && !wait_for(socket, POLLOUT, end)) return false;
   }
   return true;
 }
@@ -178,15 +203,16 @@ void HttpServer::serve(const Descriptor& visitor) const {
   std::vector<std::string_view> parts = {answer.head};
   if (request.method() != "HEAD")
     for (const auto& part : answer.body) parts.emplace_back(*part);
+  const int socket = visitor.number();
+  (void)setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &send_buffer_bytes, sizeof send_buffer_bytes);
   const auto end = Clock::now() + patience;
-  while (parts.size() > 1 && parts.back().empty()) parts.pop_back();
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    if (!write_all(visitor.number(), parts[i], end, i + 1 < parts.size() ? MSG_MORE : 0)) break;
+  if (!write_all(socket, parts, end)) return;
   // Unread input would make close() reset the connection, which could discard the answer.
-  shutdown(visitor.number(), SHUT_WR);
   std::array<char, 1024> rest;
-  while (wait_for(visitor.number(), POLLIN, end) &&
-         recv(visitor.number(), rest.data(), rest.size(), MSG_DONTWAIT) > 0) {
+  if (request.is_whole() && recv(socket, rest.data(), rest.size(), MSG_DONTWAIT) < 0) return;
+  shutdown(socket, SHUT_WR);
+  while (wait_for(socket, POLLIN, end) &&
+         recv(socket, rest.data(), rest.size(), MSG_DONTWAIT) > 0) {
   }
 }
 
