@@ -24,7 +24,8 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // The sums kept in registers: most_rows times most_vectors, beside a vector of each factor.
-#if HWY_TARGET == HWY_SCALAR
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+// Sums are arrays here, and g++ takes minutes to look through many of them.
 constexpr int most_rows = 2;
 constexpr int most_vectors = 4;
 #elif HWY_TARGET == HWY_AVX2
