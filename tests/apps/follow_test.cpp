@@ -64,7 +64,7 @@ TEST_CASE("who waits for a head that is away says so and ends by Ctrl-C at once"
 
 TEST_CASE("train answers Ctrl-C at once, while a step takes longer", "[apps]") {
   const Workplace here;
-  Process train(here, {"train", quickstart, "--set", "batch.global=8192", "--set", "log.every=1"});
+  Process train(here, {"train", quickstart, "--set", "batch.global=4096", "--set", "log.every=1"});
   REQUIRE(train.says("step 1 "));
   const auto began = std::chrono::steady_clock::now();
   train.send(SIGINT);

@@ -20,7 +20,7 @@ void abort_somewhere(Play& play) {
 
 TEST_CASE("an abort ends all edges, and no garbage is applied", "[edges]") {
   int with_work_left_out = 0;
-  for (std::uint64_t seed = 1; seed <= orders(10000); ++seed) {
+  for (std::uint64_t seed = 1; seed <= orders(5000); ++seed) {
     auto layout = drawn_layout(seed);
     layout.parcels = 1000;
     Play play(seed, layout);
@@ -32,7 +32,7 @@ TEST_CASE("an abort ends all edges, and no garbage is applied", "[edges]") {
     REQUIRE(given_back);
     REQUIRE(play.wrong() == "");
   }
-  CHECK(with_work_left_out > static_cast<int>(orders(100)));
+  CHECK(with_work_left_out > static_cast<int>(orders(50)));
 }
 
 TEST_CASE("work after a receive that ignores the poison word applies garbage", "[edges]") {
