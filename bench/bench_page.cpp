@@ -146,13 +146,15 @@ int run(int rounds, double seconds) {
   for (int round = 0; round < rounds; ++round)
     if (!measure(cluster, port, stand_in.port(), seconds, all)) return 1;
   std::puts(
-      "| viewers | each costs the head of a core | each gets | a step takes longer by | least | "
-      "most |\n|---|---|---|---|---|---|");
+      "| viewers | each costs the head of a core | all of them | each gets | a step takes longer "
+      "by "
+      "| least | most |\n|---|---|---|---|---|---|---|");
   for (const auto& [viewers, figures] : all) {
     const auto [least, most] = std::ranges::minmax(figures.slower);
-    std::printf("| %d | %.2f %% | %.1f kB/s | %.2f %% | %.2f %% | %.2f %% |\n", viewers,
-                100 * median(figures.busy), median(figures.bytes) / 1e3,
-                100 * median(figures.slower), 100 * least, 100 * most);
+    const double busy = 100 * median(figures.busy);
+    std::printf("| %d | %.2f %% | %.2f %% | %.1f kB/s | %.2f %% | %.2f %% | %.2f %% |\n", viewers,
+                busy, busy * viewers, median(figures.bytes) / 1e3, 100 * median(figures.slower),
+                100 * least, 100 * most);
   }
   return 0;
 }
