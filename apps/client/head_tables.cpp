@@ -6,6 +6,7 @@
 
 #include "apps/client/table.h"
 #include "apps/events/event_text.h"
+#include "apps/events/run_end.h"
 #include "apps/hosts/gpu_checks.h"
 #include "core/json.h"
 #include "schedules/plan/plan_format.h"
@@ -26,12 +27,15 @@ std::string known(const Value& run, const char* key, const char* format, double 
   return number && number->is_number() ? line(format, times * number->number()) : "-";
 }
 
-/// Adds the measured time of a step, and why the run has its plan, with the expected times.
+/// Adds the measured time of a step. For a run that goes on it adds why the run has its plan, with
+/// the expected times.
 void add_plan(Table& table, const Value& run) {
+  const bool has_ended = has_run_ended(text_of(run, "state"));
   const Value* seconds = run.find("step_seconds");
   if (seconds && seconds->is_number())
-    table.add_note("a step takes " + schedules::show(schedules::Seconds(seconds->number())));
-  if (const auto plan = text_of(run, "plan_why"); !plan.empty()) table.add_note(plan);
+    table.add_note((has_ended ? "a step took " : "a step takes ") +
+                   schedules::show(schedules::Seconds(seconds->number())));
+  if (const auto plan = text_of(run, "plan_why"); !plan.empty() && !has_ended) table.add_note(plan);
 }
 
 /// Formats a duration: "12m", "3h20m", "21d07h".

@@ -12,6 +12,7 @@
 
 #include "actors/nodes/mesh.h"
 #include "apps/events/run_counters.h"
+#include "apps/events/run_end.h"
 #include "apps/machine/confinement.h"
 #include "apps/program_context.h"
 #include "core/result.h"
@@ -64,7 +65,7 @@ struct RunStanding {
                       transport::optional("stragglers", &RunStanding::stragglers),
                       transport::optional("lacks_nodes", &RunStanding::lacks_nodes));
   }
-  bool has_ended() const { return state == "done" || state == "stopped" || state == "failed"; }
+  bool has_ended() const { return has_run_ended(state); }
 };
 
 struct HeadOptions {

@@ -38,10 +38,6 @@ RunTelemetry::RunTelemetry(const Value& first)
       trace_(trace_of(name_, begun_)),
       attempt_begun_(begun_) {}
 
-bool RunTelemetry::ends(std::string_view state) {
-  return state == "done" || state == "failed" || state == "stopped";
-}
-
 std::string RunTelemetry::id_of(const std::string& what) const {
   constexpr std::size_t digits = 16;
   return to_string(digest_of(trace_ + " " + what)).substr(0, digits);

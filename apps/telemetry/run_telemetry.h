@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apps/events/run_counters.h"
+#include "apps/events/run_end.h"
 #include "apps/telemetry/otlp_json.h"
 #include "core/value.h"
 
@@ -23,9 +24,7 @@ class RunTelemetry {
   explicit RunTelemetry(const Value& first);
 
   void add(const Value& event);
-  bool has_ended() const { return !state_.empty() && ends(state_); }
-  /// Returns whether an event with this state ends a run.
-  static bool ends(std::string_view state);
+  bool has_ended() const { return has_run_ended(state_); }
 
   /// Returns the spans that have ended since the last call.
   std::vector<otlp::Span> take_spans() { return std::exchange(spans_, {}); }

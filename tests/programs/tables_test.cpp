@@ -81,6 +81,8 @@ TEST_CASE("the measured time of a step stands before the expected one", "[apps]"
   REQUIRE(rows.size() > 2);
   CHECK(rows[rows.size() - 2] == "    a step takes 2.10 ms");
   CHECK(rows.back() == "    " + why);
+  run.set("state", "done");
+  CHECK(rows_of(runs_table(answer_with({run}), {139})).back() == "    a step took 2.10 ms");
 }
 
 TEST_CASE("a colour takes no columns, and ends where a text is cut", "[apps]") {
