@@ -1,5 +1,7 @@
 #include "apps/page/http_server.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -27,6 +29,8 @@ constexpr int pause_milliseconds = 100;
 // A usual answer fits at once, so that no thread has to wait for its reader.
 constexpr int send_buffer_bytes = 1 << 20;
 constexpr std::size_t most_parts_at_once = 64;
+// After this time the system forgets what the reader has not taken.
+constexpr unsigned reader_patience_milliseconds = 2000;
 
 /// Returns whether the socket becomes ready before `end`.
 bool wait_for(int socket, short what, Clock::time_point end) {
@@ -205,6 +209,8 @@ void HttpServer::serve(const Descriptor& visitor) const {
     for (const auto& part : answer.body) parts.emplace_back(*part);
   const int socket = visitor.number();
   (void)setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &send_buffer_bytes, sizeof send_buffer_bytes);
+  (void)setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &reader_patience_milliseconds,
+                   sizeof reader_patience_milliseconds);
   const auto end = Clock::now() + patience;
   if (!write_all(socket, parts, end)) return;
   // Unread input would make close() reset the connection, which could discard the answer.
