@@ -25,6 +25,8 @@ done
 unwanted=$(find usr -name '*.a' -o -name '*.h' -o -name '*.so*' -o -path '*/etc/*')
 [ -z "$unwanted" ] || fail "installed without need: $unwanted"
 [ -z "$(objdump -p "$troupe" | grep -E 'RPATH|RUNPATH')" ] || fail "the installed program looks for libraries beside itself"
+# One that was made with CUDA starts on machines without it, too.
+[ -z "$(objdump -p "$troupe" | grep -E 'NEEDED +lib(cuda|cublas|cudnn|nccl|nvrtc)')" ] || fail "the installed program needs libraries of CUDA to start"
 
 # Each command has a manual page.
 for command in $("$troupe" complete -- "" | cut -f 1); do
