@@ -117,7 +117,7 @@ const std::vector<Examples>& all_examples() {
       {"down", {"troupe down hosts.txt"}},
       {"nodes", {"troupe nodes", "troupe nodes drain alpha"}},
       {"status", {"troupe status", "troupe status --output json"}},
-      {"top", {"troupe top", "troupe top --every 5"}},
+      {"top", {"troupe top", "troupe top --every 5", "troupe top --once --output json"}},
       {"stacks",
        {"troupe stacks own", "troupe stacks own --stage 1", "troupe stacks --node alpha"}},
       {"probe", {"troupe probe", "troupe probe own --output json"}},

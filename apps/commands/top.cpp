@@ -1,6 +1,4 @@
-// `troupe top`: shows the nodes and runs of a head and refreshes them.
-
-#include <unistd.h>
+// `troupe top`: shows the nodes and runs of a head and refreshes them, or shows them once.
 
 #include <algorithm>
 #include <array>
@@ -36,6 +34,7 @@ using Clock = std::chrono::steady_clock;
 struct TopArguments {
   WhichHead head;
   double every = 1;  // Seconds.
+  bool once = false;
 };
 
 /// Steps per second, over the last seconds.
@@ -221,16 +220,17 @@ std::optional<Error> draw(HeadClient& client, std::chrono::milliseconds every) {
 ExitCode top(const TopArguments& arguments, const CommonFlags& flags) {
   auto client = arguments.head.dial(flags);
   if (!client) return no_head(client.error());
-  if (flags.output == "auto" && isatty(STDOUT_FILENO) == 1) {
+  if (flags.output == "auto" && !arguments.once && has_screen(stdout)) {
     const auto every = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * arguments.every));
     const auto lost = draw(**client, every);
     return lost ? no_head(*lost) : ExitCode::done;
   }
   const auto status = (*client)->ask("status", Value::Map{});
   if (!status) return no_head(status.error());
+  const auto form = form_of(stdout);
   const std::string text = flags.output == "json"
                                ? to_json(*status) + "\n"
-                               : nodes_table(*status) + "\n" + runs_table(*status);
+                               : runs_table(*status, form) + "\n" + nodes_table(*status, form);
   std::fputs(text.c_str(), stdout);
   return ExitCode::done;
 }
@@ -243,6 +243,9 @@ void add_top(Program& program) {
   arguments.head.add_to(*command);
   command->add_option("--every", arguments.every, "seconds between refreshes (default: 1)")
       ->check(CLI::Range(0.1, 3600.0));
+  command->add_flag("--once", arguments.once,
+                    "print runs and nodes once, as without a terminal; with --output json, the "
+                    "status as JSON");
 }
 
 }  // namespace troupe::apps

@@ -17,13 +17,16 @@ std::optional<std::size_t> columns_of(std::FILE* stream) {
   return size.ws_col > 0 ? size.ws_col : usual;
 }
 
+bool has_screen(std::FILE* stream) {
+  const char* terminal = std::getenv("TERM");
+  return columns_of(stream) && terminal && std::string_view(terminal) != "dumb";
+}
+
 TextForm form_of(std::FILE* stream) {
   const auto columns = columns_of(stream);
   if (!columns) return {};
-  const char* terminal = std::getenv("TERM");
   const char* refusal = std::getenv("NO_COLOR");
-  const bool is_plain = !terminal || std::string_view(terminal) == "dumb";
-  return {*columns, !is_plain && (!refusal || *refusal == '\0')};
+  return {*columns, has_screen(stream) && (!refusal || *refusal == '\0')};
 }
 
 void print_columns(const std::string& text) {

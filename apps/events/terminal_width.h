@@ -11,6 +11,9 @@ namespace troupe::apps {
 /// writes to none.
 std::optional<std::size_t> columns_of(std::FILE* stream);
 
+/// Returns whether the stream writes to a terminal that can move its cursor, as TERM tells.
+bool has_screen(std::FILE* stream);
+
 /// How a text is laid out for a stream. Files and other programs get lines of any length and no
 /// colours.
 struct TextForm {

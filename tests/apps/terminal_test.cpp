@@ -14,6 +14,7 @@
 #include "apps/quickstart.h"
 #include "apps/small_cluster.h"
 #include "catch.h"
+#include "core/json.h"
 
 using namespace troupe;
 using namespace troupe::tests;
@@ -100,6 +101,7 @@ TEST_CASE("top sorts by a key and shows the page of a run, its stacks and ways",
                              [&] {
                                setenv("XDG_STATE_HOME", cluster.here().path().c_str(), 1);
                                unsetenv("TROUPE_HEAD");
+                               setenv("TERM", "xterm", 1);
                                for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
                                  dup2(terminal.slave(), stream);
                              },
@@ -180,6 +182,39 @@ TEST_CASE("top draws on a screen of its own until q", "[apps]") {
     // The last column stays free.
     CHECK(width < columns);
   }
+}
+
+TEST_CASE("top prints its tables once for scripts and on dumb terminals", "[apps]") {
+  SmallCluster cluster;
+  REQUIRE(cluster.run({"submit", quickstart, "--set", "train.steps=5", "--wait"}).code == 0);
+  const Ended json = cluster.run({"top", "--once", "--output", "json"});
+  CHECK(json.code == 0);
+  const auto status = parse_json(json.out);
+  REQUIRE(status);
+  CHECK(status->find("runs")->list()->size() == 1);
+  CHECK(status->find("nodes")->list()->size() == 1);
+  for (const bool is_dumb : {false, true}) {
+    Terminal terminal(100, 30);
+    std::vector<std::string> words{"top"};
+    if (!is_dumb) words.emplace_back("--once");
+    std::string shown;
+    const Ended ended = tests::troupe(
+        cluster.here(), Launch{words,
+                               {},
+                               [&] {
+                                 setenv("XDG_STATE_HOME", cluster.here().path().c_str(), 1);
+                                 unsetenv("TROUPE_HEAD");
+                                 setenv("TERM", is_dumb ? "dumb" : "xterm", 1);
+                                 dup2(terminal.slave(), STDOUT_FILENO);
+                               },
+                               [&](pid_t) { shown = terminal.read_all(); }});
+    CAPTURE(is_dumb, shown);
+    CHECK(ended.code == 0);
+    CHECK(shown.find("\x1b[?1049h") == shown.npos);
+    CHECK(shown.find("quickstart") != shown.npos);
+  }
+  const Workplace nowhere;
+  CHECK(tests::troupe(nowhere, {"top", "--once", "--head", "tcp://127.0.0.1:1"}).code == 5);
 }
 
 TEST_CASE("tables of a head fit a terminal of 60 columns", "[apps]") {
