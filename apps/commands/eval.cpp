@@ -4,6 +4,8 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "actors/inputs_of.h"
 #include "apps/command.h"
@@ -12,6 +14,7 @@
 #include "apps/events/terminal_width.h"
 #include "apps/machine/machine_share.h"
 #include "apps/run/run_setup.h"
+#include "apps/samples/predicted_text.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "storage/data/data_spec.h"
@@ -73,6 +76,26 @@ Result<std::string> data_for(storage::Files& files, const std::string& data,
   return data + (data.find('?') == std::string::npos ? "?" : "&") + "tokenizer=" + *own;
 }
 
+/// Returns a counter for the text of the data; nothing if the model does not continue texts, or the
+/// data is none.
+Result<std::optional<PredictedText>> predicted_text_for(storage::Files& files,
+                                                        const std::string& data,
+                                                        const TrainedModel& model) {
+  const auto spec = storage::DataSpec::parse(data);
+  if (!spec) return spec.error();
+  const bool is_made = spec->kind() != storage::DataSpec::Kind::path;
+  if (is_made || !model.model().predicts_tokens() || !model.model().continues_from(0))
+    return std::optional<PredictedText>();
+  auto tokenizer = apps::tokenizer_for(files, data);
+  if (tokenizer && tokenizer->empty() && spec->name().ends_with(".bin"))
+    tokenizer = tokenizer_of(files, model.directory());
+  if (!tokenizer) return tokenizer.error();
+  if (tokenizer->empty() && !spec->name().ends_with(".txt")) return std::optional<PredictedText>();
+  auto text = PredictedText::open(files, *tokenizer, model.model().ignore);
+  if (!text) return text.error();
+  return std::optional(std::move(*text));
+}
+
 /// Returns "128 of 2,000 samples". If there are fewer than were used, some were used again.
 std::string share_text(std::int64_t used, std::int64_t count) {
   if (used <= count) return grouped(used) + " of " + grouped(count) + " samples";
@@ -103,6 +126,9 @@ ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
   const std::int64_t micro = std::gcd(std::min(exam->micro, samples), samples);
   const storage::SampleOrder order(storage::SampleOrder::Kind::sequential, 0, (*data)->count());
   const storage::MicroBatches batches(**data, order, micro, micro, needs.ignore);
+  auto text = predicted_text_for(*files, *spec, model);
+  if (!text) return invalid(text.error());
+  double nats = 0;
   std::vector<models::MeanLoss> found;
   std::int64_t micro_batches = 0;
   for (; (micro_batches + 1) * micro <= samples; ++micro_batches) {
@@ -110,9 +136,12 @@ ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
     if (!batch) return complain(ExitCode::failed, "error: " + batch.error().text);
     const std::int64_t counted = batch->counted;
     Tensor targets = std::move(batch->target);
+    if (*text)
+      if (auto added = (*text)->add(batch->input, targets); !added) return invalid(added.error());
     const models::Losses losses{
         model.evaluate(actors::inputs_of(std::move(*batch)), std::move(targets))};
     found.push_back({losses.mean(counted), counted});
+    nats += losses.mean(counted) * static_cast<double>(counted);
   }
   const bool some_count = std::ranges::any_of(found, [](auto& loss) { return loss.counted > 0; });
   if (!some_count)
@@ -123,6 +152,7 @@ ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
                           : "NaN"));
   const double loss = models::mean_of(found);
   const bool is_text = model.model().predicts_tokens();
+  const double bits = *text ? (*text)->bits_per_byte(nats).value_or(0) : 0;  // 0: unknown.
   if (flags.output == "json") {
     Value result;
     result.set("type", "eval");
@@ -132,9 +162,11 @@ ExitCode eval(const EvalArguments& arguments, const CommonFlags& flags) {
     result.set("samples_in_data", (*data)->count());
     result.set("loss", loss);
     if (is_text) result.set("perplexity", std::exp(loss));
+    if (bits > 0) result.set("bits_per_byte", bits);
     std::puts(to_json(result).c_str());
   } else {
-    const std::string perplexity = is_text ? ", perplexity " + brief(std::exp(loss)) : "";
+    std::string perplexity = is_text ? ", perplexity " + brief(std::exp(loss)) : "";
+    if (bits > 0) perplexity += ", " + brief(bits) + " bits per byte";
     char number[32];
     std::snprintf(number, sizeof number, "loss %.5f%s", loss,
                   model.model().sample.target_type == DType::i32 ? " nats" : "");

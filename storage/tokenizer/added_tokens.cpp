@@ -57,8 +57,8 @@ Result<std::vector<AddedToken>> read_added_tokens(const Value* value, const std:
     token.is_single_word = fields.boolean("single_word", false);
     token.takes_left = fields.boolean("lstrip", false);
     token.takes_right = fields.boolean("rstrip", false);
-    const bool is_special = fields.boolean("special", false);
-    token.is_normalized = fields.boolean("normalized", !is_special);
+    token.is_special = fields.boolean("special", false);
+    token.is_normalized = fields.boolean("normalized", !token.is_special);
     if (token.text.empty() || token.text.size() > longest_added)
       fields.fail("content",
                   "has " + std::to_string(token.text.size()) + " bytes; 1 to 1024 were wanted");

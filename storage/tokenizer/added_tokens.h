@@ -22,6 +22,7 @@ struct AddedToken {
   bool takes_left = false;      // Takes the white space before it.
   bool takes_right = false;     // Takes the white space behind it.
   bool is_normalized = false;   // Found in the normalized text.
+  bool is_special = false;      // No text, but a mark such as "</s>".
 };
 Result<std::vector<AddedToken>> read_added_tokens(const Value* value, const std::string& place);
 

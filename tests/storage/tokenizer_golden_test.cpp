@@ -5,6 +5,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "storage/files/files.h"
+#include "storage/tokenizer/text_bytes.h"
 #include "storage/tokenizer/text_stream.h"
 #include "storage/tokenizer/tokenizer.h"
 
@@ -185,4 +186,29 @@ TEST_CASE("planted faults in tokenizers change tokens", "[storage]") {
     CHECK(faulty(form, [&, key = key](Value& json) {
             for (auto& token : *value_at(json, {"added_tokens"}).list()) token.set(key, false);
           }) > 0);
+}
+
+TEST_CASE("tokens stand for the bytes of their text, wherever they are cut", "[storage]") {
+  // Two of its characters have several bytes.
+  const std::string text = "The caf\u00e9 of Zo\u00eb, and a word more.";
+  for (const std::string form : {"llama2", "gemma", "gpt2", "llama3"}) {
+    const auto golden = read_golden(form);
+    const auto tokenizer = Tokenizer::read(to_json(*golden.find("tokenizer")));
+    REQUIRE(tokenizer);
+    const auto all = tokenizer->encode(text);
+    CAPTURE(form, tokenizer->kind(), all.size());
+    for (std::size_t begin = 1; begin < all.size(); ++begin) {
+      const auto before = tokenizer->decode(std::span(all).first(begin));
+      REQUIRE(before);
+      // Between two characters.
+      if (!text.starts_with(*before)) continue;
+      const auto bytes = text_bytes(*tokenizer, all[begin - 1], std::span(all).subspan(begin));
+      REQUIRE(bytes);
+      CHECK(*bytes == static_cast<std::int64_t>(text.size() - before->size()));
+    }
+    const auto end = tokenizer->end_of_text();
+    if (end) CHECK(*text_bytes(*tokenizer, all[0], std::vector{end->id}) == 0);
+    const auto beyond = static_cast<std::int32_t>(tokenizer->vocabulary());
+    CHECK_FALSE(text_bytes(*tokenizer, all[0], std::vector{beyond}));
+  }
 }
