@@ -72,6 +72,8 @@ class Node {
   void leave(const std::string& reason);
   /// Sends the state of this machine's GPUs to the head, if connected. Any thread may call it.
   void tell(const GpuReadings& readings);
+  /// Sends what is in use of its machine to the head, if connected. Any thread may call it.
+  void tell(const MachineLoad& load);
 
  private:
   class Work;

@@ -145,6 +145,20 @@ struct GpuReadings {
   }
 };
 
+/// Node to head: how much of the node's share of its machine is in use, by whatever programs. What
+/// the machine does not tell is absent.
+struct MachineLoad {
+  static constexpr std::string_view type = "node.load";
+
+  std::optional<double> busy;          // The share of the processors' time since the last report.
+  std::optional<std::int64_t> memory;  // Bytes.
+
+  static constexpr auto fields() {
+    return std::tuple(transport::optional("busy", &MachineLoad::busy),
+                      transport::optional("memory", &MachineLoad::memory).at_least(0));
+  }
+};
+
 /// Head to node: rejects the node.
 struct Rejected {
   static constexpr std::string_view type = "node.reject";

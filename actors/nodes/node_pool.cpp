@@ -11,7 +11,7 @@ namespace troupe::actors {
 namespace {
 
 /// Five times the interval of readings.
-constexpr auto gpu_patience = std::chrono::seconds(10);
+constexpr auto reading_patience = std::chrono::seconds(10);
 
 /// Returns whether a node may get new work in this precision.
 bool is_usable(const NodeHere& node, kernels::Precision least) {
@@ -32,7 +32,11 @@ double fastest_core(const std::vector<NodeHere>& nodes, double Speed::*rate) {
 }  // namespace
 
 std::vector<GpuReading> NodeHere::gpus_at(Time now) const {
-  return now - gpus_told < gpu_patience ? gpus : std::vector<GpuReading>();
+  return now - gpus_told < reading_patience ? gpus : std::vector<GpuReading>();
+}
+
+MachineLoad NodeHere::load_at(Time now) const {
+  return now - load_told < reading_patience ? load : MachineLoad();
 }
 
 kernels::Precision precision_named(std::string_view name) {
@@ -147,6 +151,14 @@ void NodePool::set_gpus(std::uint64_t incarnation, std::vector<GpuReading> gpus,
   if (!node) return;
   node->gpus = std::move(gpus);
   node->gpus_told = now;
+}
+
+void NodePool::set_load(std::uint64_t incarnation, const MachineLoad& load, Time now) {
+  const std::lock_guard lock(mutex_);
+  auto* const node = find_here(incarnation);
+  if (!node) return;
+  node->load = load;
+  node->load_told = now;
 }
 
 void NodePool::add_link(std::uint64_t incarnation, const std::string& host,

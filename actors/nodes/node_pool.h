@@ -29,11 +29,14 @@ struct NodeHere {
   std::string key = {};   // The public key it connected with; empty for plain connections.
   std::vector<GpuReading> gpus = {};  // The last readings,
   Time gpus_told = {};                // and their time.
+  MachineLoad load = {};              // The last one,
+  Time load_told = {};                // and its time.
   Time joined = {};
   std::vector<MeasuredLink> links = {};  // To other hosts.
 
   /// Returns the readings, or nothing if they are too old.
   std::vector<GpuReading> gpus_at(Time now) const;
+  MachineLoad load_at(Time now) const;
   /// Returns a title that tells lives of one name apart: "node alpha (process 4711)".
   std::string title() const {
     return "node " + name + " (process " + std::to_string(inventory.pid) + ")";
@@ -88,6 +91,7 @@ class NodePool {
   bool cordon(const std::string& name, bool cordoned);
   void set_away(std::uint64_t incarnation, bool away);
   void set_gpus(std::uint64_t incarnation, std::vector<GpuReading> gpus, Time now);
+  void set_load(std::uint64_t incarnation, const MachineLoad& load, Time now);
   void add_link(std::uint64_t incarnation, const std::string& host, const LinkFigures& figures,
                 Time now);
   std::optional<NodeHere> find(std::uint64_t incarnation) const;

@@ -27,6 +27,14 @@ std::string known(const Value& run, const char* key, const char* format, double 
   return number && number->is_number() ? line(format, times * number->number()) : "-";
 }
 
+/// Returns "3.1/23.5 GiB": what is in use, if known, and the total.
+std::string memory_text(const Value& node) {
+  constexpr double gib = 1 << 30;
+  const auto total = line("%.1f GiB", number_in(node, "memory") / gib);
+  const Value* used = node.find("memory_used");
+  return used && used->is_number() ? line("%.1f/", used->number() / gib) + total : total;
+}
+
 /// Adds the measured time of a step. For a run that goes on it adds why the run has its plan, with
 /// the expected times.
 void add_plan(Table& table, const Value& run) {
@@ -68,18 +76,19 @@ std::string nodes_table(const Value& answer, const TextForm& form) {
   const auto& nodes = list_in(answer, "nodes");
   if (nodes.empty()) return "no nodes\n";
   constexpr auto right = Table::Align::right;
-  constexpr std::size_t cordoned_column = 6;
+  constexpr std::size_t cordoned_column = 7;
   Table table({{"node"},
                {"host"},
                {"pid", right},
                {"cores", right},
-               {"memory", right},
+               {"busy", right, 5},
+               {"memory", right, 13},
                {"precision"},
                {""}});
   for (const auto& node : nodes) {
     const bool is_cordoned = text_of(node, "cordoned") == "true";
     table.add({text_of(node, "name"), text_of(node, "host"), text_of(node, "pid"),
-               text_of(node, "cores"), line("%.1f GiB", number_in(node, "memory") / (1 << 30)),
+               text_of(node, "cores"), known(node, "busy", "%.0f %%", 100), memory_text(node),
                text_of(node, "precision"), is_cordoned ? "cordoned" : ""});
     table.colour(cordoned_column, Tone::attention);
     for (const auto& gpu : gpus_of(node))

@@ -34,6 +34,9 @@ Value fields_of(const actors::NodeHere& node, actors::Time now) {
   Value::List gpus;
   for (const auto& gpu : node.gpus_at(now)) gpus.push_back(transport::to_value(gpu));
   if (!gpus.empty()) value.set("gpus", std::move(gpus));
+  const auto load = node.load_at(now);
+  if (load.busy) value.set("busy", *load.busy);
+  if (load.memory) value.set("memory_used", *load.memory);
   return value;
 }
 

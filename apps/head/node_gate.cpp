@@ -158,6 +158,7 @@ void NodeGate::heard_from_node(std::uint64_t node, transport::Message message) {
   static constexpr transport::Handles<Act> handlers[] = {
       {actors::Heartbeat::type, &NodeGate::beat},
       {actors::GpuReadings::type, &NodeGate::hear_gpus},
+      {actors::MachineLoad::type, &NodeGate::hear_load},
       {actors::Leaving::type, &NodeGate::hear_leaving},
       {actors::NodeStacks::type, &NodeGate::hear_answer},
       {actors::NodeDoors::type, &NodeGate::hear_answer},
@@ -166,7 +167,8 @@ void NodeGate::heard_from_node(std::uint64_t node, transport::Message message) {
   static_assert(transport::handles_all(
       transport::Handler::gate,
       {actors::Join::type, actors::ExitNotice::type, transport::Refusal::type, handlers[0].type,
-       handlers[1].type, handlers[2].type, handlers[3].type, handlers[4].type, handlers[5].type}));
+       handlers[1].type, handlers[2].type, handlers[3].type, handlers[4].type, handlers[5].type,
+       handlers[6].type}));
   if (const auto* act = transport::find_handler(handlers, message.type))
     return (this->**act)(node, message);
   if (message.type == transport::Refusal::type) {
@@ -219,6 +221,15 @@ void NodeGate::hear_gpus(std::uint64_t node, const transport::Message& message) 
   if (!here) return;
   nodes_.set_gpus(node, told->gpus, env_.now());
   events_.gpus(*here, told->gpus);
+}
+
+void NodeGate::hear_load(std::uint64_t node, const transport::Message& message) {
+  const auto told = transport::from_message<actors::MachineLoad>(message);
+  if (!told) return strike(node, told.error().text);
+  // A comparison with NaN is false.
+  if (told->busy && !(*told->busy >= 0 && *told->busy <= 1))
+    return strike(node, "node.load.busy: wanted a share from 0 to 1");
+  nodes_.set_load(node, *told, env_.now());
 }
 
 void NodeGate::join(const transport::Peer& peer, const transport::Message& message) {

@@ -112,6 +112,7 @@ class NodeGate {
   void heard_from_node(std::uint64_t node, transport::Message message);
   void beat(std::uint64_t node, const transport::Message& message);
   void hear_gpus(std::uint64_t node, const transport::Message& message);
+  void hear_load(std::uint64_t node, const transport::Message& message);
   Status answer_join(transport::PeerId peer, transport::Message message);
   void hear_answer(std::uint64_t node, const transport::Message& message);
   void hear_leaving(std::uint64_t node, const transport::Message& message);

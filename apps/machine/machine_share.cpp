@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <sstream>
 #include <string_view>
 #include <thread>
@@ -40,18 +41,21 @@ std::string value_of(const std::string& path, std::string_view key) {
   return {};
 }
 
-/// Counts the numbers in a list such as "0-3,8".
-int count_of(const std::string& list) {
-  int count = 0;
+/// Returns the numbers in a list of processors such as "0-3,8".
+std::set<long> numbers_of(const std::string& list) {
+  constexpr long most = 1 << 16;
+  std::set<long> numbers;
   for (const auto& range : parts_of(list, ',')) {
     char* end = nullptr;
     const auto first = std::strtol(range.c_str(), &end, 10);
     if (end == range.c_str()) continue;
     const auto last = *end == '-' ? std::strtol(end + 1, nullptr, 10) : first;
-    count += static_cast<int>(std::max(0L, last - first + 1));
+    for (long number = first; number <= std::min(last, most); ++number) numbers.insert(number);
   }
-  return count;
+  return numbers;
 }
+/// Counts the numbers in a list such as "0-3,8".
+int count_of(const std::string& list) { return static_cast<int>(numbers_of(list).size()); }
 
 /// Returns the control group mounts of /proc/self/mountinfo, whose lines look like "33 32 0:29 /
 /// /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory".
@@ -135,6 +139,34 @@ void read_limits(const std::string& folder, bool is_version_2, MachineShare& sha
     lower(share.memory_limit, static_cast<std::int64_t>(*bytes));
 }
 
+std::optional<std::int64_t> kilobytes_in(const std::string& path, std::string_view key) {
+  const auto value = value_of(path, key);
+  if (value.empty()) return {};
+  return std::strtoll(value.c_str(), nullptr, 10) * 1024;
+}
+
+/// Returns the memory that a group uses, without files' pages that can be dropped.
+std::optional<std::int64_t> memory_of_group(const std::string& folder, bool is_version_2) {
+  const auto used =
+      number_in(folder + (is_version_2 ? "/memory.current" : "/memory.usage_in_bytes"));
+  if (!used) return {};
+  const auto files =
+      value_of(folder + "/memory.stat", is_version_2 ? "inactive_file " : "total_inactive_file ");
+  const auto kept = static_cast<std::int64_t>(*used) - std::strtoll(files.c_str(), nullptr, 10);
+  return std::max<std::int64_t>(kept, 0);
+}
+
+/// Adds the times of a line of /proc/stat: "cpu0 user nice system idle iowait irq softirq steal".
+/// Those of guests are part of user and nice.
+void add_times(std::istringstream& line, MachineUse& use) {
+  constexpr int times = 8, idle = 3, waits_for_disk = 4;
+  std::int64_t ticks = 0;
+  for (int i = 0; i < times && line >> ticks; ++i) {
+    use.all_ticks += ticks;
+    if (i != idle && i != waits_for_disk) use.busy_ticks += ticks;
+  }
+}
+
 }  // namespace
 
 int MachineShare::cores() const {
@@ -157,6 +189,35 @@ MachineShare own_machine_share(const std::string& root) {
       read_limits(folder, hierarchy.is_version_2, share);
     });
   return share;
+}
+
+MachineUse use_of_machine(const std::string& root) {
+  MachineUse use;
+  const auto usable = numbers_of(value_of(root + "/proc/self/status", "Cpus_allowed_list:"));
+  std::ifstream stat(root + "/proc/stat");
+  for (std::string text; std::getline(stat, text);) {
+    std::istringstream line(text);
+    std::string name;
+    line >> name;
+    if (!name.starts_with("cpu") || name == "cpu") continue;
+    const long number = std::strtol(name.c_str() + 3, nullptr, 10);
+    if (usable.empty() || usable.contains(number)) add_times(line, use);
+  }
+  const auto share = own_machine_share(root);
+  if (!share.memory_limit) {
+    const auto total = kilobytes_in(root + "/proc/meminfo", "MemTotal:");
+    const auto available = kilobytes_in(root + "/proc/meminfo", "MemAvailable:");
+    if (total && available) use.memory = std::max<std::int64_t>(*total - *available, 0);
+    return use;
+  }
+  for (const auto& hierarchy : own_hierarchies(root))
+    for_each_group(root, hierarchy, [&](const std::string& folder) {
+      MachineShare of_group{.total_memory = share.total_memory};
+      read_limits(folder, hierarchy.is_version_2, of_group);
+      if (of_group.memory_limit == share.memory_limit && !use.memory)
+        use.memory = memory_of_group(folder, hierarchy.is_version_2);
+    });
+  return use;
 }
 
 }  // namespace troupe::apps

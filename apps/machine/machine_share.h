@@ -24,4 +24,14 @@ struct MachineShare {
 /// pass a `root` with their own /proc and /sys below it.
 MachineShare own_machine_share(const std::string& root = "");
 
+/// How much of its share is in use, by whatever programs.
+struct MachineUse {
+  // Since the machine began, over the processors that this process may use, in ticks.
+  std::int64_t busy_ticks = 0, all_ticks = 0;
+  std::optional<std::int64_t> memory = {};  // Bytes, without caches that give way.
+};
+
+/// Reads what is in use now. If a control group limits the memory, that of the group counts.
+MachineUse use_of_machine(const std::string& root = "");
+
 }  // namespace troupe::apps

@@ -12,6 +12,7 @@
 #include "apps/gpu/nccl_links.h"
 #include "apps/machine/apply_fault.h"
 #include "apps/machine/exit_now.h"
+#include "apps/machine/load_watch.h"
 #include "apps/machine/print_stacks.h"
 #include "apps/machine/signals.h"
 #include "apps/machine/this_machine.h"
@@ -80,6 +81,7 @@ ExitCode node_process(const NodeArguments& arguments, const CommonFlags& flags) 
     say("cannot read the state of this machine's GPUs: " + why);
   };
   const GpuWatch gpus(std::move(watching));
+  const LoadWatch load([&](const auto& told) { (*started)->tell(told); });
   ring_on_signals(bell);
   bell.wait();
   if (code == unknown) {

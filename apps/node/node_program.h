@@ -52,6 +52,8 @@ class NodeProgram {
   void leave(const std::string& reason) { node_->leave(reason); }
   /// Sends the state of this machine's GPUs to the head, if connected. Any thread may call it.
   void tell(const actors::GpuReadings& readings) { node_->tell(readings); }
+  /// Sends what is in use of this machine to the head, if connected. Any thread may call it.
+  void tell(const actors::MachineLoad& load) { node_->tell(load); }
 
  private:
   NodeProgram(const ProgramContext& program, NodeProgramOptions options);

@@ -102,6 +102,16 @@ void add_nodes(Metrics& metrics, const Value::List& nodes) {
     metrics.begin("troupe_node_" + name, help);
     for (const auto& node : nodes) metrics.add(label("node", text_of(node, "name")), figure(node));
   };
+  const auto if_known = [&](const std::string& name, const std::string& help, const char* key) {
+    metrics.begin("troupe_node_" + name, help);
+    for (const auto& node : nodes)
+      if (const Value* figure = node.find(key); figure && figure->is_number())
+        metrics.add(label("node", text_of(node, "name")), figure->number());
+  };
+  if_known("busy", "Share of the time of the node's processors in use, by whatever programs.",
+           "busy");
+  if_known("memory_used_bytes", "Memory in use on the node's machine, by whatever programs.",
+           "memory_used");
   of_nodes("cores", "Cores that the node may use.",
            [](const Value& node) { return number_in(node, "cores"); });
   of_nodes("memory_bytes", "Memory that the node may use.",

@@ -132,13 +132,14 @@
     const busy = gpus.map((gpu) => gpu.fault ? "does not answer" : share(gpu.busy)).join(", ");
     const slow = (node.stragglers || []).map((one) => `${one.cause} is slow in ${one.run}`).join("; ");
     return make("tr", {"data-node": node.name},
-      cell(node.name), cell(node.host || "–", "text wide"), cell(count(node.cores)), cell(bytes(node.memory)),
+      cell(node.name), cell(node.host || "–", "text wide"), cell(count(node.cores)), cell(share(node.busy)),
+      cell(node.memory_used === undefined ? bytes(node.memory) : `${bytes(node.memory_used)} of ${bytes(node.memory)}`),
       cell(gpus.length ? `${gpus.length}: ${busy}` : "none"),
       cell(node.cordoned ? "cordoned" : slow || "ready", "text " + (node.cordoned || slow ? "waiting" : "good")));
   }
   function show_nodes() {
     const nodes = status.nodes || [];
-    const columns = [["node"], ["host", "text wide"], ["cores"], ["memory"], ["GPUs"], ["state", "text"]];
+    const columns = [["node"], ["host", "text wide"], ["cores"], ["busy"], ["memory"], ["GPUs"], ["state", "text"]];
     at("node-count").textContent = nodes.length;
     at("nodes").replaceChildren(nodes.length ? table(columns, nodes.map(node_row))
                                              : make("p", {class: "faint"}, "No nodes yet: start one with troupe node."));

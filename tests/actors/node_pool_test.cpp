@@ -10,7 +10,7 @@ using namespace troupe;
 using namespace troupe::actors;
 using namespace std::chrono_literals;
 
-TEST_CASE("readings of GPUs expire after a while", "[actors]") {
+TEST_CASE("readings of GPUs and of a machine's load expire after a while", "[actors]") {
   NodePool pool([](std::uint64_t, const transport::Message&) -> Status { return Done{}; });
   const Time start{};
   pool.add(7, "alpha", {});
@@ -21,6 +21,11 @@ TEST_CASE("readings of GPUs expire after a while", "[actors]") {
   pool.set_gpus(8, {gpu, gpu}, start + 20s);  // No node has this incarnation.
   CHECK(pool.find(7)->gpus_at(start + 29s).size() == 1);
   CHECK(pool.find(7)->gpus_at(start + 30s).empty());
+  pool.set_load(7, {.busy = 0.5, .memory = 7}, start + 20s);
+  pool.set_load(8, {.busy = 0.5, .memory = 7}, start + 20s);
+  CHECK(pool.find(7)->load_at(start + 29s).busy == 0.5);
+  CHECK(pool.find(7)->load_at(start + 29s).memory == 7);
+  CHECK_FALSE(pool.find(7)->load_at(start + 30s).busy);
 }
 
 TEST_CASE("a pool finds each of its nodes, in the order in which they joined", "[actors]") {

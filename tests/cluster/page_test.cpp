@@ -54,6 +54,23 @@ TEST_CASE("a head shows its status only to browsers and Prometheus on its machin
   CHECK(answers("\x16\x03\x01\x02", "400 Bad Request"));
   CHECK(answers(std::string(100'000, 'x'), "400 Bad Request"));
   CHECK(answers("GET / HTTP/1.1\r\n\r\n", "no runs"));
+  // A node tells every two seconds what is in use of its machine.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto comes = [&](const std::string& text) {
+    while (std::chrono::steady_clock::now() < end)
+      if (answers("GET /metrics HTTP/1.1\r\n\r\n", text)) return true;
+    return false;
+  };
+  CHECK(comes("troupe_node_busy{node=\"alpha\"} "));
+  CHECK(comes("troupe_node_memory_used_bytes{node=\"alpha\"} "));
+  CHECK(tests::troupe(here, {"nodes", "--head", head_of(here)}).out.find(" % ") !=
+        std::string::npos);
+  {
+    Liar liar(head_of(here));
+    REQUIRE(liar.join("boaster"));
+    liar.say(transport::to_message(actors::MachineLoad{.busy = 1e9, .memory = 1}));
+    CHECK(head.says("node.load.busy: wanted a share from 0 to 1"));
+  }
   // Texts of a node are escaped on the page and in the metrics.
   {
     Liar liar(head_of(here));

@@ -54,6 +54,30 @@ TEST_CASE("without limits a process has the whole machine", "[hosts]") {
   CHECK(machine.share().memory() == 16 * gib);
 }
 
+TEST_CASE("what is in use of a machine is that of the own processors and group", "[hosts]") {
+  Machine machine;
+  const auto use = [&] { return use_of_machine(machine.here.path().string()); };
+  CHECK(use().all_ticks == 0);
+  CHECK_FALSE(use().memory);
+  machine.write("/proc/stat",
+                "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 40 5 6 7 8 100 100\n"
+                "cpu1 10 0 0 0 0 0 0 0 0 0\nintr 7\n");
+  machine.write("/proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 4194304 kB\n");
+  CHECK(use().busy_ticks == 37);
+  CHECK(use().all_ticks == 82);
+  CHECK(use().memory == 12 * gib);
+  machine.write("/proc/self/status", "Cpus_allowed_list:\t1\n");
+  CHECK(use().busy_ticks == 10);
+  CHECK(use().all_ticks == 10);
+  machine.write("/proc/self/mountinfo", version_2);
+  machine.write("/proc/self/cgroup", "0::/pod\n");
+  machine.write("/sys/fs/cgroup/pod/memory.max", "4294967296\n");
+  CHECK_FALSE(use().memory);
+  machine.write("/sys/fs/cgroup/pod/memory.current", "3221225472\n");
+  machine.write("/sys/fs/cgroup/pod/memory.stat", "anon 1\ninactive_file 1073741824\n");
+  CHECK(use().memory == 2 * gib);
+}
+
 TEST_CASE("the smaller of a cpuset and a quota bounds the threads", "[hosts]") {
   Machine machine;
   machine.write("/proc/self/status", "Cpus_allowed_list:\t0-1,4,6-7\n");

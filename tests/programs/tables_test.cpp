@@ -71,6 +71,24 @@ TEST_CASE("runs with long names fit a terminal of 80 columns", "[apps]") {
   CHECK(rows_of(runs_table(answer, {10}, speeds))[1].starts_with("a-ru…ame  running"));
 }
 
+TEST_CASE("a node's processors and memory in use stand beside the totals, if known", "[apps]") {
+  Value node;
+  node.set("name", "alpha");
+  node.set("cores", 8);
+  node.set("memory", std::int64_t{16} << 30);
+  Value answer;
+  answer.set("nodes", Value::List{node});
+  auto row = rows_of(nodes_table(answer)).back();
+  CHECK(row.find(" 8      -") != row.npos);
+  CHECK(row.find(" 16.0 GiB") != row.npos);
+  node.set("busy", 0.374);
+  node.set("memory_used", std::int64_t{3} << 30);
+  answer.set("nodes", Value::List{node});
+  row = rows_of(nodes_table(answer)).back();
+  CHECK(row.find(" 37 %") != row.npos);
+  CHECK(row.find(" 3.0/16.0 GiB") != row.npos);
+}
+
 TEST_CASE("the measured time of a step stands before the expected one", "[apps]") {
   auto run = run_called("own", 7, 1.5);
   const std::string why = "expected time of a step: 1f1b with 2 stages and 1 replica 1.24 ms";

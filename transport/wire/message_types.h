@@ -261,6 +261,11 @@ inline constexpr MessageType table[] = {
      "(bytes), `watts`, `megahertz`, `celsius`, `slowed_by` (a list), `fault`]. `status` and "
      "`node.list` return the same in `gpus` of the node.",
      unordered},
+    {"node.load", host, node, 2_KiB, {H::gate}, "[`busy`, `memory`]",
+     "A node: how much of its share of its machine is in use, every two seconds: `busy`, the share "
+     "of the processors' time, and `memory` in bytes. `status` and `node.list` return them as "
+     "`busy` and `memory_used` of the node.",
+     unordered},
     {"node.stacks", host, node, 256_KiB, {H::gate}, "`question`, `threads`, [`left_out`]",
      "A node: where its threads are. Each has `name`, `thread`, `state`, and `frames` (separated by "
      "semicolons) or `why_none`."},

@@ -268,7 +268,8 @@ Result<std::unique_ptr<Node>> Node::start(const Context& context, NodeOptions op
   return node;
 }
 
-void Node::tell(const GpuReadings& readings) { work_->tell(readings); }
+void Node::tell(const GpuReadings& readings) { work_->tell(transport::to_message(readings)); }
+void Node::tell(const MachineLoad& load) { work_->tell(transport::to_message(load)); }
 void Node::leave(const std::string& reason) { work_->hear(Work::Leave{reason}); }
 
 }  // namespace troupe::actors

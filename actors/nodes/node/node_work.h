@@ -47,7 +47,8 @@ class Node::Work {
   ~Work();
 
   void hear(News news);
-  void tell(const GpuReadings& readings) { (void)say(transport::to_message(readings)); }
+  /// Sends a message to the head, if connected.
+  void tell(transport::Message message) { (void)say(std::move(message)); }
 
  private:
   struct Here {
