@@ -104,8 +104,11 @@ void for_each_group(const std::string& root, const Hierarchy& hierarchy,
     group = group.starts_with(hierarchy.mounted) ? group.substr(hierarchy.mounted.size()) : "";
   if (group.find("..") != std::string::npos) group.clear();
   while (group.ends_with('/')) group.pop_back();
+  const std::string top = root + hierarchy.mount_point;
   for (;;) {
-    read(root + hierarchy.mount_point + group);
+    std::string folder = top;
+    folder += group;
+    read(folder);
     if (group.empty()) return;
     group.resize(group.find_last_of('/'));
   }
